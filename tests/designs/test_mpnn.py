@@ -33,12 +33,12 @@ def test_the_native_input_is_left_out_and_samples_are_named_after_it():
     assert [s.name for s in sequences.items] == ["3HTN_T=0.1_sample=1", "3HTN_T=0.1_sample=2"]
     assert first.aa_string == "KLYSYKEIGNK:MSYKYKKIG"
     assert first.attributes == {
-        "backbone": "3HTN", "T": "0.1", "sample": "1", "score": "0.7291", "global_score": "0.9330",
+        "backbone": "3HTN", "parent": "3HTN", "T": "0.1", "sample": "1", "score": "0.7291", "global_score": "0.9330",
         "seq_recovery": "0.5736", "fixed_chains": "['C']", "designed_chains": "['A', 'B']", "model_name": "v_48_020",
         "git_hash": "8907e6", "seed": "37",
     }  # fmt: skip
     assert sequences.notes == (
-        "the native input of ProteinMPNN left out: 3HTN; ask for native inputs to measure them, too",
+        "the native input of ProteinMPNN left out: 3HTN; --keep-native (in a form: keep_native) measures them, too",
     )
 
 
@@ -58,7 +58,7 @@ def test_the_native_input_is_kept_when_it_is_asked_for():
 
 def test_files_of_several_inputs_may_be_joined():
     both = PROTEIN + LIGAND + PROTEIN.replace("3HTN", "4YOW").replace("KLYS", "KLYA").replace("MLYD", "MLYA")
-    sequences = read_sequences("d.fa", text=both)
+    sequences = read_sequences("d.fa", text=both, reading=Reading(keep_shared=True))
     assert [s.name for s in sequences.items] == [
         "3HTN_T=0.1_sample=1", "3HTN_T=0.1_sample=2", "1BC8_T=0.1_id=1", "1BC8_T=0.1_id=2",
         "4YOW_T=0.1_sample=1", "4YOW_T=0.1_sample=2",
@@ -71,6 +71,17 @@ def test_samples_that_an_earlier_version_numbered_alike_get_a_running_number():
     text += ">T=0.1, sample=0, score=0.7977, seq_recovery=0.4528\nSIDEEE\n"
     text += "> T=0.1, sample=0, score=0.8433, seq_recovery=0.4434\nSVDEDT\n"
     assert names(text) == ["5L33_T=0.1_sample=0", "5L33_T=0.1_sample=0_2"]
+
+
+def test_two_runs_of_one_input_are_told_apart_by_name():
+    run = ">5L33, score=1.6, fixed_chains=[], designed_chains=['A'], model_name=v_48_020\nHMPEEE\n"
+    first, second = "SIDEEE", "SVDEDT"
+    text = "".join(
+        f"{run}>T=0.1, sample=1, score=0.8, seq_recovery=0.4\n{each}\n" for each in (first, second)
+    )
+    sequences = read_sequences("d.fa", text=text)
+    assert [s.name for s in sequences.items] == ["5L33_run1_T=0.1_sample=1", "5L33_run2_T=0.1_sample=1"]
+    assert "1 inputs occur in several runs: the run is in the names" in sequences.notes[0]
 
 
 def test_samples_without_their_input_and_designs_between_them_are_kept():

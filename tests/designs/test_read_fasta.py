@@ -90,7 +90,7 @@ def test_every_finding_is_reported_with_its_place():
         "pasted text, line 9, sequence 'c': an empty chain: ':' separates chains and belongs only between them",
         (
             "pasted text, line 11, sequence 'd': no amino acid: '/' at position 2, 'B' at position 3, '1' at position 4 "
-            "(chains are separated by ':'; ambiguous (D or N): decide on one)"
+            "(chains are separated by ':', and each is ordered, also a target; ambiguous (D or N): decide on one)"
         ),
         "pasted text, line 13, sequence 'a': the same name is on line 1; give each design a name of its own",
     )
@@ -123,7 +123,7 @@ def test_a_designer_cannot_propose_a_missing_value():
 
 
 def test_dna_is_recognised():
-    assert "looks like DNA" in findings(f">gene\n{'ACGT' * 8}")[0]
+    assert "these are nucleotides" in findings(f">gene\n{'ACGT' * 8}")[0]
     assert pairs(">short\nACGTACGT") == [("short", "ACGTACGT")]
 
 

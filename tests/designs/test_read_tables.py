@@ -148,11 +148,11 @@ def test_a_design_and_a_control_with_the_same_residues_need_a_decision():
             "line 2, sequence 'a': control is 'maybe'; write true or false",
         ),
         (
-            "name,sequence,type\na,ACD,antibody\n",
+            "name,sequence,sequence_type\na,ACD,antibody\n",
             "type is 'antibody'; write one of ScFv, FAB, SingleChain, IgG",
         ),
-        ("name,sequence,type,VH\na,ACD,scfv,AC\n", "type ScFv needs VL; fill the columns"),
-        ("name,sequence,type\na,ACD:EFG,fab\n", "type FAB needs ch and cl; fill the columns"),
+        ("name,sequence,sequence_type,VH\na,ACD,scfv,AC\n", "type ScFv needs VL; fill the columns"),
+        ("name,sequence,sequence_type\na,ACD:EFG,fab\n", "type FAB needs ch and cl; fill the columns"),
         ("name,sequence,tag_location\na,ACD,middle\n", "tag_location is 'middle'; write N or C"),
         (
             "name,sequence\na," + "A" * 200_000,

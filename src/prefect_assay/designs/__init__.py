@@ -4,9 +4,11 @@ Knows neither the service nor Prefect.
 """
 
 from prefect_assay.designs.campaign import campaign_digest, kept_attributes, split
+from prefect_assay.designs.chains import refuse_target
 from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.designs.proposed import choices_csv, pool_of
-from prefect_assay.designs.read import AS_WRITTEN, Reading, is_pasted, read_pool, read_sequences
+from prefect_assay.designs.read import is_pasted, read_pool, read_sequences
+from prefect_assay.designs.reading import AS_WRITTEN, Reading
 from prefect_assay.models.spec_rules import check_spec
 
 __all__ = [
@@ -21,5 +23,6 @@ __all__ = [
     "pool_of",
     "read_pool",
     "read_sequences",
+    "refuse_target",
     "split",
 ]

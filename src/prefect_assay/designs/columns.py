@@ -1,11 +1,18 @@
-"""The columns of a table: which header means what, without case and separators, and cells as metadata (contract 2.3)."""
+"""The columns of a table: which header means what, without case and separators, and cells as metadata (contract 2.3).
 
+A known producer's rule comes first, then usual titles. What other columns hold is found out from their cells, because a
+second column of sequences may be the one that is meant.
+"""
+
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from prefect_assay.designs.records import FAB, SourceErrors
+from prefect_assay.designs.producers import Producer, nearly, producer_of
+from prefect_assay.designs.records import FAB, SourceErrors, is_nucleotides
 from prefect_assay.models.spec_rules import quoted
+from prefect_assay.models.vocabulary import AMINO_ACIDS
 from prefect_assay.tables import key_of
 
 # In order of preference: a file may have several of them.
@@ -13,12 +20,16 @@ NAME: Final = (
     "name",
     "design",
     "design name",
+    "binder name",
     "sequence name",
     "design id",
+    "binder id",
     "sequence id",
     "seq id",
+    "protein id",
     "id",
     "identifier",
+    "mutant",
     "variant",
     "description",
 )
@@ -28,10 +39,28 @@ SEQUENCE: Final = (
     "aa sequence",
     "amino acid sequence",
     "protein sequence",
+    "mutated sequence",
     "designed chain sequence",  # BoltzGen: the full chain
     "full sequence",
     "binder sequence",
     "seq",
+)
+# Columns of a heavy and of a light chain, pair by pair.
+PAIRS: Final = (
+    ("vh", "vl"),
+    ("heavy", "light"),
+    ("heavy chain", "light chain"),
+    ("heavy sequence", "light sequence"),
+    ("heavy chain sequence", "light chain sequence"),
+    ("vh sequence", "vl sequence"),
+    ("vh aa", "vl aa"),
+    ("heavy seq", "light seq"),
+    ("heavy aa", "light aa"),
+    ("hc", "lc"),
+    ("hc sequence", "lc sequence"),
+    ("fv heavy", "fv light"),
+    ("sequence aa heavy", "sequence aa light"),
+    ("sequence heavy", "sequence light"),
 )
 OPTIONAL: Final = {
     "control": ("control", "is control"),
@@ -45,13 +74,53 @@ OPTIONAL: Final = {
     "ch": ("ch", "framework ch"),
     "cl": ("cl", "framework cl"),
 }
+# Words that designers use for other things, too: a cell that the service does not know makes the column their own.
+_LOOSE: Final = {"type": "type", "tag_location": "tag"}
 # BoltzGen writes the designed residues without the rest of the chain under this name: never the protein to order.
 PARTIAL: Final = "designed sequence"
+MUTATIONS: Final = frozenset(
+    map(key_of, ("mutant", "mutation", "mutations", "variant", "substitution", "substitutions"))
+)
+RUNS: Final = (
+    "run",
+    "run id",
+    "batch",
+    "round",
+    "job",
+    "job id",
+    "campaign",
+    "library",
+    "experiment",
+    "trajectory",
+)
+_TARGETS: Final = frozenset(
+    map(
+        key_of,
+        (
+            "target sequence",
+            "target seq",
+            "target aa",
+            "antigen sequence",
+            "antigen seq",
+            "receptor sequence",
+        ),
+    )
+)
+# Titles of sequences that are no designs.
+_OTHER = re.compile(
+    "target|antigen|receptor|wildtype|^wt|parent|native|template|scaffold|reference|germline|cdr|^fw?r[1-4]|framework|junction"
+    "|linker|signal|dna|nucleotide|codon|cds|secondary|dssp|msa|align|epitope|paratope|hotspot|motif|interface|^np|^[vdjc]seq"
+)
+_SEQUENCE_CELL = re.compile(
+    f"[{''.join(sorted(AMINO_ACIDS))}X]{{10,}}(?:[:/][{''.join(sorted(AMINO_ACIDS))}X]+)*\\*?"
+)
+_KINDS_OF_LETTERS: Final = 6  # secondary structure is written with fewer
+_MOSTLY: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """Titles that a user names instead of those listed here."""
+    """Titles that a user names instead of those listed here; several sequences with a comma between them are chains."""
 
     name: str | None = None
     sequence: str | None = None
@@ -59,12 +128,17 @@ class ColumnNames:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The position of each column, counted from 0; `optional` has those that exist, `others` the designer's own."""
+    """The position of each column, counted from 0; `optional` has those that exist, `others` the designer's own.
 
-    name: int
-    sequence: int
+    Names of several columns are joined by `_`, sequences by `:`. `chosen`: the user has named the sequence's column.
+    """
+
+    names: tuple[int, ...]
+    sequences: tuple[int, ...]
     optional: dict[str, int]
     others: tuple[tuple[int, str], ...]  # position and title
+    producer: Producer | None = None
+    chosen: bool = False
 
 
 def beside(title: str) -> str:
@@ -76,26 +150,34 @@ def explain(titles: Sequence[str], named: ColumnNames) -> str:
     """The columns that the titles lack, as an error message."""
     keys = [key_of(title) for title in titles]
     absent = [
-        title for title in (named.name, named.sequence) if title is not None and key_of(title) not in keys
+        title
+        for title in (named.name, *_titles_of(named.sequence, titles))
+        if title is not None and key_of(title) not in keys
     ]
     if absent:
         return (
             f"no column {' and no column '.join(map(quoted, absent))} in [{_listed(titles)}]; "
             "name a column of this table, or leave the choice out"
         )
-    if key_of(PARTIAL) in keys and _index(keys, SEQUENCE) is None:
+    if key_of(PARTIAL) in keys and producer_of(titles) is None:
         return (
             "the column designed_sequence holds the designed residues only, not the protein; "
-            "add the full chain as designed_chain_sequence or sequence"
+            "add the full chain as designed_chain_sequence, or name it with --sequence-column"
         )
     missing = [
         what for what, aliases in (("name", NAME), ("sequence", SEQUENCE)) if _index(keys, aliases) is None
     ]
     # Without either column it may be any file, such as one with credentials: nothing is quoted.
     where = f"in [{_listed(titles)}]" if len(missing) == 1 else "in this line"
+    regions = (
+        " (it has regions such as CDRs, which are no proteins)" if any("cdr" in key for key in keys) else ""
+    )
+    close = f"; nearly a table of {found[0]}, which also has {found[1]}" if (found := nearly(titles)) else ""
+    options = " and ".join(f"--{what}-column" for what in missing)
     return (
         f"neither FASTA (a line that starts with '>') nor a table with a header: no {' and no '.join(missing)} column "
-        f"{where}; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}"
+        f"{where}{regions}{close}; name one of {', '.join(NAME[:4])} and one of {', '.join(SEQUENCE[:4])}, "
+        f"or name yours with {options} (in a form: {options.replace('--', '').replace('-', '_')})"
     )
 
 
@@ -106,33 +188,80 @@ def _listed(titles: Sequence[str]) -> str:
 def repeated(titles: Sequence[str], header: Header) -> str | None:
     """The title of a needed column that two columns share."""
     keys = [key_of(title) for title in titles]
-    used = (header.name, header.sequence, *header.optional.values())
+    used = (*header.names, *header.sequences, *header.optional.values())
     return next((titles[index] for index in used if keys.count(keys[index]) > 1), None)
 
 
 def find_header(titles: Sequence[str], named: ColumnNames) -> Header | None:
     """The columns of these titles; None without both a name and a sequence column."""
     keys = [key_of(title) for title in titles]
-    name, sequence = _chosen(titles, named.name, NAME), _chosen(titles, named.sequence, SEQUENCE)
-    if name is None or sequence is None or name == sequence:
+    producer = producer_of(titles)
+    names = _chosen(titles, keys, named.name) if named.name is not None else _names(keys, producer)
+    if named.sequence is not None:
+        found = [_chosen(titles, keys, title) for title in _titles_of(named.sequence, titles)]
+        sequences = tuple(at for each in found for at in each) if all(found) else ()
+    else:
+        sequences = _sequences(keys, producer)
+    if not names or not sequences or set(names) & set(sequences):
         return None
+    used = {*names, *sequences}
     optional = {
         field: at
         for field, aliases in OPTIONAL.items()
-        if (at := _index(keys, aliases)) is not None and at not in {name, sequence}
+        if (at := _index(keys, aliases)) is not None and at not in used
     }
-    used = {name, sequence, *optional.values()}
-    return Header(name, sequence, optional, _others(titles, used))
+    others = _others(titles, used | set(optional.values()))
+    return Header(names, sequences, optional, others, producer, named.sequence is not None)
 
 
-def _chosen(titles: Sequence[str], named: str | None, aliases: Sequence[str]) -> int | None:
-    """The column that a user named, as written or but for case and separators; else the first alias."""
+def _titles_of(named: str | None, titles: Sequence[str]) -> list[str]:
+    """One title, or several with commas between them."""
     if named is None:
-        return _index([key_of(title) for title in titles], aliases)
+        return []
+    return [named] if key_of(named) in map(key_of, titles) else [part.strip() for part in named.split(",")]
+
+
+def _names(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...]:
+    if producer and all(key_of(name) in keys for name in producer.names):
+        return tuple(keys.index(key_of(name)) for name in producer.names)
+    at = _index(keys, NAME)
+    return () if at is None else (at,)
+
+
+def _sequences(keys: Sequence[str], producer: Producer | None) -> tuple[int, ...]:
+    if producer:
+        return tuple(at for title in producer.sequences for at in _numbered(keys, title))
+    if key_of(PARTIAL) in keys:
+        return ()  # nearly BoltzGen: `sequence` may be the designed residues, too
+    at = _index(keys, SEQUENCE)
+    if at is not None:
+        return (at,)
+    for heavy, light in PAIRS:
+        if key_of(heavy) in keys and key_of(light) in keys:
+            return keys.index(key_of(heavy)), keys.index(key_of(light))
+    return ()
+
+
+def _numbered(keys: Sequence[str], title: str) -> list[int]:
+    """The column of a title, or all that are numbered where it ends in `#`, by their numbers."""
+    stem = key_of(title.removesuffix("#"))
+    if not title.endswith("#"):
+        return [keys.index(stem)] if stem in keys else []
+    found = [
+        (int(match[1]), at)
+        for at, key in enumerate(keys)
+        if (match := re.fullmatch(f"{re.escape(stem)}(\\d+)", key))
+    ]
+    return [at for _, at in sorted(found)]
+
+
+def _chosen(titles: Sequence[str], keys: Sequence[str], named: str) -> tuple[int, ...]:
+    """The column that a user named, as written or but for case and separators."""
     written = [title.strip() for title in titles]
     if named.strip() in written:
-        return written.index(named.strip())
-    return _index([key_of(title) for title in titles], (named,))
+        return (written.index(named.strip()),)
+    at = _index(keys, (named,))
+    return () if at is None else (at,)
 
 
 def _others(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...]:
@@ -148,6 +277,84 @@ def _others(titles: Sequence[str], used: set[int]) -> tuple[tuple[int, str], ...
 
 def _index(keys: Sequence[str], aliases: Sequence[str]) -> int | None:
     return next((keys.index(key) for alias in aliases if (key := key_of(alias)) in keys), None)
+
+
+def without_loose_words(
+    header: Header, titles: Sequence[str], sample: Sequence[Sequence[str]]
+) -> tuple[Header, list[str]]:
+    """The header with `type` and `tag` as the designer's own where they hold words of others; and their titles."""
+    optional, own = dict(header.optional), []
+    for field, title in _LOOSE.items():
+        at = optional.get(field)
+        if at is None or key_of(titles[at]) != title:
+            continue
+        words = _TYPES if field == "type" else _TAGS
+        for row in sample:
+            cell = row[at] if at < len(row) else ""
+            known = words.get(_plain(cell))
+            lacks = field == "type" and any(column not in optional for column in _NEEDED.get(known or "", ()))
+            if cell and cell.casefold() != _ABSENT and (known is None or lacks):
+                del optional[field]
+                own.append(titles[at])
+                break
+    if not own:
+        return header, []
+    used = {*header.names, *header.sequences, *optional.values()}
+    return replace(header, optional=optional, others=_others(titles, used)), own
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Other columns with sequences, by position: `rivals` may be the one that is meant, `targets` are what designs bind."""
+
+    titles: tuple[str, ...] = ()
+    rivals: tuple[int, ...] = ()
+    targets: tuple[int, ...] = ()
+
+
+def sequences_beside(header: Header, titles: Sequence[str], sample: Sequence[Sequence[str]]) -> Beside:
+    """The columns that hold sequences and are not taken, by their first cells."""
+    keys = [key_of(title) for title in titles]
+    not_designs = {
+        at
+        for title in (header.producer.not_designs if header.producer else ())
+        for at in _numbered(keys, title)
+    }
+    found, rivals, targets = [], [], []
+    for at, key in enumerate(keys):
+        if at in header.sequences or at in header.names:
+            continue
+        cells = [row[at] for row in sample if at < len(row) and row[at]]
+        if not _holds_sequences(cells):
+            continue
+        found.append(titles[at])
+        if key in _TARGETS:
+            targets.append(at)
+        decided = header.chosen or header.producer or at in not_designs or _OTHER.search(key)
+        part = at in header.optional.values() and _is_part(header, at, sample)
+        if not (decided or part or all(is_nucleotides(cell.upper()) for cell in cells)):
+            rivals.append(at)
+    return Beside(tuple(found), tuple(rivals), tuple(targets))
+
+
+def _holds_sequences(cells: Sequence[str]) -> bool:
+    matching = sum(bool(_SEQUENCE_CELL.fullmatch(cell)) for cell in cells)
+    return bool(cells) and matching >= _MOSTLY * len(cells) and len(set("".join(cells))) >= _KINDS_OF_LETTERS
+
+
+def _is_part(header: Header, at: int, sample: Sequence[Sequence[str]]) -> bool:
+    """Whether a VH, a VL or the like is a part of the sequence beside it, as in an scFv."""
+    return all(
+        row[at].upper() in sequence_of(header, row).upper() for row in sample if at < len(row) and row[at]
+    )
+
+
+def sequence_of(header: Header, row: Sequence[str]) -> str:
+    """The residues of a row, as written; chains in columns of their own are joined, and empty ones left out."""
+    if len(header.sequences) == 1:
+        at = header.sequences[0]
+        return row[at] if at < len(row) else ""
+    return ":".join(row[at] for at in header.sequences if at < len(row) and row[at])
 
 
 _READ: Final = frozenset(

@@ -6,7 +6,14 @@ The loop over lines does as little as it can: what is rare (comments, indented h
 from collections.abc import Iterable
 from typing import Final
 
-from prefect_assay.designs.headers import first_words, header_fields, is_mpnn, name_samples
+from prefect_assay.designs.headers import (
+    add_parents,
+    first_words,
+    header_fields,
+    is_mpnn,
+    name_colab,
+    name_samples,
+)
 from prefect_assay.designs.records import MAX_RESIDUES, Rows
 from prefect_assay.tables.text import Block
 
@@ -40,14 +47,16 @@ def read_fasta(rows: Rows, blocks: Iterable[Block]) -> None:
 
 def name_records(rows: Rows, *, keep_native: bool) -> None:
     """Turn header lines into names and the designer's columns."""
-    rows.extras = [""] * len(rows.names)
     rows.unpack = header_fields
     if is_mpnn(rows.names):
         name_samples(rows, keep_native=keep_native)
         return
+    if name_colab(rows):
+        return
     named = first_words(rows.names)
     if named is not None:
         rows.names, rows.extras = named
+        add_parents(rows)
 
 
 def _add(rows: Rows, start: int, header: str, body: list[str]) -> None:

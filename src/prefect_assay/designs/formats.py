@@ -5,17 +5,42 @@ The content decides, not the file's name. Tables are CSV and its dialects, and w
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from prefect_assay.designs.columns import ColumnNames, Header, explain, find_header, metadata_of, repeated
+from prefect_assay.designs.columns import (
+    MUTATIONS,
+    RUNS,
+    Beside,
+    ColumnNames,
+    Header,
+    explain,
+    find_header,
+    metadata_of,
+    repeated,
+    sequence_of,
+    sequences_beside,
+    without_loose_words,
+)
+from prefect_assay.designs.complexes import (
+    chains_of_headers,
+    join_heavy_and_light,
+    looks_like_document,
+    read_document,
+    take_chains,
+)
 from prefect_assay.designs.fasta import is_header, name_records, read_fasta
-from prefect_assay.designs.records import Rows, SourceErrors
+from prefect_assay.designs.producers import more_is_better, nearly
+from prefect_assay.designs.reading import Reading
+from prefect_assay.designs.records import Rows, SourceErrors, name_key
+from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS
-from prefect_assay.tables import Content, NoHeader, Table, UnreadableFile, sheet_table, text_table
+from prefect_assay.tables import Content, NoHeader, Table, UnreadableFile, key_of, sheet_table, text_table
 from prefect_assay.tables.table import Accepts, is_comment
 from prefect_assay.tables.text import Block
 
@@ -23,22 +48,31 @@ _EMPTY: Final = frozenset({"", "null", "none", "n/a"})  # none of them is a pept
 _TRUE: Final = frozenset({"true", "t", "yes", "y", "1", "1.0", "control"})
 _FALSE: Final = frozenset({"false", "f", "no", "n", "0", "0.0", "nan", "na", "design"})
 _BARE = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}:*]{{10,}}", re.IGNORECASE)
+# Files that are neither FASTA nor a table, by how their first line begins.
+_KINDS: Final = (
+    (
+        re.compile(r"(?:HEADER|ATOM  |HETATM|REMARK|CRYST1|MODEL  )"),
+        "a structure (PDB); give the designs as FASTA or a table",
+    ),
+    (re.compile(r"data_\S*$"), "a structure (mmCIF); give the designs as FASTA or a table"),
+    (re.compile(r"@\S+"), "reads of a sequencer (FASTQ): nucleotides; give proteins as FASTA or a table"),
+    (re.compile(r"(?:LOCUS|ID   )\S*\s"), "an entry of GenBank or EMBL; give the protein as FASTA"),
+    (re.compile(r"# STOCKHOLM|CLUSTAL"), "an alignment; give the designs as FASTA, without gaps"),
+)
+_SAMPLE: Final = 200  # rows that show what columns hold
+_TARGETS: Final = 50
+_LISTED: Final = 5
+_DOCUMENT: Final = 16 * 1024 * 1024
 _UNIT: Final = "\x1f"  # between the cells of one row; ASCII's own separator, which no spreadsheet writes
 
 
-def fill(
-    rows: Rows,
-    found: Content,
-    errors: SourceErrors,
-    columns: ColumnNames,
-    *,
-    keep_native: bool,
-) -> None:
-    """Add the designs of either format to `rows`; the first meaningful line decides which.
+def fill(rows: Rows, found: Content, errors: SourceErrors, reading: Reading, stem: str) -> None:
+    """Add the designs of any format to `rows`; the first meaningful line decides which. `stem` names what has no name.
 
     Raises:
         UnreadableFile: reading cannot go on; `rows` holds what was read before.
     """
+    columns = ColumnNames(reading.name_column, reading.sequence_column)
 
     def accepts(titles: Sequence[str]) -> bool:
         return find_header(titles, columns) is not None
@@ -49,19 +83,57 @@ def fill(
         else:
             first = _first_line(found.lines, accepts)
             if is_header(first.line):
-                read_fasta(rows, first.rest)
-                name_records(rows, keep_native=keep_native)
+                _read_records(rows, first.rest, reading, stem)
+                rows.notes += found.notes
+                return
+            if looks_like_document(first.line):
+                read_document(rows, _text(first.rest), stem, reading.chain)
                 rows.notes += found.notes
                 return
             table = text_table(first.rest, accepts, found.notes)
     except NoHeader as error:
-        if _BARE.fullmatch(error.text.strip()):
-            raise UnreadableFile(
-                "a sequence without a name; put a line '>name' above it", error.line
-            ) from None
-        raise UnreadableFile(explain(error.titles, columns), error.line) from None
+        raise UnreadableFile(_no_table(error, columns), error.line) from None
     _read_table(rows, table, columns, errors)
+    rows.read.format = _format_of(found, table)
     rows.notes += table.notes
+
+
+def _no_table(error: NoHeader, columns: ColumnNames) -> str:
+    if _BARE.fullmatch(error.text.strip()):
+        return "a sequence without a name; put a line '>name' above it"
+    kind = next((what for pattern, what in _KINDS if pattern.match(error.text)), None)
+    return f"this looks like {kind}" if kind else explain(error.titles, columns)
+
+
+def _format_of(found: Content, table: Table) -> str:
+    if table.delimiter is None:
+        return found.kind
+    return {",": "CSV", ";": "CSV with semicolons", "\t": "TSV"}.get(
+        table.delimiter, f"table with {table.delimiter!r}"
+    )
+
+
+def _text(blocks: Iterator[Block]) -> str:
+    lines: list[str] = []
+    size = 0
+    for _, block in blocks:
+        lines += block
+        size += sum(map(len, block))
+        if size > _DOCUMENT:
+            raise UnreadableFile(f"a document of more than {_DOCUMENT:,} characters; give FASTA or a table")
+    return "\n".join(lines)
+
+
+def _read_records(rows: Rows, blocks: Iterator[Block], reading: Reading, stem: str) -> None:
+    read_fasta(rows, blocks)
+    rows.read.format = "FASTA"
+    rows.extras = [""] * len(rows.names)
+    chains = None if reading.keep_shared else chains_of_headers(rows.names)
+    if chains:
+        take_chains(rows, *chains, stem, reading.chain)
+        return
+    name_records(rows, keep_native=reading.keep_native)
+    join_heavy_and_light(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +159,214 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
         raise UnreadableFile(explain(table.titles, columns), table.line)
     if twice := repeated(table.titles, header):
         raise UnreadableFile(f"two columns are called {twice!r}; rename one", table.line)
-    rows.unpack = partial(_unpacked, tuple(title for _, title in header.others))
-    for line, cells in table.rows:
-        if misfit := table.misfit(cells):
+    sample = list(itertools.islice(table.rows, _SAMPLE))
+    cells = [row for _, row in sample]
+    header, own = without_loose_words(header, table.titles, cells)
+    if own:
+        rows.notes.append(f"kept as columns of the designer's own: {', '.join(own)}")
+    aside = sequences_beside(header, table.titles, cells)
+    reader = _Reader(rows, table, header, aside, errors)
+    _describe(rows, table, header, aside, reader)
+    for line, row in itertools.chain(sample, table.rows):
+        if misfit := table.misfit(row):
             errors.add(misfit, line=line)
         else:
-            _add(rows, header, cells, line, errors)
+            reader.add(row, line)
             rows.check_number()
+    reader.tell_runs_apart()
 
 
-def _add(rows: Rows, header: Header, row: list[str], line: int, errors: SourceErrors) -> None:
-    name = _cell(row, header.name)
-    if header.optional:
-        given = {field: cell for field, at in header.optional.items() if _filled(cell := _cell(row, at))}
-        if _control(given.get("control"), line, name, errors):
-            rows.controls.add(len(rows.names))
-        metadata: dict[str, Any] = metadata_of(given, line, name, errors)
-        if metadata:
-            rows.metadata[len(rows.names)] = metadata
-    rows.lines.append(line)
-    rows.names.append(name)
-    rows.residues.append(_cell(row, header.sequence))
-    rows.extras.append(_UNIT.join([_cell(row, at).replace(_UNIT, " ") for at, _ in header.others]))
+def _describe(rows: Rows, table: Table, header: Header, aside: Beside, reader: "_Reader") -> None:
+    """What the report says about the columns."""
+    producer, titles = header.producer, table.titles
+    read = rows.read
+    read.producer = producer.name if producer else None
+    read.columns = {
+        "name": ", ".join(titles[at] for at in header.names),
+        "sequence": ", ".join(titles[at] for at in header.sequences),
+        **{field: titles[at] for field, at in header.optional.items()},
+        **reader.roles(),
+    }
+    read.other_sequences = aside.titles
+    for title in titles:
+        better = more_is_better(title, read.producer)
+        if better is not None:
+            read.scores[title] = better
+    if producer and aside.titles and not header.chosen:
+        rows.notes.append(
+            f"a table of {producer.name}: {read.columns['sequence']} holds the proteins; not taken: {', '.join(aside.titles)}"
+        )
+    elif producer is None and (near := nearly(titles)):
+        rows.notes.append(
+            f"nearly a table of {near[0]}, which also has {near[1]}: read as a table of no known producer"
+        )
 
 
-def _unpacked(titles: tuple[str, ...], extra: str) -> dict[str, str]:
-    """The designer's columns of one row, without empty cells."""
-    return {title: cell for title, cell in zip(titles, extra.split(_UNIT), strict=True) if _filled(cell)}
+class _Reader:
+    """Adds rows of one table, with the columns that the producer's rule adds."""
+
+    def __init__(self, rows: Rows, table: Table, header: Header, aside: Beside, errors: SourceErrors) -> None:
+        self._rows, self._header, self._errors = rows, header, errors
+        self._titles = table.titles
+        self._parts, self._part_of = table.parts, list[int]()
+        self._aside = aside
+        keys = {key_of(title) for title in table.titles}
+        producer = header.producer
+        self._parent = (
+            producer if producer and producer.parent_of and not keys & {"parent", "parents"} else None
+        )
+        self._copied = None
+        if producer and producer.parent and not keys & {"parent", "parents"}:
+            self._copied = table.titles[
+                [key_of(title) for title in table.titles].index(key_of(producer.parent))
+            ]
+        self._method = producer.method if producer and METHOD not in keys else None
+        self._run = next(
+            (at for at, title in enumerate(table.titles) if key_of(title) in map(key_of, RUNS)), None
+        )
+        self._mutations = next(
+            (
+                at
+                for at, title in enumerate(table.titles)
+                if key_of(title) in MUTATIONS and at not in header.names
+            ),
+            None,
+        )
+        self._runs: list[str] = []
+        titles = tuple(title for _, title in header.others)
+        added = ((METHOD, self._method),) if self._method else ()
+        parents = PARENT_COLUMNS[1] if self._parent or self._copied else None
+        rows.unpack = partial(_unpacked, titles, added, parents, self._copied)
+
+    def roles(self) -> dict[str, str]:
+        """The columns of parent and method, for the report."""
+        keys = {key_of(title): title for title in self._titles}
+        parent = "part of the name" if self._parent else self._copied
+        found = {
+            "parent": parent or next((keys[key] for key in PARENT_COLUMNS if key in keys), None),
+            "method": keys.get(METHOD) or (f"{self._method}, by the columns" if self._method else None),
+        }
+        return {role: title for role, title in found.items() if title}
+
+    def add(self, row: list[str], line: int) -> None:
+        """Add one design."""
+        rows, header = self._rows, self._header
+        at = header.names
+        name = _cell(row, at[0]) if len(at) == 1 else "_".join(_cell(row, each) for each in at)
+        if header.optional:
+            given = {field: cell for field, at in header.optional.items() if _filled(cell := _cell(row, at))}
+            if _control(given.get("control"), line, name, self._errors):
+                rows.controls.add(len(rows.names))
+            metadata: dict[str, Any] = metadata_of(given, line, name, self._errors)
+            if metadata:
+                rows.metadata[len(rows.names)] = metadata
+        residues = sequence_of(header, row)
+        if self._aside.rivals:
+            self._compare(row, residues, line)
+        for target in self._aside.targets:
+            if (cell := _cell(row, target)) and len(rows.read.targets) < _TARGETS:
+                rows.read.targets[cell.upper()] = None
+        if self._mutations is not None:
+            rows.read.mutations.append(_cell(row, self._mutations))
+        if self._parts or self._run is not None:
+            self._keep_run(row, line)
+        cells = [_cell(row, each).replace(_UNIT, " ") for each, _ in header.others]
+        if self._parent:
+            cells.append(self._parent.parent_in(name) or "")
+        rows.lines.append(line)
+        rows.names.append(name)
+        rows.residues.append(residues)
+        rows.extras.append(_UNIT.join(cells))
+
+    def _compare(self, row: list[str], residues: str, line: int) -> None:
+        """Stop where another column of sequences differs: either may be the design."""
+        for at in self._aside.rivals:
+            other = _cell(row, at)
+            if other and _same(other) != _same(residues):
+                taken = ", ".join(self._titles[each] for each in self._header.sequences)
+                rival = self._titles[at]
+                raise UnreadableFile(
+                    f"the columns {taken!r} ({len(residues)} letters) and {rival!r} ({len(other)} letters) hold different "
+                    f"sequences, and no rule says which is the design; choose with --sequence-column {quoted(rival)} "
+                    f"or {quoted(taken)} (in a form: sequence_column)",
+                    line,
+                )
+
+    def _keep_run(self, row: list[str], line: int) -> None:
+        missing = len(self._rows.names) - len(self._runs)
+        self._runs += [""] * missing  # rows before the first repeated header
+        self._part_of += [0] * (len(self._rows.names) - len(self._part_of))
+        self._runs.append(_cell(row, self._run) if self._run is not None else "")
+        self._part_of.append(bisect_right(self._parts, line))
+
+    def tell_runs_apart(self) -> None:
+        """Names that several runs use get the run behind them; of joined tables that is said."""
+        rows = self._rows
+        if self._parts:
+            listed = ", ".join(map(str, self._parts[:_LISTED]))
+            rows.notes.append(
+                f"line {listed} repeats the header: {len(self._parts) + 1} tables were read, and their runs told apart"
+            )
+            self._runs += [""] * (len(rows.names) - len(self._runs))
+            self._part_of += [0] * (len(rows.names) - len(self._part_of))
+            self._label_parts()
+        elif self._run is None:
+            return
+        counts = Counter(map(name_key, rows.names))
+        if len(counts) == len(rows.names):
+            return
+        again = [at for at, name in enumerate(rows.names) if counts[name_key(name)] > 1]
+        labels = [self._runs[at] or f"run{self._part_of[at] + 1}" for at in again]
+        if len({(name_key(rows.names[at]), label) for at, label in zip(again, labels, strict=True)}) < len(
+            again
+        ):
+            labels = [f"run{self._part_of[at] + 1}" for at in again]
+        for at, label in zip(again, labels, strict=True):
+            written = rows.names[at]
+            rows.names[at] = f"{written}_{label}"
+            rows.read.rename(written, rows.names[at])
+        rows.notes.append(
+            f"{len(again):,} names are those of several runs: the run was put behind them, as in {rows.names[again[0]]!r}"
+        )
+
+    def _label_parts(self) -> None:
+        """The run as a column of the designer's own, where the tables have none."""
+        if self._run is not None:
+            return
+        self._rows.extras = [
+            _UNIT.join((extra, f"run{part + 1}") if extra or self._header.others else (f"run{part + 1}",))
+            for extra, part in zip(self._rows.extras, self._part_of, strict=True)
+        ]
+        given = self._rows.unpack
+        self._rows.unpack = partial(_with_run, given)
+
+
+def _with_run(unpack: Callable[[str], dict[str, str]], extra: str) -> dict[str, str]:
+    rest, _, run = extra.rpartition(_UNIT)
+    return {**unpack(rest), "run": run}
+
+
+def _same(residues: str) -> str:
+    return "".join(residues.split()).upper().removesuffix("*").replace("/", ":")
+
+
+def _unpacked(
+    titles: tuple[str, ...],
+    added: tuple[tuple[str, str], ...],
+    parent: str | None,
+    copied: str | None,
+    extra: str,
+) -> dict[str, str]:
+    """The designer's columns of one row, without empty cells, and those that the producer's rule adds.
+
+    The parent is the cell of the column `copied`, or the last cell.
+    """
+    cells = extra.split(_UNIT)
+    found = {title: cell for title, cell in zip(titles, cells, strict=False) if _filled(cell)}
+    if parent and (value := found.get(copied) if copied else cells[-1] if len(cells) > len(titles) else None):
+        found[parent] = value
+    found.update(added)
+    return found
 
 
 def _cell(row: list[str], at: int) -> str:

@@ -66,6 +66,8 @@ def _word(header: str) -> str:
     return word.rstrip(",;") if len(word) < len(header) else word
 
 
+_COLAB = re.compile(r"(design:(\d+))\s+n:(\d+)\|(mpnn:.*)")
+_FOUNDRY = re.compile(r"(.+)_b\d+_d\d+")
 _PROTEIN_SAMPLE = re.compile(
     r"T=(?P<T>[^,\s]+),\s*(?:\w+=[^,]*,\s*)*?sample=(?P<number>\d+)(?:,.*)?", re.DOTALL
 )
@@ -82,6 +84,7 @@ class _Backbone:
 
     name: str = ""
     columns: dict[str, str] = field(default_factory=dict)
+    run: str = ""
 
 
 def is_mpnn(headers: Sequence[str]) -> bool:
@@ -97,12 +100,18 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
     seen: Counter[str] = Counter()
     natives = []
     backbone = _Backbone()
+    inputs = Counter(_backbone(header).name for at, header in enumerate(headers) if _is_native(headers, at))
+    runs: Counter[str] = Counter()
+    ligand = False
     names, extras = [], []
     for at, header in enumerate(headers):
         sample = _sample(header)
         if sample is None and _is_native(headers, at):
             natives.append(at)
             backbone = _backbone(header)
+            runs[backbone.name] += 1
+            if inputs[backbone.name] > 1:
+                backbone.run = f"_run{runs[backbone.name]}"
             names.append(backbone.name)
             extras.append(_packed(backbone.columns))
         elif sample is None:
@@ -110,12 +119,50 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
             extras.append("")
             continue
         else:
+            ligand = ligand or "native" in sample.groupdict()
             names.append(_sample_name(sample, backbone, seen))
             extras.append(_packed(_sample_columns(header, sample, backbone)))
         rows.residues[at] = rows.residues[at].replace(_CHAINS, CHAIN_SEPARATOR)
     rows.names, rows.extras = names, extras
+    rows.read.producer = "LigandMPNN" if ligand else "ProteinMPNN"
+    rows.read.columns |= {"parent": "backbone"}
+    again = sum(count > 1 for count in inputs.values())
+    if again:
+        rows.notes.append(
+            f"{again} inputs occur in several runs: the run is in the names, as in {names[-1]!r}"
+        )
+    if repeated := sum(count - 1 for count in seen.values()):
+        rows.notes.append(
+            f"{repeated:,} samples have the name of another one of their run: they are numbered _2, _3 and so on"
+        )
     if natives and not keep_native:
         _leave_out(rows, natives)
+
+
+def name_colab(rows: Rows) -> bool:
+    """Name the records of RFdiffusion in Colab, `>design:0 n:1|mpnn:1.2|...` with `TARGET/BINDER`; False if they are not."""
+    if not rows.names or not _COLAB.fullmatch(rows.names[0]):
+        return False
+    found = [match for header in rows.names if (match := _COLAB.fullmatch(header))]
+    if len(found) < len(rows.names):
+        return False
+    rows.names = [f"design_{match[2]}_n_{match[3]}" for match in found]
+    rows.extras = [f"parent=design_{match[2]} {match[4]}" for match in found]
+    rows.residues = [residues.replace(_CHAINS, CHAIN_SEPARATOR) for residues in rows.residues]
+    rows.read.producer = "RFdiffusion in Colab"
+    rows.notes.append("a FASTA file of RFdiffusion in Colab: '/' separates chains, usually TARGET/BINDER")
+    return True
+
+
+def add_parents(rows: Rows) -> None:
+    """The parent of designs of Foundry, `NAME_b0_d1, sequence_recovery=0.4`, from their names."""
+    if not rows.names or not _FOUNDRY.fullmatch(rows.names[0]) or "sequence_recovery=" not in rows.extras[0]:
+        return
+    for at, (name, extra) in enumerate(zip(rows.names, rows.extras, strict=True)):
+        if match := _FOUNDRY.fullmatch(name):
+            rows.extras[at] = f"{extra}, parent={match[1]}" if extra else f"parent={match[1]}"
+    rows.read.producer = "Foundry MPNN"
+    rows.read.columns |= {"parent": "part of the name"}
 
 
 def _sample(header: str) -> re.Match[str] | None:
@@ -143,7 +190,7 @@ def _sample_name(sample: re.Match[str], backbone: _Backbone, seen: Counter[str])
     groups = sample.groupdict()
     native = groups.get("native") or backbone.name
     counter = "id" if "native" in groups else "sample"
-    name = f"{native}_T={sample['T']}_{counter}={sample['number']}".lstrip("_")
+    name = f"{native}{backbone.run}_T={sample['T']}_{counter}={sample['number']}".lstrip("_")
     seen[name.casefold()] += 1
     times = seen[name.casefold()]
     return name if times == 1 else f"{name}_{times}"
@@ -156,7 +203,7 @@ def _sample_columns(header: str, sample: re.Match[str], backbone: _Backbone) -> 
         header.removeprefix(native).lstrip(", ") if "native" in sample.groupdict() else header
     )
     shared = {k: v for k, v in backbone.columns.items() if k not in own and k not in _OF_THE_INPUT}
-    return ({"backbone": native} if native else {}) | own | shared
+    return ({"backbone": native, "parent": native} if native else {}) | own | shared
 
 
 def _packed(columns: dict[str, str]) -> str:
@@ -166,6 +213,9 @@ def _packed(columns: dict[str, str]) -> str:
 
 def _leave_out(rows: Rows, natives: list[int]) -> None:
     names = [rows.names[at] for at in natives]
+    rows.read.natives += [rows.residues[at] for at in natives]
+    for at in natives:
+        rows.read.leave_out(rows.names[at], rows.lines[at], "a native input")
     for at in reversed(natives):
         for column in (rows.lines, rows.names, rows.residues, rows.extras):
             del column[at]
@@ -173,4 +223,6 @@ def _leave_out(rows: Rows, natives: list[int]) -> None:
         f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     )
     what = "the native input" if len(names) == 1 else f"{len(names)} native inputs"
-    rows.notes.append(f"{what} of ProteinMPNN left out: {listed}; ask for native inputs to measure them, too")
+    rows.notes.append(
+        f"{what} of ProteinMPNN left out: {listed}; --keep-native (in a form: keep_native) measures them, too"
+    )

@@ -3,12 +3,14 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import BinaryIO, Final
 
-from prefect_assay.designs.columns import ColumnNames
+from prefect_assay.designs.chains import choose_chains, settled
 from prefect_assay.designs.fasta import HEADER
 from prefect_assay.designs.formats import fill
+from prefect_assay.designs.mutations import check_mutations
+from prefect_assay.designs.reading import AS_WRITTEN, Reading
 from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.models.sequences import Duplicate, Pool, Sequences
 from prefect_assay.sources import UnreadableSource, opened
@@ -19,22 +21,6 @@ MAX_SEQUENCES: Final = 100_000
 MAX_CHARACTERS: Final = 64 * 1024 * 1024
 POOL_SEQUENCES: Final = 1_000_000
 POOL_CHARACTERS: Final = 2 * 1024 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How a source is read.
-
-    `name_column` and `sequence_column` are titles of a table, which FASTA has not. `keep_native` keeps the native
-    inputs of ProteinMPNN.
-    """
-
-    name_column: str | None = None
-    sequence_column: str | None = None
-    keep_native: bool = False
-
-
-AS_WRITTEN: Final = Reading()
 
 
 def read_sequences(
@@ -48,10 +34,10 @@ def read_sequences(
         source: a path, an `s3://bucket/key` address, or the text itself (it starts with `>` or has a newline).
         text: the content; `source` then only names it in messages.
         data: the content as bytes, likewise.
-        reading: columns of a table, and how FASTA records are named.
+        reading: the user's choices of columns and chains.
 
     Raises:
-        InvalidSequences: every error with file, line and sequence.
+        InvalidSequences: every error with file, line and sequence, or a doubt that needs a choice.
         ServiceUnavailable: the object storage did not answer; try again later.
     """
     with _stream(source, text, data) as (stream, name):
@@ -61,6 +47,7 @@ def read_sequences(
         items=tuple(pool),
         duplicates=tuple(Duplicate(name=left, same_as=kept) for left, kept in pool.duplicates),
         notes=pool.notes,
+        report=pool.report,
     )
 
 
@@ -99,21 +86,27 @@ def _stream(source: str, text: str | None, data: bytes | None) -> Iterator[tuple
 def _read(stream: BinaryIO, source: str, reading: Reading, sequences: int, characters: int) -> Pool:
     errors = SourceErrors(source)
     rows = Rows(limit=sequences)
-    columns = ColumnNames(reading.name_column, reading.sequence_column)
     try:
         fill(
             rows,
             content(stream, characters),
             errors,
-            columns,
-            keep_native=reading.keep_native,
+            reading,
+            PurePosixPath(source).name.partition(".")[0] or "complex",
         )
+        choose_chains(rows, reading)
     except UnreadableFile as halt:
         rows.extras = [""] * len(rows.names)
-        checked(rows, source, errors)  # what is wrong before that line is listed, too
+        checked(
+            rows, source, errors, as_protein=reading.as_protein
+        )  # what is wrong before that line is listed, too
         raise errors.stop(halt.message, line=halt.line) from None
     if not rows.names:
         errors.add("no sequences; give a FASTA file, or a table with at least one row below its header")
-    pool = checked(rows, source, errors)
+    mutated = check_mutations(rows.read.mutations or rows.names, rows.residues)
+    if mutated.refused and not reading.keep_shared:
+        raise errors.stop(mutated.refused)
+    said = [line for line in (mutated.refused, mutated.said) if line]
+    pool = checked(rows, source, errors, as_protein=reading.as_protein)
     errors.check()
-    return pool
+    return settled(pool, rows, reading, said)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.sequences import Pool
+from prefect_assay.models.sequences import LeftOut, Pool
 from prefect_assay.models.spec_rules import QUOTED_MAX, quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 from prefect_assay.tables import UnreadableFile
@@ -31,10 +31,13 @@ _CLEAN = re.compile(f"[{_LETTERS}]+")
 _FOREIGN = re.compile(f"[^{_LETTERS}{_LETTERS.lower()}{CHAIN_SEPARATOR}]")
 _BATCH: Final = 250  # residues that are looked at together: of most batches nothing is wrong
 _LISTED: Final = 5
-_DNA_FROM: Final = 30
-_DNA: Final = "ACGT"
 _MISSING: Final = frozenset({"na", "nan"})  # would be ordered as peptides
-_SUSPECT: Final = _DNA + "N"  # nothing but these letters: DNA, or a missing value
+# The beginning of nucleotides with IUPAC codes, or a missing value: to be looked at more closely.
+_SUSPECT = re.compile("[ACGTUNRYSWKMBDHV]{12}|NAN?$")
+_NUCLEOTIDES = re.compile("[ACGTUNRYSWKMBDHV]{12,}")
+_BASES: Final = "ACGTUN"
+_MOSTLY_BASES: Final = 0.9
+_KINDS_OF_BASES: Final = 3
 _HINTS: Final = {
     "X": "an unknown residue: decide on one",
     "B": "ambiguous (D or N): decide on one",
@@ -45,7 +48,7 @@ _HINTS: Final = {
     "-": "a gap: remove the alignment's gaps",
     ".": "a gap: remove the alignment's gaps",
     "*": "a stop codon inside the sequence",
-    "/": "chains are separated by ':'",
+    "/": "chains are separated by ':', and each is ordered, also a target",
 }
 
 
@@ -94,6 +97,36 @@ def no_columns(_extra: str) -> dict[str, str]:
 
 
 @dataclass(slots=True)
+class Read:
+    """What reading found beside the designs: for the report, and for the doubts about them."""
+
+    format: str = ""
+    producer: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, bool] = field(default_factory=dict)
+    other_sequences: tuple[str, ...] = ()
+    left_out: list[LeftOut] = field(default_factory=list)
+    left_out_count: int = 0
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    renamed_count: int = 0
+    natives: list[str] = field(default_factory=list)  # residues of native inputs
+    targets: dict[str, None] = field(default_factory=dict)  # residues of columns of targets
+    mutations: list[str] = field(default_factory=list)  # of a column, if there is one: one for each design
+
+    def leave_out(self, name: str, line: int | None, reason: str) -> None:
+        """Count a record that is not measured, and list the first ones."""
+        self.left_out_count += 1
+        if self.left_out_count <= KEPT:
+            self.left_out.append(LeftOut(name=name, line=line, reason=reason))
+
+    def rename(self, written: str, name: str) -> None:
+        """Count a changed name, and list the first ones."""
+        self.renamed_count += 1
+        if self.renamed_count <= KEPT:
+            self.renamed.append((written, name))
+
+
+@dataclass(slots=True)
 class Rows:
     """Designs as written, one entry of each list per design; `residues` may have any letters and white space.
 
@@ -110,6 +143,7 @@ class Rows:
     controls: set[int] = field(default_factory=set)
     metadata: dict[int, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    read: "Read" = field(default_factory=Read)
 
     def check_number(self) -> None:
         """Stop at the first design beyond the limit; those before it stay."""
@@ -121,8 +155,12 @@ class Rows:
         raise UnreadableFile(f"more than {self.limit:,} sequences; divide them into several files", line)
 
 
-def checked(rows: Rows, source: str, errors: SourceErrors) -> Pool:
-    """The designs with duplicates set aside; findings go to `errors`, and their designs are left out."""
+def checked(rows: Rows, source: str, errors: SourceErrors, *, as_protein: bool = False) -> Pool:
+    """The designs with duplicates set aside; findings go to `errors`, and their designs are left out.
+
+    With `as_protein` residues that look like nucleotides are taken as amino acids.
+    """
+    suspect = _SUSPECT.match
     controls, metadata = rows.controls, rows.metadata
     known_names: dict[str, int] = {}  # by the line of the first
     known_residues: dict[str | tuple[str, str], int] = {}  # by the position of the first
@@ -132,8 +170,8 @@ def checked(rows: Rows, source: str, errors: SourceErrors) -> Pool:
     written = zip(rows.lines, rows.names, rows.residues, _clean(rows.residues), strict=True)
     for at, (line, name, text, clean) in enumerate(written):
         residues = text
-        if not (clean and text.strip(_SUSPECT)):
-            residues = rows.residues[at] = _letters(text, line, name, errors)
+        if not clean or not text or suspect(text):
+            residues = rows.residues[at] = _letters(text, line, name, errors, as_protein=as_protein)
         key = name.casefold() if name.isascii() else name_key(name)
         if known_names.setdefault(key, line) != line or not key:
             _refuse_name(rows, line, name, known_names[key], errors)
@@ -212,18 +250,32 @@ def _clean(residues: list[str]) -> Iterator[bool]:
             yield from [len(text) <= MAX_RESIDUES and bool(_CLEAN.fullmatch(text)) for text in batch]
 
 
-def _letters(text: str, line: int, name: str, errors: SourceErrors) -> str:
+def is_nucleotides(residues: str) -> bool:
+    """Twelve letters or more, nearly all of them A, C, G, T, U or N, at least three kinds of these, the rest IUPAC codes."""
+    if not _NUCLEOTIDES.fullmatch(residues):
+        return False
+    counts = [residues.count(base) for base in _BASES]
+    kinds = sum(1 for count in counts[:-1] if count)
+    return sum(counts) >= _MOSTLY_BASES * len(residues) and kinds >= _KINDS_OF_BASES
+
+
+def _letters(text: str, line: int, name: str, errors: SourceErrors, *, as_protein: bool) -> str:
     """The residues in upper case without white space and closing stops; empty when they are wrong, which is noted."""
     chains = [chain.removesuffix(STOP) for chain in "".join(text.split()).split(CHAIN_SEPARATOR)]
     residues = CHAIN_SEPARATOR.join(chains)
-    problem = _problem(residues, chains)
+    problem = _problem(residues, chains, as_protein=as_protein)
     if problem:
         errors.add(problem, line=line, name=name)
         return ""
     return residues.upper()
 
 
-def _problem(residues: str, chains: list[str]) -> str | None:
+def _problem(residues: str, chains: list[str], *, as_protein: bool) -> str | None:
+    if not as_protein and any(is_nucleotides(chain.upper()) for chain in chains):
+        return (
+            "these are nucleotides (DNA or RNA), not a protein: translate them; --as-protein (in a form: as_protein) "
+            "takes the letters as amino acids"
+        )
     if not residues:
         return "no residues"
     if len(residues) > MAX_RESIDUES:
@@ -242,8 +294,6 @@ def _other_than_protein(residues: str) -> str | None:
             f"the sequence is {quoted(residues)}, which R and pandas write for a missing value; "
             "fill it in, or leave the design out"
         )
-    if len(residues) >= _DNA_FROM and set(residues.upper()) == set(_DNA):
-        return "only A, C, G and T: this looks like DNA; translate it to protein"
     return None
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pydantic import Field
+
 from prefect_assay.models.base import Maybe, Model, Moment, WireModel
 
 
@@ -34,16 +36,48 @@ class Duplicate(Model):
     same_as: str
 
 
+class LeftOut(Model):
+    """A record that is not measured, with its line and why."""
+
+    name: str
+    line: int | None = None
+    reason: str
+
+
+class ReadingReport(Model):
+    """How a source was read: what a person has to know before it is ordered.
+
+    `columns` names the column of each role: name, sequence, parent, method. `other_sequences` are columns that hold sequences
+    and were not taken. `left_out` and `renamed` list the first; `left_out_count` and `renamed_count` count all. `doubts` are
+    observations about the designs that a person may recognize.
+    """
+
+    format: str = ""
+    producer: str | None = None
+    columns: dict[str, str] = Field(default_factory=dict)
+    scores: dict[str, bool] = Field(
+        default_factory=dict
+    )  # columns with scores of a known direction: is more better?
+    other_sequences: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    left_out_count: int = 0
+    renamed: tuple[tuple[str, str], ...] = ()  # as written, as read
+    renamed_count: int = 0
+    notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
 class Sequences(Model):
     """All designs of one source, checked: valid letters, unique names, no duplicates.
 
-    `notes` says what was read in a special way, one line each.
+    `notes` says what was read in a special way, one line each; `report` has all that reading did.
     """
 
     source: str
     items: tuple[ProteinSequence, ...]
     duplicates: tuple[Duplicate, ...] = ()
     notes: tuple[str, ...] = ()
+    report: ReadingReport = ReadingReport()
 
     def __len__(self) -> int:
         return len(self.items)
@@ -68,6 +102,7 @@ class Pool:
     duplicates: tuple[tuple[str, str], ...] = ()
     duplicate_extras: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    report: ReadingReport = field(default_factory=ReadingReport)
 
     def __len__(self) -> int:
         return len(self.names)

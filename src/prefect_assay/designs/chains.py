@@ -1,0 +1,244 @@
+"""Taking one chain of each design, and deciding about what is in doubt: the choices of `Reading` applied to what was read."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from prefect_assay.designs.doubt import KEEP, Doubts, Known, find_doubts, pieces_of
+from prefect_assay.designs.reading import Reading
+from prefect_assay.designs.records import Rows, SourceErrors, checked
+from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.sequences import Pool, ReadingReport, Sequences
+from prefect_assay.models.spec_rules import quoted
+from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.tables import UnreadableFile
+
+TARGET: Final = "the target (--target-sequence)"
+CATALOG: Final = "the target in the service's catalog"
+_COLUMN: Final = "the target in a column of the file"
+_MANGLED = re.compile(
+    r"(?i:\d{1,2}-(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*(?:-\d{2,4})?"
+    r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)-\d{1,4}|\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"
+    r"|\d+(?:[.,]\d+)?E[+-]?\d+|#(?:NAME|REF|VALUE|N/A|NUM|NULL|DIV/0)[?!]?)"
+)
+_LISTED: Final = 3
+
+
+def choose_chains(rows: Rows, reading: Reading) -> None:
+    """Keep the chosen chains of designs that have several; those of complexes were chosen by name already.
+
+    Raises:
+        UnreadableFile: a design has no such chain.
+    """
+    if reading.chain is None or not any(CHAIN_SEPARATOR in residues for residues in rows.residues):
+        return
+    if rows.read.left_out and "complex" in rows.read.left_out[0].reason:
+        return
+    wanted = _numbers(reading.chain)
+    before = len(set(rows.residues))
+    for at, text in enumerate(rows.residues):
+        chains = "".join(text.split()).split(CHAIN_SEPARATOR)
+        if max(wanted) > len(chains):
+            raise UnreadableFile(
+                f"sequence {quoted(rows.names[at])} has {len(chains)} chains, and --chain is {reading.chain}",
+                rows.lines[at],
+            )
+        rows.residues[at] = CHAIN_SEPARATOR.join(chains[number - 1] for number in wanted)
+    if before > 1 and len(set(rows.residues)) == 1:
+        raise UnreadableFile(
+            f"chain {reading.chain} is the same in all designs: choose another one, with --chain (in a form: chain)"
+        )
+    rows.notes.append(f"chain {reading.chain} of each design was taken; the other chains are not ordered")
+
+
+def _numbers(chain: str) -> list[int]:
+    parts = [part.strip() for part in re.split("[,:]", chain)]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise UnreadableFile(
+            f"--chain is {quoted(chain)}, and the chains of this file have no names; give their numbers, from 1, as in 1 or 1,2"
+        )
+    return [int(part) for part in parts]
+
+
+def settled(pool: Pool, rows: Rows, reading: Reading, said: Sequence[str]) -> Pool:
+    """The pool with its report, after a look at what the designs share.
+
+    Raises:
+        InvalidSequences: the target is in the designs, or something needs a choice.
+    """
+    known = [Known(_COLUMN, target) for target in rows.read.targets]
+    known += [Known(TARGET, chain) for chain in _target_chains(reading)]
+    doubts = _doubts(pool, known, rows.read.natives)
+    cut = None
+    if reading.chain is not None and not any(CHAIN_SEPARATOR in residues for residues in pool.residues):
+        cut = _cut(pool, rows, reading, known, doubts)
+    if cut is not None:
+        pool, doubts = cut
+    found = [*doubts.refused, *doubts.asked]
+    if found and not reading.keep_shared:
+        raise InvalidSequences([f"{pool.source}: {line}" for line in found])
+    said = [
+        *said,
+        *(f"kept: {line.partition(': is it')[0]}" for line in found),
+        *doubts.said,
+        *_mangled(pool.names),
+    ]
+    return replace(pool, report=_report(pool, rows, said))
+
+
+def refuse_target(sequences: Sequences, target: str | None, reading: Reading) -> None:
+    """Refuse designs that contain the target whose residues the service's catalog gives.
+
+    Raises:
+        InvalidSequences: names the designs and the option.
+    """
+    residues = _letters(target or "")
+    if not residues or reading.keep_shared:
+        return
+    designs = [item for item in sequences.items if not item.control]
+    names, texts = [item.name for item in designs], [item.aa_string for item in designs]
+    found = find_doubts(
+        names, texts, [Known(CATALOG, chain) for chain in residues.split(CHAIN_SEPARATOR)]
+    ).refused
+    catalog = [line for line in found if CATALOG in line]
+    if catalog:
+        raise InvalidSequences([f"{sequences.source}: {line}" for line in catalog])
+
+
+def _target_chains(reading: Reading) -> list[str]:
+    if not reading.target_sequence:
+        return []
+    residues = _letters(reading.target_sequence)
+    if not residues:
+        raise InvalidSequences(
+            ["target_sequence: give the residues of the target, in the letters of amino acids"]
+        )
+    return residues.split(CHAIN_SEPARATOR)
+
+
+def _letters(text: str) -> str:
+    """Residues in upper case; empty if there is anything else."""
+    lines = text.strip().splitlines()
+    plain = (
+        "".join("".join(line.split()) for line in lines if not line.startswith(">")).upper().removesuffix("*")
+    )
+    return plain if plain and set(plain) <= AMINO_ACIDS | {CHAIN_SEPARATOR} else ""
+
+
+def _doubts(pool: Pool, known: Sequence[Known], natives: Sequence[str]) -> Doubts:
+    names: Sequence[str] = pool.names
+    residues: Sequence[str] = pool.residues
+    if pool.controls:
+        at = [at for at in range(len(pool)) if at not in pool.controls]
+        names, residues = [names[each] for each in at], [residues[each] for each in at]
+    plain = ["".join(native.split()).upper() for native in natives]
+    return find_doubts(names, residues, known, plain)
+
+
+def _cut(
+    pool: Pool, rows: Rows, reading: Reading, known: Sequence[Known], doubts: Doubts
+) -> tuple[Pool, Doubts] | None:
+    """Cut fused designs into the target and the rest; None if there is nothing to cut."""
+    wanted = _wanted(reading)
+    if doubts.refused:
+        target = next(
+            (each.residues for each in known if any(each.what in line for line in doubts.refused)), None
+        )
+        if target is None:
+            return None
+        pieces = [pieces_of(residues, target) for residues in pool.residues]
+        what = "the target"
+    elif doubts.shared_end:
+        end = doubts.shared_end
+        pieces = [
+            [residues.removesuffix(end), end] if residues.endswith(end) else [residues]
+            for residues in pool.residues
+        ]
+        what = f"the last {len(end)} residues, which all share ({end[:10]}...; give --target-sequence to cut at its first residue)"
+    elif doubts.asked or wanted == 1:
+        return None
+    else:
+        raise InvalidSequences(
+            [f"{pool.source}: --chain is {reading.chain}, and the designs have one chain each; leave it out"]
+        )
+    short = next(
+        (at for at, found in enumerate(pieces) if len(found) < max(2, wanted) and at not in pool.controls),
+        None,
+    )
+    if short is not None:
+        raise InvalidSequences(
+            [
+                (
+                    f"{pool.source}: sequence {quoted(pool.names[short])} has no part {wanted} as the others have; give such designs in a file "
+                    f"of their own, or keep all of them with {KEEP}"
+                )
+            ]
+        )
+    chosen = [
+        residues if at in pool.controls else found[wanted - 1]
+        for at, (residues, found) in enumerate(zip(pool.residues, pieces, strict=True))
+    ]
+    if len(set(chosen)) == 1 and len(pool) > 1:
+        raise InvalidSequences(
+            [f"{pool.source}: part {wanted} is the same in all designs; choose another one with --chain"]
+        )
+    errors = SourceErrors(pool.source)
+    again = Rows(
+        limit=rows.limit,
+        names=list(pool.names),
+        residues=chosen,
+        extras=list(pool.extras),
+        unpack=pool.unpack,
+        controls=set(pool.controls),
+        metadata=dict(pool.metadata),
+        notes=[*pool.notes, f"part {wanted} of each design was taken: cut from {what}"],
+    )
+    again.lines.extend(range(1, len(pool) + 1))
+    cut = checked(again, pool.source, errors, as_protein=reading.as_protein)
+    errors.check()
+    return replace(cut, duplicates=(*pool.duplicates, *cut.duplicates)), _doubts(cut, known, ())
+
+
+def _wanted(reading: Reading) -> int:
+    try:
+        numbers = _numbers(reading.chain or "")
+    except UnreadableFile as error:
+        raise InvalidSequences([error.message]) from None
+    if len(numbers) > 1:
+        raise InvalidSequences(
+            [f"--chain is {reading.chain}: of designs that are one chain, one part can be taken"]
+        )
+    return numbers[0]
+
+
+def _mangled(names: Sequence[str]) -> list[str]:
+    found = [name for name in names if name[:1] in _MAY_BE and _MANGLED.fullmatch(name)]
+    if not found:
+        return []
+    listed = ", ".join(map(quoted, found[:_LISTED])) + (
+        f" and {len(found) - _LISTED:,} more" if len(found) > _LISTED else ""
+    )
+    return [
+        f"{len(found):,} names look like dates, numbers or errors that a spreadsheet made of them: {listed}"
+    ]
+
+
+_MAY_BE: Final = frozenset("0123456789#jfmasondJFMASOND")
+
+
+def _report(pool: Pool, rows: Rows, said: Sequence[str]) -> ReadingReport:
+    read = rows.read
+    return ReadingReport(
+        format=read.format,
+        producer=read.producer,
+        columns=read.columns,
+        scores=read.scores,
+        other_sequences=read.other_sequences,
+        left_out=tuple(read.left_out),
+        left_out_count=read.left_out_count,
+        renamed=tuple(read.renamed),
+        renamed_count=read.renamed_count,
+        notes=pool.notes,
+        doubts=tuple(said),
+    )

@@ -1,0 +1,489 @@
+"""Is it the right protein? Pure functions over read designs: what is refused, what needs a choice, and what is only said.
+
+Refused: a chain or part of a design that is the target, or that equals the native input. A choice is needed: a chain, a
+beginning or an end that unrelated designs share. Said: what variants of one scaffold share, and known parts.
+
+Residues are compared by words of four: variants share most of them, and unrelated proteins some percent. A large file is
+looked at by a sample that is spread evenly over it.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from prefect_assay.designs.parts import antibody_chain, known_parts, variable_domains
+from prefect_assay.models.spec_rules import quoted
+from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
+
+WORD: Final = 4
+SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the rests beside it
+_PEPTIDE: Final = 8  # fewer residues say nothing
+_SAMPLE: Final = 80
+_SAID_SAMPLE: Final = 500
+_SAID_FROM: Final = 15
+_ALIKE: Final = 0.7  # of the words: the same protein with small differences
+_UNRELATED: Final = 0.3
+_RELATED: Final = 0.35  # of the residues at the same places: also variants that share few words
+_MOST: Final = 0.8  # of the designs
+_PAIRS: Final = 0.3  # of the designs share it and are unrelated beside it
+_LOOSE: Final = 15  # residues of a tag or code beside a shared end
+_LISTED: Final = 3
+_TILE: Final = 8
+
+KEEP: Final = "--keep-shared (in a form: keep_shared)"
+CHAIN: Final = "--chain {} (in a form: chain)"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A protein that is not a design: the target, or a native input."""
+
+    what: str
+    residues: str
+
+
+@dataclass(slots=True)
+class Doubts:
+    """What was found, one line each. `shared_end` has the residues that fused designs end in, if they were asked about."""
+
+    refused: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    shared_end: str | None = None
+
+
+def find_doubts(
+    names: Sequence[str], residues: Sequence[str], known: Iterable[Known] = (), natives: Iterable[str] = ()
+) -> Doubts:
+    """Look at designs in upper case with `:` between chains; controls are not among them."""
+    doubts = Doubts()
+    for each in known:
+        _look_for_target(names, residues, each, doubts)
+    _look_for_names(names, doubts)
+    explained = _look_for_natives(residues, natives, doubts)
+    if not doubts.refused and len(residues) > 1:
+        _look_at_chains(residues, explained, doubts)
+        _look_at_ends(residues, doubts)
+    _say_what_is_shared(residues, doubts)
+    return doubts
+
+
+def spread(items: Sequence[str], most: int = _SAMPLE) -> Sequence[str]:
+    """At most so many, evenly over all of them."""
+    if len(items) <= most:
+        return items
+    return [items[at * (len(items) - 1) // (most - 1)] for at in range(most)]
+
+
+def words(chain: str) -> frozenset[str]:
+    """Every stretch of four residues."""
+    return frozenset(chain[at : at + WORD] for at in range(len(chain) - WORD + 1))
+
+
+def covered(chain: str, other: frozenset[str]) -> list[bool]:
+    """Which residues are in a stretch that the other protein has, too."""
+    mask = [False] * len(chain)
+    for at in range(len(chain) - WORD + 1):
+        if chain[at : at + WORD] in other:
+            mask[at : at + WORD] = [True] * WORD
+    return mask
+
+
+def densest(mask: Sequence[bool]) -> tuple[int, int]:
+    """The stretch that is mostly covered: at least two of three residues, and not extended by less."""
+    best, start, score, found = 0, 0, 0, (0, 0)
+    for at, hit in enumerate(mask):
+        if score <= 0:
+            start, score = at, 0
+        score += 1 if hit else -2
+        if score > best:
+            best, found = score, (start, at + 1)
+    return found
+
+
+# -- the target
+
+
+def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known, doubts: Doubts) -> None:
+    target = known.residues
+    if len(target) < _PEPTIDE:
+        return
+    found = [at for at, text in enumerate(residues) if is_in(text, target)]
+    if not found:
+        return
+    listed = _names([names[at] for at in found])
+    where = {_place(residues[at], target) for at in found}
+    place = where.pop() if len(where) == 1 else "a chain or a part"
+    line = (
+        f"{place} of {len(found):,} of {len(residues):,} designs is {known.what} ({_shown(target)}): {listed}"
+    )
+    if len(residues) == 1:
+        doubts.said.append(line)
+    else:
+        doubts.refused.append(
+            f"{line}. {CHAIN.format(_other_chain(residues[found[0]], target))} orders the rest, {KEEP} all of it, "
+            "or leave these designs out"
+        )
+
+
+def is_in(design: str, target: str) -> bool:
+    """Whether a chain or a part of a design is the target, with small differences."""
+    if not any(target[at : at + _TILE] in design for at in range(0, len(target) - _TILE + 1, _TILE // 2)):
+        return False
+    return any(part_of(chain, target) for chain in design.split(CHAIN_SEPARATOR))
+
+
+def part_of(chain: str, target: str) -> tuple[int, int] | None:
+    """Where the target is in a chain, extended to the target's own ends; tags and fusions count only if it is one."""
+    if len(target) < SHARED_FROM:
+        at = chain.find(target)
+        return None if at < 0 else (at, at + len(target))
+    own = _without_parts(target)
+    known = words(own if sum(letter != "-" for letter in own) >= SHARED_FROM else target)
+    start, end = densest(covered(chain, known))
+    if end - start < min(SHARED_FROM, round(_MOST * len(target))):
+        return None
+    return _to_its_ends(chain, target, start, end)
+
+
+def _without_parts(chain: str) -> str:
+    letters = list(chain)
+    for part in known_parts(chain):
+        letters[part.start : part.end] = "-" * (part.end - part.start)
+    return "".join(letters)
+
+
+def _to_its_ends(chain: str, target: str, start: int, end: int) -> tuple[int, int]:
+    first = target.find(chain[start : start + WORD])
+    last = target.rfind(chain[end - WORD : end])
+    if first >= 0 and first <= start and start - first <= start:
+        start -= first if first <= _LOOSE else 0
+    behind = len(target) - (last + WORD)
+    if last >= 0 and 0 <= behind <= _LOOSE:
+        end = min(len(chain), end + behind)
+    return max(0, start), end
+
+
+def _place(design: str, target: str) -> str:
+    chains = design.split(CHAIN_SEPARATOR)
+    at = next(at for at, chain in enumerate(chains) if part_of(chain, target))
+    start, end = part_of(chains[at], target) or (0, 0)
+    if len(chains) > 1:
+        return f"chain {at + 1}"
+    if start <= _LOOSE and len(design) - end <= _LOOSE:
+        return "the whole"
+    return "the beginning" if start <= _LOOSE else "the end" if len(design) - end <= _LOOSE else "a part"
+
+
+def _other_chain(design: str, target: str) -> str:
+    """The number of the chain or piece that is not the target."""
+    pieces = pieces_of(design, target)
+    return next((str(at + 1) for at, piece in enumerate(pieces) if not part_of(piece, target)), "N")
+
+
+def pieces_of(design: str, target: str) -> list[str]:
+    """The chains of a design; a single chain that contains the target is cut into what is before, the target, and behind."""
+    chains = design.split(CHAIN_SEPARATOR)
+    if len(chains) > 1:
+        return chains
+    found = part_of(design, target)
+    if found is None:
+        return chains
+    start, end = found
+    return [piece for piece in (design[:start], design[start:end], design[end:]) if piece]
+
+
+# -- names and natives
+
+_ENTITIES: Final = frozenset({"target", "antigen", "receptor"})
+
+
+def _look_for_names(names: Sequence[str], doubts: Doubts) -> None:
+    found = [name for name in names if name.casefold() in _ENTITIES]
+    if found and len(names) > 1:
+        doubts.refused.append(
+            f"a record is called {_names(found)}: it looks like what the designs bind; leave it out of the file, "
+            f"or take it as a design with {KEEP}"
+        )
+
+
+def _look_for_natives(residues: Sequence[str], natives: Iterable[str], doubts: Doubts) -> frozenset[str]:
+    """Refuse a chain that is that of the native input; returns these chains."""
+    fixed = {
+        chain for native in natives for chain in native.split(CHAIN_SEPARATOR) if CHAIN_SEPARATOR in native
+    }
+    if not fixed:
+        return frozenset()
+    counts: Counter[str] = Counter()
+    for design in residues:
+        chains = design.split(CHAIN_SEPARATOR)
+        if len(chains) > 1:
+            counts.update(chain for chain in set(chains) if chain in fixed)
+    for chain, count in counts.items():
+        where = next(
+            d.split(CHAIN_SEPARATOR).index(chain) + 1 for d in residues if chain in d.split(CHAIN_SEPARATOR)
+        )
+        line = f"chain {where} of {count:,} of {len(residues):,} designs ({_shown(chain)}) equals the native input"
+        if count > 1:
+            doubts.refused.append(
+                f"{line}: it was fixed, as a target is. {CHAIN.format(_others(residues, where))} orders the rest, {KEEP} both"
+            )
+        else:
+            doubts.said.append(line)
+    return frozenset(counts)
+
+
+# -- chains that all share
+
+
+def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doubts) -> None:
+    designs = [text.split(CHAIN_SEPARATOR) for text in residues if CHAIN_SEPARATOR in text]
+    if len(designs) < 2:  # noqa: PLR2004 - a single design shares nothing
+        return
+    counts = Counter(chain for chains in designs for chain in set(chains))
+    shared = [
+        chain for chain, count in counts.items() if count >= max(2, len(designs) / 2) and chain not in known
+    ]
+    asked = False
+    antibody: str | None = None
+    for chain in sorted(shared, key=lambda each: -len(each)):
+        kind = antibody_chain(chain)
+        where = next(chains.index(chain) + 1 for chains in designs if chain in chains)
+        line = f"chain {where} is the same in {_of(counts[chain], len(designs))} ({_shown(chain)})"
+        if (
+            kind
+            and antibody in {None, kind}
+            and _pairs(designs, chain, "light" if kind == "heavy" else "heavy")
+        ):
+            antibody = kind
+            doubts.said.append(f"{line}: a common {kind} chain")
+            continue
+        if len(chain) < _PEPTIDE:
+            doubts.said.append(line)
+            continue
+        asked = True
+        doubts.asked.append(_which(line, _others(residues, where)))
+    if not asked:
+        _look_at_similar_chains(residues, designs, shared, doubts)
+
+
+def _pairs(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
+    """Whether the chain's partners are antibody chains of the other kind."""
+    beside = [other for chains in spread_lists(designs) for other in chains if other != chain]
+    found = sum(antibody_chain(other) == kind for other in beside)
+    return found >= _MOST * len(beside) / 2 and found > 0
+
+
+def spread_lists(items: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Like `spread`."""
+    if len(items) <= _SAMPLE:
+        return items
+    return [items[at * (len(items) - 1) // (_SAMPLE - 1)] for at in range(_SAMPLE)]
+
+
+def _look_at_similar_chains(
+    residues: Sequence[str], designs: Sequence[Sequence[str]], shared: Sequence[str], doubts: Doubts
+) -> None:
+    """A chain with small differences in all, beside chains that are unrelated."""
+    usual = Counter(map(len, designs)).most_common(1)[0][0]
+    sample = [chains for chains in spread_lists(designs) if len(chains) == usual]
+    for reference in {0: sample[0], 1: sample[len(sample) // 2]}.values():
+        others = [chains for chains in sample if chains is not reference]
+        if not others:
+            return
+        alike = [[_likeness(reference[at], chains[at]) for chains in others] for at in range(usual)]
+        # Of antibodies the frameworks are alike.
+        limits = [_MOST if antibody_chain(chain) else _UNRELATED for chain in reference]
+        varied = [
+            at for at in range(usual) if sum(each < limits[at] for each in alike[at]) >= _PAIRS * len(others)
+        ]
+        for at in range(usual):
+            if at in varied or not varied or reference[at] in shared or antibody_chain(reference[at]):
+                continue
+            if sum(each >= _ALIKE for each in alike[at]) >= _MOST * len(others):
+                line = f"chain {at + 1} is nearly the same in all {len(designs):,} designs ({_shown(reference[at])})"
+                doubts.asked.append(_which(line, _others(residues, at + 1)))
+                return
+
+
+def _likeness(chain: str, other: str) -> float:
+    mask = covered(chain, words(other))
+    return sum(mask) / len(mask) if mask else 0.0
+
+
+# -- beginnings and ends that all share
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A stretch of the reference that others share, while the rests are unrelated."""
+
+    start: int
+    end: int
+
+
+def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
+    single = [text for text in residues if CHAIN_SEPARATOR not in text]
+    columns: list[tuple[str, list[str]]] = [("", single)]
+    chains = [text.split(CHAIN_SEPARATOR) for text in spread(residues) if CHAIN_SEPARATOR in text]
+    columns += [
+        (f" of chain {at + 1}", [each[at] for each in chains if len(each) > at])
+        for at in range(max(map(len, chains), default=0))
+    ]
+    for which, texts in columns:
+        if len(texts) < 2:  # noqa: PLR2004 - a single design shares nothing
+            continue
+        sample = list(dict.fromkeys(spread(texts)))
+        for reference in dict.fromkeys((sample[0], sample[len(sample) // 2], sample[-1])):
+            others = [text for text in sample if text != reference]
+            found = [each for each in (_beside(reference, other) for other in others) if each]
+            if found and len(found) >= max(1, _PAIRS * len(others)):
+                part = _middle(reference, found)
+                sharing = 1 + sum(_has(other, part) for other in others)
+                if sharing >= _MOST * len(sample):
+                    _ask_about_end(reference, part, texts, which, doubts)
+                    return
+
+
+def _beside(reference: str, other: str) -> _Shared | None:
+    """The stretch at an end that two designs share, if it is unexplained and the rests are unrelated."""
+    if min(len(reference), len(other)) < 2 * SHARED_FROM:
+        return None
+    mask = covered(reference, words(other))
+    antibodies = variable_domains(reference) if variable_domains(other) else []
+    for domain in antibodies:  # whose frameworks are alike: what counts is what is beside them
+        mask[domain.start : domain.end] = [False] * (domain.end - domain.start)
+    start, end = densest(mask)
+    if end - start < SHARED_FROM or (start > _LOOSE and len(reference) - end > _LOOSE):
+        return None
+    rest = mask[:start] + mask[end:]
+    unlike = rest.count(False)
+    if unlike < SHARED_FROM or unlike < (1 - _UNRELATED) * (len(rest) - 2 * _LOOSE):
+        return None
+    if len(other) - (end - start) < SHARED_FROM or _is_explained(reference, start, end, mask):
+        return None
+    if not antibodies and _are_variants(reference, other):
+        return None
+    return _Shared(start, end)
+
+
+def _are_variants(chain: str, other: str) -> bool:
+    """Whether a third of the residues that differ in words are the same at their places, from either end."""
+    mask = covered(chain, words(other))
+    open_to = [at for at, hit in enumerate(mask) if not hit]
+    shift = len(other) - len(chain)
+    same = (
+        sum(0 <= at + by < len(other) and chain[at] == other[at + by] for at in open_to) for by in {0, shift}
+    )
+    return max(same) >= _RELATED * len(open_to)
+
+
+def _is_explained(chain: str, start: int, end: int, mask: Sequence[bool]) -> bool:
+    """Whether fewer than thirty of the shared residues are no known parts."""
+    open_to = [start <= at < end and hit for at, hit in enumerate(mask)]
+    for part in known_parts(chain):
+        open_to[part.start : part.end] = [False] * (part.end - part.start)
+    return sum(open_to) < SHARED_FROM
+
+
+def _middle(reference: str, found: Sequence[_Shared]) -> str:
+    """The median of the stretches."""
+    start = sorted(each.start for each in found)[len(found) // 2]
+    end = sorted(each.end for each in found)[len(found) // 2]
+    return reference[start:end]
+
+
+def _has(chain: str, part: str) -> bool:
+    return _likeness(part, chain) >= _ALIKE
+
+
+def _ask_about_end(reference: str, part: str, texts: Sequence[str], which: str, doubts: Doubts) -> None:
+    count = sum(_has(text, part) for text in texts) if len(texts) <= _SAID_SAMPLE else len(texts)
+    start = reference.index(part)
+    at_end = start > len(reference) - start - len(part)
+    exact = _common_end(texts)
+    if at_end and len(exact) >= SHARED_FROM and not which:
+        doubts.shared_end = part = exact
+    side = "end in" if at_end else "begin with"
+    same = "the same" if part == exact or all(part in text for text in texts) else "nearly the same"
+    doubts.asked.append(
+        _which(
+            f"{_of(count, len(texts))} {side} {same} {len(part)} residues{which} ({_shown(part)}), and the rest is unrelated",
+            "1" if at_end else "2",
+            exact="" if doubts.shared_end else " beside --target-sequence (its residues)",
+        )
+    )
+
+
+def _common_start(text: str, other: str) -> str:
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False))
+    return text[: sum(1 for _ in same)]
+
+
+def _common_end(texts: Sequence[str]) -> str:
+    """What all end in, if it is long enough to be said."""
+    end = texts[0]
+    for text in texts:
+        if not text.endswith(end):
+            end = _common_start(text[::-1], end[::-1])[::-1]
+            if len(end) < _SAID_FROM:
+                return ""
+    return end
+
+
+# -- what is only said
+
+
+def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
+    if len(residues) > 1 and not doubts.refused and not doubts.asked:
+        low, high = min(residues), max(residues)
+        beginning = _common_start(low, high)
+        if len(beginning) >= _SAID_FROM and CHAIN_SEPARATOR not in beginning:
+            doubts.said.append(
+                f"all {len(residues):,} designs share residues 1 to {len(beginning)}: variants?"
+            )
+        ending = _common_end(residues)
+        if len(ending) >= _SAID_FROM and CHAIN_SEPARATOR not in ending and len(ending) < len(low):
+            doubts.said.append(
+                f"all {len(residues):,} designs share their last {len(ending)} residues ({_shown(ending)})"
+            )
+    sample = spread(residues, _SAID_SAMPLE)
+    counts: Counter[str] = Counter()
+    for design in sample:
+        chains = design.split(CHAIN_SEPARATOR)
+        counts.update({part.name for chain in chains for part in known_parts(chain)})
+        counts.update(
+            {f"antibody {part.name} domain" for chain in chains for part in variable_domains(chain)}
+        )
+    if counts:
+        looked = "designs" if len(sample) == len(residues) else "designs looked at"
+        listed = ", ".join(f"{name} in {count:,}" for name, count in counts.most_common())
+        doubts.said.append(f"known parts in {len(sample):,} {looked}: {listed}")
+
+
+# -- words
+
+
+def _which(line: str, chain: str, exact: str = "") -> str:
+    return f"{line}: is it the target? {CHAIN.format(chain)}{exact} orders the rest, {KEEP} all of it"
+
+
+def _others(residues: Sequence[str], where: int) -> str:
+    """The chains beside one, as the option takes them."""
+    number = max(text.count(CHAIN_SEPARATOR) for text in spread(residues)) + 1
+    return ",".join(str(at) for at in range(1, number + 1) if at != where)
+
+
+def _of(count: int, number: int) -> str:
+    return f"all {number:,} designs" if count == number else f"{count:,} of {number:,} designs"
+
+
+def _shown(residues: str) -> str:
+    return f"{len(residues)} residues, {residues[:10]}..." if len(residues) > 2 * _LOOSE else residues
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return ", ".join(quoted(name) for name in names[:_LISTED]) + more

@@ -1,0 +1,109 @@
+"""Names that are mutations, such as A24G: do the residues have them? A table may carry the wild type in every row. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prefect_assay.designs.doubt import KEEP, spread
+from prefect_assay.models.spec_rules import quoted
+from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+
+_LETTER: Final = f"[{''.join(sorted(AMINO_ACIDS))}]"
+_ONE = re.compile(f"({_LETTER})([0-9]{{1,4}})({_LETTER})")
+_NAME = re.compile(rf"(?:.*?[^A-Za-z0-9])??((?:{_LETTER}[0-9]{{1,4}}{_LETTER}[:,;/_+ .-]*)+)")
+_LOOKED_AT: Final = 50
+_MOST: Final = 0.8
+_SURE: Final = 3  # designs: with fewer, a fit may be chance
+_SAMPLE: Final = 500
+_HELP: Final = (
+    "give the mutated sequence in each row, in a column such as mutated_sequence, or name other columns with --name-column "
+    "and --sequence-column"
+)
+
+Mutation = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutated:
+    """What is wrong with the mutations: `refused` ends the reading, `said` are for a person."""
+
+    refused: str | None = None
+    said: str | None = None
+
+
+def mutations_in(text: str) -> tuple[Mutation, ...]:
+    """The mutations that a name is, or ends in."""
+    match = _NAME.fullmatch(text.strip())
+    return tuple((wild, int(at), new) for wild, at, new in _ONE.findall(match[1])) if match else ()
+
+
+def check_mutations(names: Sequence[str], residues: Sequence[str]) -> Mutated:
+    """Compare mutations with residues; `names` are the designs' names or the cells of a column of mutations."""
+    first = [mutations_in(name) for name in names[:_LOOKED_AT]]
+    if sum(map(bool, first)) < _MOST * len(first) or not any(first):
+        return Mutated()
+    rows = [
+        (text, found, "".join(chain.split()).upper())
+        for text, chain in zip(names, residues, strict=True)
+        if (found := mutations_in(text)) and CHAIN_SEPARATOR not in chain
+    ]
+    if len({found for _, found, _ in rows}) < 2:  # noqa: PLR2004 - all are the same mutant
+        return Mutated()
+    again = Counter(chain for _, _, chain in rows)
+    chain, count = again.most_common(1)[0]
+    if 2 * count > len(rows) and len({found for _, found, each in rows if each == chain}) > 1:
+        name, found, _ = next(row for row in rows if row[2] == chain)
+        return Mutated(
+            f"{count:,} of {len(rows):,} rows with names of mutations such as {quoted(name)} have the same residues: the wild type in "
+            f"every row? {_fault(chain, found)}{_HELP}"
+        )
+    return _compared([rows[at] for at in _places(len(rows))])
+
+
+def _places(count: int) -> list[int]:
+    return [int(at) for at in spread([str(at) for at in range(count)], _SAMPLE)]
+
+
+def _fault(chain: str, found: Sequence[Mutation]) -> str:
+    wild, at, _ = found[0]
+    if 0 < at <= len(chain) and chain[at - 1] != wild:
+        return f"Residue {at} is {chain[at - 1]}, not even {wild}. "
+    return ""
+
+
+def _compared(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -> Mutated:
+    """With the one numbering that most rows agree on."""
+    fits, wild = _best(rows, 2), _best(rows, 0)
+    if len(fits) >= _MOST * len(rows):
+        wrong = [rows[at][0] for at in range(len(rows)) if at not in fits]
+        return (
+            Mutated(said=f"{len(wrong):,} designs lack the mutations of their names: {_listed(wrong)}")
+            if wrong
+            else Mutated()
+        )
+    what = f"the residues do not have the mutations of their names, such as {quoted(rows[0][0])}"
+    if len(wild) >= _MOST * len(rows):
+        return Mutated(f"{what}, but the wild type's; {_HELP}")
+    if len(rows) >= _SURE and 2 * len(fits) <= len(rows):
+        return Mutated(f"{what}, in any one numbering; {_HELP}; {KEEP} orders them as they are")
+    return Mutated(said=what)
+
+
+def _best(rows: Sequence[tuple[str, tuple[Mutation, ...], str]], side: int) -> set[int]:
+    """The rows that have these letters of all their mutations, wild (0) or new (2), in the best of all numberings."""
+    by_shift: dict[int, set[int]] = {}
+    for row, (_, found, chain) in enumerate(rows):
+        shifts: set[int] | None = None
+        for mutation in found:
+            letter, place = mutation[side], mutation[1]
+            here = {at + 1 - place for at, each in enumerate(chain) if each == letter}
+            shifts = here if shifts is None else shifts & here
+        for shift in shifts or ():
+            by_shift.setdefault(shift, set()).add(row)
+    return max(by_shift.values(), key=len, default=set())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quoted, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")  # noqa: PLR2004

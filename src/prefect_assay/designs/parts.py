@@ -1,0 +1,106 @@
+"""Parts of proteins that many designs share for a good reason: tags, linkers, fusion partners, constant and variable domains.
+
+Public sequences of common constructs. A part is recognized by exact stretches, so that a variant still counts.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+_WORD: Final = 8  # residues: no two of the parts below share so many, and by chance it never happens
+_TAGS: Final = (
+    ("His tag", re.compile("H{6,}")),
+    ("Strep tag", re.compile("WSHPQFEK")),
+    ("FLAG tag", re.compile("DYKDDDDK|DYKDHDG")),
+    ("Avi tag", re.compile("GLNDIFEAQKIEWHE")),
+    ("HA tag", re.compile("YPYDVPDYA")),
+    ("Myc tag", re.compile("EQKLISEEDL")),
+    ("V5 tag", re.compile("GKPIPNPLLGLDST")),
+    ("C tag", re.compile("EPEA$")),
+    ("SpyTag", re.compile("VMVDAYK")),
+    ("protease site", re.compile("ENLYFQ[GS]?|LEVLFQGP|LPET[GAS]G?|LVPRGS")),
+    ("linker", re.compile("(?:G{1,6}S{1,2}){2,}G{0,6}|G{5,}|(?:EAAAK){2,}|(?:GGS|GSS|SGG|PAS|PAPAP){3,}")),
+)
+_LONG: Final = {
+    "Fc": "DKTHTCPPCPAPELLGGPSVFLFPPKPKDTLMISRTPEVTCVVVDVSHEDPEVKFNWYVDGVEVHNAKTKPREEQYNSTYRVVSVLTVLHQDWLNGKEYKCKVSNKA"
+    "LPAPIEKTISKAKGQPREPQVYTLPPSRDELTKNQVSLTCLVKGFYPSDIAVEWESNGQPENNYKTTPPVLDSDGSFFLYSKLTVDKSRWQQGNVFSCSVMHEALHNHYTQKS"
+    "LSLSPGK",
+    "CH1": "ASTKGPSVFPLAPSSKSTSGGTAALGCLVKDYFPEPVTVSWNSGALTSGVHTFPAVLQSSGLYSLSSVVTVPSSSLGTQTYICNVNHKPSNTKVDKKVEPKSC",
+    "kappa constant domain": "RTVAAPSVFIFPPSDEQLKSGTASVVCLLNNFYPREAKVQWKVDNALQSGNSQESVTEQDSKDSTYSLSSTLTLSKADYEKHKVYACEV"
+    "THQGLSSPVTKSFNRGEC",
+    "lambda constant domain": "GQPKAAPSVTLFPPSSEELQANKATLVCLISDFYPGAVTVAWKADSSPVKAGVETTTPSKQSNNKYAASSYLSLTPEQWKSHRSYSCQV"
+    "THEGSTVEKTVAPTECS",
+    "mouse CH1": "AKTTPPSVYPLAPGSAAQTNSMVTLGCLVKGYFPEPVTVTWNSGSLSSGVHTFPAVLQSDLYTLSSSVTVPSSTWPSETVTCNVAHPASSTKVDKKIVPRDC",
+    "mouse kappa constant domain": "ADAAPTVSIFPPSSEQLTSGGASVVCFLNNFYPKDINVKWKIDGSERQNGVLNSWTDQDSKDSTYSMSSTLTLTKDEYERHNSYTCEATH"
+    "KTSTSPIVKSFNRNEC",
+    "GST": "MSPILGYWKIKGLVQPTRLLLEYLEEKYEEHLYERDEGDKWRNKKFELGLEFPNLPYYIDGDVKLTQSMAIIRYIADKHNMLGGCPKERAEISMLEGAVLDIRYGVSRIAY"
+    "SKDFETLKVDFLSKLPEMLKMFEDRLCHKTYLNGDHVTHPDFMLYDALDVVLYMDPMCLDAFPKLVCFKKRIEAIPQIDKYLKSSKYIAWPLQGWQATFGGGDHPPK",
+    "MBP": "MKIEEGKLVIWINGDKGYNGLAEVGKKFEKDTGIKVTVEHPDKLEEKFPQVAATGDGPDIIFWAHDRFGGYAQSGLLAEITPDKAFQDKLYPFTWDAVRYNGKLIAYPIAV"
+    "EALSLIYNKDLLPNPPKTWEEIPALDKELKAKGKSALMFNLQEPYFTWPLIAADGGYAFKYENGKYDIKDVGVDNAGAKAGLTFLVDLIKNKHMNADTDYSIAEAAFNKGETA"
+    "MTINGPWAWSNIDTSKVNYGVTVLPTFKGQPSKPFVGVLSAGINAASPNKELAKEFLENYLLTDEGLEAVNKDKPLGAVALKSYEEELAKDPRIAATMENAQKGEIMPNIPQM"
+    "SAFWYAVRTAVINAASGRQTVDEALKDAQT",
+    "GB1 domain": "MQYKLILNGKTLKGETTTEAVDAATAEKVFKQYANDNGVDGEWTYDDATKTFTVTE",
+    "SUMO": "MSDSEVNQEAKPEVKPEVKPETHINLKVSDGSSEIFFKIKKTTPLRRLMEAFAKRQGKEMDSLRFLYDGIRIQADQTPEDLDMEDNDIIEAHREQIGG",
+    "thioredoxin": "MSDKIIHLTDDSFDTDVLKADGAILVDFWAEWCGPCKMIAPILDEIADEYQGKLTVAKLNIDQNPGTAPKYGIRGIPTLLLFKNGEVAATKVGALSKGQLKE"
+    "FLDANLA",
+    "GFP": "MVSKGEELFTGVVPILVELDGDVNGHKFSVSGEGEGDATYGKLTLKFICTTGKLPVPWPTLVTTLTYGVQCFSRYPDHMKQHDFFKSAMPEGYVQERTIFFKDDGNYKTRA"
+    "EVKFEGDTLVNRIELKGIDFKEDGNILGHKLEYNYNSHNVYIMADKQKNGIKVNFKIRHNIEDGSVQLADHYQQNTPIGDGPVLLPDNHYLSTQSALSKDPNEKRDHMVLLEF"
+    "VTAAGITLGMDELYK",
+}
+_WORDS: Final = {
+    text[at : at + _WORD]: name for name, text in _LONG.items() for at in range(len(text) - _WORD + 1)
+}
+# A variable domain: its two cysteines, the tryptophan between them, and the J segment's WG-G of heavy or FG-G of light chains.
+_VARIABLE = re.compile(r"C.{8,20}?W.{40,80}?C.{2,45}?([WF])G.G[ST]")
+_BEFORE: Final = 26  # residues of the domain before its first cysteine, and behind the motif
+_BEHIND: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a chain, from `start` to `end` (exclusive, from 0)."""
+
+    name: str
+    start: int
+    end: int
+
+
+def known_parts(chain: str) -> list[Part]:
+    """Tags, linkers, fusion partners and constant domains."""
+    found = [
+        Part(name, *match.span())
+        for name, pattern in _TAGS
+        for match in pattern.finditer(chain)
+        if name != "linker" or len(match.group()) >= _WORD
+    ]
+    return found + list(_long_parts(chain))
+
+
+def _long_parts(chain: str) -> Iterator[Part]:
+    """Stretches of the words of one part; gaps of a few residues are variants."""
+    hits: dict[str, list[int]] = {}
+    for at in range(len(chain) - _WORD + 1):
+        if name := _WORDS.get(chain[at : at + _WORD]):
+            hits.setdefault(name, []).append(at)
+    for name, places in hits.items():
+        yield Part(name, places[0], places[-1] + _WORD)
+
+
+def variable_domains(chain: str) -> list[Part]:
+    """The antibody domains of a chain, called `heavy` and `light`."""
+    found = []
+    for match in _VARIABLE.finditer(chain):
+        kind = "heavy" if match[1] == "W" else "light"
+        found.append(Part(kind, max(0, match.start() - _BEFORE), min(len(chain), match.end() + _BEHIND)))
+    return found
+
+
+def antibody_chain(chain: str) -> Literal["heavy", "light"] | None:
+    """What a chain with one variable domain is, if little else is in it."""
+    domains = variable_domains(chain)
+    if len(domains) != 1:
+        return None
+    rest = len(chain) - (domains[0].end - domains[0].start)
+    rest -= sum(part.end - part.start for part in known_parts(chain))
+    return ("heavy" if domains[0].name == "heavy" else "light") if rest < 2 * _BEFORE else None
