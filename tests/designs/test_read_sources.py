@@ -220,7 +220,7 @@ def test_a_file_that_is_no_design_file_is_not_quoted(tmp_path, line):
     file = tmp_path / "credentials"
     file.write_text(f"{line}\nAWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI\n")
     with pytest.raises(
-        InvalidSequences, match="credentials(, line 1: neither FASTA|: looks like JSON and does not)"
+        InvalidSequences, match=r"credentials(, line 1: neither FASTA|: looks like JSON and does not)"
     ) as caught:
         read_sequences(str(file))
     for word in ("wJalr", "AKIA"):

@@ -100,7 +100,11 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
     seen: Counter[str] = Counter()
     natives = []
     backbone = _Backbone()
-    inputs = Counter(_backbone(header).name for at, header in enumerate(headers) if _is_native(headers, at))
+    inputs = Counter(
+        _backbone(header).name
+        for at, header in enumerate(headers)
+        if _sample(header) is None and _is_native(headers, at)
+    )
     runs: Counter[str] = Counter()
     ligand = False
     names, extras = [], []
@@ -128,9 +132,8 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
     rows.read.columns |= {"parent": "backbone"}
     again = sum(count > 1 for count in inputs.values())
     if again:
-        rows.notes.append(
-            f"{again} inputs occur in several runs: the run is in the names, as in {names[-1]!r}"
-        )
+        shown = next(name for name in names if "_run1_" in name)
+        rows.notes.append(f"{again} inputs occur in several runs: the run is in the names, as in {shown!r}")
     if repeated := sum(count - 1 for count in seen.values()):
         rows.notes.append(
             f"{repeated:,} samples have the name of another one of their run: they are numbered _2, _3 and so on"
