@@ -3,42 +3,66 @@
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.books import Books
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import NotFound, ServiceUnavailable
+from prefect_assay.errors import (
+    AssayError,
+    Forbidden,
+    NotFound,
+    ServiceUnavailable,
+    TransientError,
+    UnexpectedAnswer,
+)
 from prefect_assay.payments.interfaces import address
+
+_UNANSWERED = (TransientError, UnexpectedAnswer, NotFound, Forbidden)
 
 
 def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
     """The books of the organisation behind the token, in this archive.
 
+    What the first use of the service's address has recorded holds, also when the service does not answer.
+
     Raises:
-        AccessError: the token may not say whose it is.
-        ServiceUnavailable: the answer is not the service's; try again later.
+        OtherOrganisation: the archive's log is another organisation's.
+        AccessError: the token is not valid; at the first use, also one that may not say whose it is.
+        ServiceUnavailable: at the first use, the answer is not the service's; try again later.
         ArchiveError: the archive cannot be used.
     """
+    store = archive.get_store()
     with credentials.get_client() as client:
-        account = _account(client)
-    return Books(archive.get_store(), archive.prefix, account)
+        service = address(client.base_url)
+        try:
+            organisation = _organisation(client)
+        except _UNANSWERED as error:
+            recorded = Books.recorded(store, archive.prefix, service)
+            if recorded is None:
+                raise _first_use(error) from error
+            return recorded
+    return Books.open(store, archive.prefix, service, organisation)
 
 
-def _account(client: AssayClient) -> str:
-    """The organisation's id, which does not depend on the service's address; else the address.
-
-    An answer that is not the service's decides nothing: in other books, an order that was sent or paid is unknown.
-    """
+def _organisation(client: AssayClient) -> str | None:
+    """The id of the organisation that the token orders for; None if the service does not name one."""
     try:
         identity = client.whoami()
     except NotFound as absent:  # contract: not shown, so a service need not have it
-        if not absent.genuine:
-            raise ServiceUnavailable(
-                f"{absent.message} The order's log is that of the token's organisation, so this waits for an answer of the "
-                "service",
-                status_code=absent.status_code,
-            ) from None
-        return address(client.base_url)
-    active = [o.id for o in identity.organizations if o.active] or [o.id for o in identity.organizations]
-    account = identity.active_organization_id or next(iter(active), None)
-    if account is None and identity.user_id is None:
-        raise ServiceUnavailable(
+        if absent.genuine:
+            return None
+        raise
+    active = [o.id for o in identity.organizations if o.active]
+    if not active and len(identity.organizations) == 1:
+        active = [identity.organizations[0].id]
+    organisation = identity.active_organization_id or next(iter(active), None)
+    if organisation is None and identity.user_id is None:
+        raise UnexpectedAnswer(
             "GET /whoami: the answer names neither a user nor an organisation, so it is not the service's"
         )
-    return account or address(client.base_url)
+    return organisation
+
+
+def _first_use(error: AssayError) -> AssayError:
+    if isinstance(error, TransientError | Forbidden):
+        return error
+    return ServiceUnavailable(
+        f"{error.message} The archive records at its first use whose log it is, so this waits for an answer of the service",
+        status_code=error.status_code,
+    )

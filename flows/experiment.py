@@ -141,11 +141,11 @@ def _find_or_place(run: ExperimentRun) -> Order:
 def _adopt_tagged(run: ExperimentRun) -> None:
     """Record the order that this run has placed, known by its tag, if its log does not have it.
 
-    With the token of another organisation the log is another.
+    With the service's address under another name, the log may be another.
 
     Raises:
         ArchiveError: the run has ordered in another archive.
-        OrderOutcomeUnknown: these credentials cannot see what it has ordered.
+        OrderOutcomeUnknown: these credentials cannot see what it has ordered, or the order stands in another log.
     """
     tags = own_tags()
     archives = tag_values(tags, ARCHIVE_TAG)

@@ -92,7 +92,7 @@ class InvalidRequest(_Findings):
 
 
 class RequestRefused(InputError):
-    """400, 415, 422: `errors` are the service's messages, at least one; `code` is the machine-readable one, if any."""
+    """400, 415, 422, or a 409 that stays: `errors` are the service's messages, at least one; `code` is the machine-readable one, if any."""
 
     def __init__(
         self,
@@ -105,6 +105,16 @@ class RequestRefused(InputError):
         super().__init__(message, **response)
         self.errors = tuple(errors) or (message,)
         self.code = code
+
+    @classmethod
+    def of(cls, conflict: "Conflict") -> Self:
+        """The refusal of a request that no other state of the service would allow."""
+        return cls(
+            conflict.message,
+            code=conflict.code,
+            request_id=conflict.request_id,
+            status_code=conflict.status_code,
+        )
 
 
 class AccessError(AssayError):
@@ -119,6 +129,12 @@ class Unauthorized(AccessError):
 
 class Forbidden(AccessError):
     """403: the token's role or restrictions do not allow this."""
+
+
+class OtherOrganisation(AccessError):
+    """The archive's log belongs to another organisation; nothing is ordered or paid until a person has changed either."""
+
+    retriable = True  # a run that has waited goes on as soon as its credentials are right again
 
 
 class NotFound(AssayError):
@@ -166,6 +182,10 @@ class TransientError(AssayError):
 
 class ServiceUnavailable(TransientError):
     """5xx or no connection; never raised for a request that may have taken effect."""
+
+
+class ClockDiffers(TransientError):
+    """The clocks of this machine and of the service differ by more than minutes; nothing was paid."""
 
 
 class RateLimited(TransientError):

@@ -1,4 +1,4 @@
-"""The books are those of the organisation behind the token; an answer that is not the service's opens none."""
+"""The books behind credentials: what the first use recorded holds, whatever `GET /whoami` answers later."""
 
 from types import SimpleNamespace
 
@@ -8,49 +8,82 @@ import pytest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.errors import Forbidden, OtherOrganisation, TransientError, Unauthorized
 
 URL = "https://lab.example.org"
 
 
-def told(respond, path):
+def hangs(request):
+    raise httpx.ReadTimeout("no answer", request=request)
+
+
+def json(code=200, **body):
+    return httpx.Response(code, json=body)
+
+
+FAILING = {
+    "proxy": httpx.Response(404, text="404 page not found"),
+    "framework": json(404, detail="Not Found"),
+    "another object": json(status="maintenance"),
+    "web page": httpx.Response(200, html="<h1>Sign in</h1>"),
+    "unreadable": httpx.Response(200, text="{"),
+    "a list": httpx.Response(200, json=[]),
+    "away": httpx.Response(503),
+    "too many": httpx.Response(429),
+    "hangs": hangs,
+}
+SILENT = {
+    "without the endpoint": json(404, error="no such endpoint"),
+    "without an organisation": json(user_id="u", organizations=[]),
+    "none of several active": json(user_id="u", organizations=[{"id": "o1"}, {"id": "o2"}]),
+}
+NAMING = {
+    "the active one of the list": json(organizations=[{"id": "o1"}, {"id": "o2", "active": True}]),
+    "the active one by its id": json(organizations=[{"id": "o1"}], active_organization_id="o2"),
+    "the only one": json(organizations=[{"id": "o2"}]),
+}
+
+
+def told(answer, path):
     """The books behind a service that answers `GET /whoami` so."""
+    respond = answer if callable(answer) else lambda _: answer
     client = AssayClient(URL, "t", transport=httpx.MockTransport(respond), retries=0)
     credentials = SimpleNamespace(get_client=lambda: client, base_url=URL)
     return open_books(credentials, LocalArchive(root=str(path)))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        httpx.Response(404, text="404 page not found"),
-        httpx.Response(404, json={"detail": "Not Found"}),
-        httpx.Response(200, json={"status": "maintenance"}),
-    ],
-    ids=["proxy", "framework", "another object"],
-)
-def test_an_answer_that_is_not_the_services_opens_no_books(tmp_path, answer):
-    """In other books, an order that was sent and a card that was charged are unknown."""
-    with pytest.raises(ServiceUnavailable, match="whoami"):
-        told(lambda _: answer, tmp_path)
+@pytest.mark.parametrize("answer", FAILING.values(), ids=FAILING)
+def test_an_answer_that_is_not_the_services_records_nothing_at_the_first_use(tmp_path, answer):
+    with pytest.raises(TransientError, match="whoami"):
+        told(answer, tmp_path)
+    assert not [*tmp_path.rglob("*.json")]
 
 
-@pytest.mark.parametrize(
-    ("answer", "account"),
-    [
-        (httpx.Response(404, json={"error": "no such endpoint"}), URL),
-        (httpx.Response(200, json={"user_id": "u", "organizations": []}), URL),
-        (
-            httpx.Response(
-                200,
-                json={
-                    "organizations": [{"id": "o1", "name": "A"}, {"id": "o2", "name": "B", "active": True}]
-                },
-            ),
-            "o2",
-        ),
-    ],
-    ids=["without the endpoint", "without an organisation", "with organisations"],
-)
-def test_the_books_are_those_of_the_tokens_organisation(tmp_path, answer, account):
-    assert told(lambda _: answer, tmp_path).account == account
+@pytest.mark.parametrize("answer", NAMING.values(), ids=NAMING)
+def test_the_books_are_those_of_the_organisation_that_the_token_orders_for(tmp_path, answer):
+    assert told(answer, tmp_path).account == "o2"
+
+
+@pytest.mark.parametrize("first", [*NAMING.values(), *SILENT.values()], ids=[*NAMING, *SILENT])
+@pytest.mark.parametrize("later", [*FAILING.values(), *SILENT.values()], ids=[*FAILING, *SILENT])
+def test_what_the_first_use_recorded_holds_when_the_service_does_not_say(tmp_path, first, later):
+    assert told(later, told(first, tmp_path) and tmp_path).folder == told(first, tmp_path).folder
+
+
+@pytest.mark.parametrize("first", SILENT.values(), ids=SILENT)
+def test_an_organisation_that_is_named_later_has_the_log_of_the_first_use(tmp_path, first):
+    folder = told(first, tmp_path).folder
+    assert told(NAMING["the only one"], tmp_path).folder == folder
+    with pytest.raises(OtherOrganisation):
+        told(json(active_organization_id="o3"), tmp_path)
+    assert told(first, tmp_path).folder == folder
+
+
+def test_a_token_that_may_not_say_whose_it_is_goes_on_and_begins_nothing(tmp_path):
+    forbidden, revoked = httpx.Response(403, json={"error": "no"}), httpx.Response(401, json={"error": "no"})
+    with pytest.raises(Forbidden):
+        told(forbidden, tmp_path)
+    folder = told(NAMING["the only one"], tmp_path).folder
+    assert told(forbidden, tmp_path).folder == folder
+    with pytest.raises(Unauthorized):
+        told(revoked, tmp_path)

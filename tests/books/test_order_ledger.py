@@ -17,7 +17,7 @@ from prefect_assay.payments import RollingCap
 from support.archive.memory_store import MemoryStore, a_book, an_attempt, spent_cents
 
 SINCE = datetime.now(UTC) - timedelta(days=30)
-CAP = RollingCap(max_cents=10_000, since=SINCE)
+CAP = RollingCap(max_cents=10_000, since=SINCE, at=datetime.now(UTC))
 
 
 class Run:

@@ -8,6 +8,7 @@ import pytest
 
 import prefect_assay.flows.campaign  # noqa: F401 - the package has the flow under this name
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.errors import OtherOrganisation
 from prefect_assay.flows.run_options import CampaignRun, RunOptions
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment
@@ -81,11 +82,13 @@ def test_only_the_same_service_organisation_and_archive_share_children(labs, sta
     others = [
         started(other.base_url, other.token, tmp_path / "a"),
         started(one.base_url, one.token, tmp_path / "b"),
-        started(one.base_url, one.seed("second").token, tmp_path / "a"),
+        started(one.base_url, one.seed("second").token, tmp_path / "c"),
     ]
     for found in others:
         assert found["key"] != first["key"]
         assert found["waits"] != first["waits"]
+    with pytest.raises(OtherOrganisation):
+        started(one.base_url, one.seed("third").token, tmp_path / "a")
     # People still find all of them by the campaign's id.
     assert all(campaign_group("same") in found["groups"] for found in (first, *others))
 

@@ -31,6 +31,7 @@ from prefect_assay.flows import experiment_billing as billing_steps
 from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
+from prefect_assay.models.billing import Quote
 from prefect_assay.models.experiment import CreateRequest, Experiment
 from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
@@ -483,3 +484,27 @@ def test_a_run_that_has_ordered_finds_its_order_in_a_new_log(monkeypatch):
     work = woken(monkeypatch, "mine")
     experiment_flow._adopt_tagged(work)
     assert work.book.read().ordered.experiment_id == "mine"
+
+
+def test_a_quote_that_expires_as_it_is_accepted_ends_the_order_although_it_reads_as_open(monkeypatch):
+    work = a_run(experiment="mine")
+    work.book.books.budget.reserve(KEY, "c", 5)
+    expired = Billing(stage=BillingStage.QUOTE_EXPIRED, quote=Quote(status="open", amount_total=1))
+    monkeypatch.setattr(steps.facts, "quoted", lambda *_: None)
+    monkeypatch.setattr(billing_steps, "confirm_quote", lambda *_, **__: expired)
+    monkeypatch.setattr(billing_steps, "approve_price", lambda *_, **__: 1)
+    still_open = expired.model_copy(update={"stage": BillingStage.QUOTE_OPEN})
+    with pytest.raises(QuoteExpired):
+        steps._is_invoiced(work, order_of("mine"), still_open)
+    assert work.book.read().withdrawn
+    assert work.book.books.budget.read().campaign_cents("c") == 0
+
+
+def test_a_quote_whose_total_has_changed_since_it_was_approved_is_read_again(monkeypatch):
+    def more(*_, **__):
+        raise BudgetExceeded("the quote is 2.00 USD, approved were 1.00 USD")
+
+    monkeypatch.setattr(billing_steps, "confirm_quote", more)
+    monkeypatch.setattr(billing_steps, "approve_price", lambda *_, **__: 1)
+    with pytest.raises(NotReady, match="approved were"):
+        billing_steps.accept_quote(a_run(), order_of("mine"), Quote(status="open", amount_total=1))

@@ -7,6 +7,7 @@ import pytest
 
 from prefect_assay.books.log import Confirming, Ordered, Sending, Withdrawn
 from prefect_assay.errors import (
+    Conflict,
     Forbidden,
     NotFound,
     OrderMismatch,
@@ -71,13 +72,13 @@ def test_creates_when_nothing_is_found(book):
     assert kinds(book) == ["planned", "sending", "ordered"]
 
 
-def test_what_is_placed_for_another_organisation_is_not_ordered_again(tmp_path):
-    """The token in the block was replaced by one of another organisation: its log is empty, and it sees no experiment."""
+def test_what_stands_in_another_log_of_the_archive_is_not_ordered_again(tmp_path):
+    """The address in the block was replaced: its log is empty, and the service there has no experiment."""
     ordered(OrderService(), new_book(tmp_path))
     other = OrderService()
     changed = books(tmp_path, account="another organisation").order("camp", KEY)
     for _ in range(2):
-        with pytest.raises(OrderOutcomeUnknown, match="placed for another organisation") as refused:
+        with pytest.raises(OrderOutcomeUnknown, match="stands in another log") as refused:
             ordered(other, changed, reserve=lambda: pytest.fail("reserved"))
         assert str(tmp_path) in str(refused.value)
     assert (other.creates, changed.read().attempts) == (0, 0)
@@ -85,13 +86,31 @@ def test_what_is_placed_for_another_organisation_is_not_ordered_again(tmp_path):
     assert ordered(other, under_another_id)[0].experiment_id == "id-1"
 
 
-def test_what_another_organisation_has_withdrawn_can_be_ordered(tmp_path):
+def test_an_experiment_of_an_order_in_another_log_is_not_adopted(tmp_path):
+    """The service is the same, under an address that the archive did not know."""
+    service = OrderService()
+    ordered(service, new_book(tmp_path))
+    changed = books(tmp_path, account="an alias").order("camp", KEY)
+    with pytest.raises(OrderOutcomeUnknown, match="stands in another log"):
+        ordered(service, changed)
+    assert (service.creates, changed.read().ordered) == (1, None)
+
+
+def test_what_is_withdrawn_in_another_log_can_be_ordered(tmp_path):
     before = new_book(tmp_path)
     ordered(OrderService(), before)
     before.record(lambda _: Withdrawn(reason="its quote was rejected"))
     service = OrderService()
     ordered(service, books(tmp_path, account="another organisation").order("camp", KEY))
     assert service.creates == 1
+
+
+def test_a_create_that_the_service_refuses_for_its_state_is_a_refusal(book):
+    service = OrderService(trouble=Conflict("409: no", code="x"), refuses=True)
+    with pytest.raises(RequestRefused, match="409: no") as refused:
+        ordered(service, book)
+    assert refused.value.code == "x"
+    assert kinds(book) == ["planned", "sending", "refused"]
 
 
 def test_a_second_time_the_log_knows_it(book):

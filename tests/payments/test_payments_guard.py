@@ -1,13 +1,14 @@
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from prefect_assay.books.budget import LONGEST_WINDOW
 from prefect_assay.errors import (
     BudgetExceeded,
+    ClockDiffers,
     ConfigurationError,
     PaymentFailed,
     PaymentRefused,
@@ -20,6 +21,7 @@ from prefect_assay.payments import guard
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.interfaces import LedgerEntry, address, origin, pay_url
 from prefect_assay.payments.terms import Offers, X402Terms
+from support.lab.pay import Answer
 
 BASE = "https://assay.example"
 ASSET = "0x" + "aB" * 20
@@ -306,10 +308,44 @@ def test_an_invoice_of_another_experiment_is_refused(belongs_to):
         guard.check_owner(invoice, "exp_1")
 
 
-def test_no_window_is_longer_than_what_the_budget_remembers():
-    assert PaymentPolicy(rolling_days=366).rolling_cap(NOW).since == NOW - LONGEST_WINDOW
+def test_the_window_is_longer_by_what_clocks_may_differ_and_a_credential_may_take():
+    cap = PaymentPolicy(rolling_days=366).rolling_cap(NOW)
+    assert (cap.at, cap.since) == (NOW, NOW - timedelta(days=366, minutes=20))
     with pytest.raises(ValidationError, match="366"):
         PaymentPolicy(rolling_days=367)
+
+
+def dated(*values):
+    return Answer(402, {"date": ", ".join(values)} if values else {}, {})
+
+
+def stated(**away):
+    return format_datetime(NOW + timedelta(**away), usegmt=True)
+
+
+@pytest.mark.parametrize("minutes", [-4, 0, 4])
+def test_a_clock_that_agrees_with_the_services_date_gives_the_time(minutes):
+    assert guard.check_clock(dated(stated(minutes=minutes)), NOW) == NOW
+    assert guard.check_clock(dated(stated(), stated(minutes=minutes)), NOW) == NOW  # a doubled header
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (dated(stated(minutes=6)), "the service's is"),
+        (dated(stated(days=-400)), "the service's is"),
+        (dated(stated(), stated(days=31)), "the service's is"),
+        (dated(), "no answer confirms it"),
+        (dated("yesterday"), "no answer confirms it"),
+        (dated("Sat, 31 Feb 2026 10:00:00 GMT"), "no answer confirms it"),
+    ],
+)
+def test_a_clock_that_nothing_confirms_pays_nothing_and_says_both_times(answer, says):
+    with pytest.raises(
+        ClockDiffers, match=rf"{NOW:%Y-%m-%d %H:%M:%S} UTC, and {says}.*Set the clock"
+    ) as told:
+        guard.check_clock(answer, NOW)
+    assert told.value.retriable
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ REPORT_CODE: Final = "REPORT"
 REPORT_PATH: Final = "report.html"
 CAMPAIGN_CODES: Final = frozenset({PLAN_CODE, TABLE_CODE, REPORT_CODE})  # no experiments
 VERSIONS_FOLDER: Final = "VERSIONS"  # in the books' folder: the register of complete versions
+IDENTITY_FOLDER: Final = "IDENTITY"  # likewise: whose logs they are
 LAKE_FOLDER: Final = "LAKE"  # upper case, as above; see prefect_assay.lake
 LOOPS_FOLDER: Final = "LOOPS"  # likewise; see prefect_assay.looping
 

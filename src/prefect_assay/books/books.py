@@ -1,27 +1,40 @@
 """The books of one service account in one archive, the log of one order in them, and the order's payment ledger.
 
-Layout: `<prefix>/BOOKS/<scope>/<campaign>/<order key>/000001.json` and `<prefix>/BOOKS/<scope>/BUDGET/`. The scope
-is a digest of the organisation, so that an alias of the service's address leads to the same log.
+Layout: `<prefix>/BOOKS/<log>/<campaign>/<order key>/000001.json` and `<prefix>/BOOKS/<log>/BUDGET/`. Which log belongs
+to a service's address is recorded at its first use (`identity`).
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final, assert_never
 from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
-from prefect_assay.archive.layout import BOOKS_FOLDER, VERSIONS_FOLDER, safe_name, safe_prefix
+from prefect_assay.archive.layout import (
+    BOOKS_FOLDER,
+    IDENTITY_FOLDER,
+    VERSIONS_FOLDER,
+    safe_name,
+    safe_prefix,
+)
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.budget import Budget, Reservation
+from prefect_assay.books.identity import Identity
 from prefect_assay.books.log import InDoubt, Log, NotSettled, OrderRecord, Paying, Planned, Settled
 from prefect_assay.books.state import NotBegun, OrderState
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.job import PaymentState
-from prefect_assay.payments.interfaces import AttemptEnd, LedgerEntry, PaymentAttempt, RollingCap
+from prefect_assay.payments.interfaces import (
+    CLOCKS_DIFFER,
+    AttemptEnd,
+    LedgerEntry,
+    PaymentAttempt,
+    RollingCap,
+)
 
 _RECORDS: Final[TypeAdapter[OrderRecord]] = TypeAdapter(OrderRecord)
 _BUDGET: Final = "BUDGET"
@@ -68,13 +81,20 @@ class OrderBook:
                 )
             yield record
 
-    def placed_elsewhere(self) -> "OrderBook | None":
-        """The log of the same order in another organisation's books of this archive, where it is or may be placed."""
+    def require_only_log(self) -> None:
+        """Raise OrderOutcomeUnknown if the order stands in another log of this archive, where it is or may be placed.
+
+        Asked before an experiment is created or adopted, and before money is committed to it.
+        """
         for books in Books.every(self.books.store, self.books.prefix):
             book = books.order(self.campaign_id, self.order_key)
             if books.folder != self.books.folder and book.read().placed:
-                return book
-        return None
+                raise OrderOutcomeUnknown(
+                    f"order {self.order_key} stands in another log of this archive, {book.location}: for another "
+                    "organisation, or under another address of the service; nothing is ordered or paid again. Put the "
+                    "earlier token and address back into the credentials block and run it again, or give the campaign "
+                    "another id to order it here as well"
+                )
 
     def record(self, decide: Callable[[OrderState], OrderRecord | None]) -> OrderRecord | None:
         """Append the record that `decide` makes of the state, or nothing when it makes None.
@@ -100,30 +120,50 @@ class OrderBook:
 
 
 class Books:
-    """All logs of one organisation, the `account`, in one archive; `imported` as in `Budget`."""
+    """All logs of one organisation, the `account`, in one archive.
+
+    `open` finds the account that a service's address has in an archive.
+    """
 
     @classmethod
     def every(cls, store: Store, prefix: str) -> "list[Books]":
-        """The books of every organisation in an archive, for reports."""
+        """The books of every organisation in an archive."""
         root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-        names = (name for name in store.folders(root) if name != VERSIONS_FOLDER)
-        return [cls(store, prefix, name, scope=name) for name in sorted(names)]
+        names = (name for name in store.folders(root) if name not in {VERSIONS_FOLDER, IDENTITY_FOLDER})
+        return [cls(store, prefix, name, log=name) for name in sorted(names)]
 
-    def __init__(
-        self,
-        store: Store,
-        prefix: str,
-        account: str,
-        imported: Callable[[], Iterable[Reservation]] = tuple,
-        *,
-        scope: str | None = None,
-    ) -> None:
+    @classmethod
+    def open(cls, store: Store, prefix: str, service: str, organisation: str | None) -> "Books":
+        """The books of a service's address, with the organisation that the service names, or None if it names none.
+
+        Raises:
+            OtherOrganisation: the address was first used for another organisation.
+        """
+        account = organisation or service
+        identity = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER))
+        # Read again: another first user may have recorded it, and begun its log.
+        if not identity.read() and cls.every(store, prefix) and not identity.read():
+            raise ArchiveError(
+                f"{identity.location} is missing, which says whose logs {store.location(prefix)} has; nothing is ordered or "
+                "paid. Restore it from a backup of the archive"
+            )
+        bound = identity.bind(service, organisation, _digest(account))
+        return cls(store, prefix, account, log=bound.log)
+
+    @classmethod
+    def recorded(cls, store: Store, prefix: str, service: str) -> "Books | None":
+        """The books of a service's address as its first use recorded them; None before that."""
+        bound = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER)).recorded(service)
+        return None if bound is None else cls(store, prefix, bound.organisation or service, log=bound.log)
+
+    def __init__(self, store: Store, prefix: str, account: str, *, log: str | None = None) -> None:
         self.store = store
         self.prefix = prefix
         self._root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
         self.account = account
-        self.folder = join_key(self._root, scope or _digest(account))
-        self.budget = Budget(store, join_key(self.folder, _BUDGET), imported)
+        self.log = log or _digest(account)
+        self.folder = join_key(self._root, self.log)
+        self.budget = Budget(store, join_key(self.folder, _BUDGET))
 
     @cached_property
     def archive_id(self) -> str:
@@ -137,8 +177,8 @@ class Books:
         return _archive_id(body, self.store.location(key))
 
     def scope(self, base_url: str) -> str:
-        """A digest that differs between services, organisations and archives."""
-        return _digest(json.dumps([base_url, self.account, self.archive_id]))
+        """A digest that differs between services, logs and archives."""
+        return _digest(json.dumps([base_url, self.log, self.archive_id]))
 
     def order(self, campaign_id: str, order_key: str) -> OrderBook:
         """The log of one order."""
@@ -179,14 +219,18 @@ class OrderLedger:
     def __init__(self, book: OrderBook) -> None:
         self._book = book
         self._run = uuid4().hex
+        self._counted: tuple[Reservation, ...] = ()  # before the time was asked for
 
     def get(self) -> LedgerEntry | None:
         """See `Ledger`."""
+        self._counted = tuple(self._book.books.budget.read().reservations.values())
         return self._book.read().payment
 
     def reserve(self, cents: int, cap: RollingCap) -> None:
         """See `Ledger`."""
         book = self._book
+        book.require_only_log()
+        book.books.budget.redate(self._counted, cap.at + 2 * CLOCKS_DIFFER)
         had = book.books.budget.read().reservations.get(book.order_key)
         book.books.budget.reserve(
             book.order_key,

@@ -1,10 +1,11 @@
 """The budget: the commitments of campaigns and the sum of machine payments, one log per service and archive.
 
 A reservation names its order, so that it counts once. Every `EVERY`th record is a checkpoint with all reservations.
+No decision reads the clock of the machine that writes: a payment has the time that machine and service agree on.
 """
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Final, Literal
 
 from pydantic import AwareDatetime, Field, TypeAdapter
@@ -17,7 +18,6 @@ from prefect_assay.models.billing import usd
 from prefect_assay.payments.interfaces import RollingCap
 
 EVERY: Final = 32
-LONGEST_WINDOW: Final = timedelta(days=366)
 
 
 class Reservation(StoredModel):
@@ -28,7 +28,6 @@ class Reservation(StoredModel):
     cents: int
     paid_at: AwareDatetime | None = None  # when a machine payment of it was last reserved
     runs: tuple[str, ...] = ()  # those that reserved a machine payment and have not released it
-    changed: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
 
 
 class Reserved(Record):
@@ -76,13 +75,10 @@ class BudgetState(Model):
 
 
 class Budget:
-    """The log of reservations; `imported` reads those of an earlier version, once, when the log is empty."""
+    """The log of reservations."""
 
-    def __init__(
-        self, store: Store, folder: str, imported: Callable[[], Iterable[Reservation]] = tuple
-    ) -> None:
+    def __init__(self, store: Store, folder: str) -> None:
         self._log = Log(store, folder, _RECORDS)
-        self._imported = imported
         self._state = BudgetState()
 
     def read(self) -> BudgetState:
@@ -113,17 +109,16 @@ class Budget:
         """
 
         def decide(state: BudgetState) -> BudgetRecord | None:
-            now = datetime.now(UTC)
             before = state.reservations.get(order_key)
             wanted = (
                 before or Reservation(order_key=order_key, campaign_id=campaign_id, cents=0)
-            ).model_copy(update={"campaign_id": campaign_id, "cents": cents, "changed": now})
+            ).model_copy(update={"campaign_id": campaign_id, "cents": cents})
             had = before.cents if before else 0
             if rolling is not None:  # money may move from now on
-                paid_at = max(now, wanted.paid_at or now)
+                paid_at = max(rolling.at, wanted.paid_at or rolling.at)
                 runs = tuple(dict.fromkeys((*wanted.runs, run)))
                 wanted = wanted.model_copy(update={"paid_at": paid_at, "runs": runs})
-            elif before and before.model_copy(update={"changed": now}) == wanted:
+            elif before == wanted:
                 return None
             if campaign_cap_cents is not None and cents > had:
                 cap = max(campaign_cap_cents, state.caps.get(campaign_id, 0))
@@ -149,7 +144,7 @@ class Budget:
             if run is not None and run not in before.runs:
                 return None
             runs = tuple(r for r in before.runs if run not in {None, r})
-            less: dict[str, object] = {"runs": runs, "changed": datetime.now(UTC)}
+            less: dict[str, object] = {"runs": runs}
             if not runs:
                 less["paid_at"] = None
             if not payment_only:
@@ -157,6 +152,21 @@ class Budget:
             return Reserved(reservation=before.model_copy(update=less))
 
         self._append(decide)
+
+    def redate(self, known: Iterable[Reservation], at: datetime) -> None:
+        """Date payments at `at` that have a later time. `known` was read before `at` was confirmed.
+
+        So they had been reserved by then, and their time is wrong: they would count for too long.
+        """
+        for reservation in known:
+            if reservation.paid_at is not None and reservation.paid_at > at:
+
+                def decide(state: BudgetState, before: Reservation = reservation) -> BudgetRecord | None:
+                    if state.reservations.get(before.order_key) != before:
+                        return None
+                    return Reserved(reservation=before.model_copy(update={"paid_at": at}))
+
+                self._append(decide)
 
     def raise_cap(self, campaign_id: str, cents: int, approver: str) -> None:
         """Record a campaign's cap that a person has raised."""
@@ -172,10 +182,7 @@ class Budget:
         while True:
             state = self.read()
             number = state.last + 1
-            if number == 1:
-                imported = tuple(self._imported())
-                self._log.append(1, Checkpoint(reservations=imported, caps={}))
-            elif number % EVERY == 0:
+            if number % EVERY == 0:
                 self._log.append(number, _checkpoint(state))
             else:
                 record = decide(state)
@@ -210,11 +217,8 @@ def _after(state: BudgetState, record: BudgetRecord) -> BudgetState:
 
 
 def _checkpoint(state: BudgetState) -> Checkpoint:
-    """A checkpoint without released reservations and campaigns that have not changed for a year."""
-    since = datetime.now(UTC) - LONGEST_WINDOW
-    counting = [r for r in state.reservations.values() if r.cents or r.paid_at]
-    recent = {r.campaign_id for r in counting if r.changed >= since}
-    kept = tuple(r for r in counting if r.campaign_id in recent or r.changed >= since)
+    """A checkpoint without released reservations. None is left out for its age, which is a matter of clocks."""
+    kept = tuple(r for r in state.reservations.values() if r.cents or r.paid_at)
     return Checkpoint(reservations=kept, caps=state.caps)
 
 

@@ -12,9 +12,11 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     AccessError,
     AssayError,
+    Conflict,
     NotFound,
     OrderOutcomeUnknown,
     PartialOrder,
+    RequestRefused,
     TransientError,
     UnexpectedAnswer,
 )
@@ -59,8 +61,8 @@ def find_or_create(
 
     Raises:
         OrderMismatch: another experiment carries the key.
-        OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed; or the order is
-            placed for another organisation.
+        OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed; or the order
+            stands in another log of the archive.
         RequestRefused: the service refused the specification; nothing was ordered.
     """
     ordering = _Ordering(api, request, book, sleep, patience)
@@ -85,13 +87,7 @@ def find_or_create(
                     f"{state.open_attempts[-1].at:%Y-%m-%d %H:%M} UTC, and the service does not list its experiment; "
                     "nothing is ordered again. Ask the laboratory whether it has the order"
                 )
-        elsewhere = None if state.attempts else book.placed_elsewhere()
-        if elsewhere is not None:
-            raise OrderOutcomeUnknown(
-                f"order {search_token(book.order_key)} was placed for another organisation ({elsewhere.location}), and these "
-                "credentials cannot see it; nothing is ordered again. Put the token of that organisation back into the "
-                "credentials block and run it again, or give the campaign another id to order it here as well"
-            )
+        book.require_only_log()
         reserve()
         attempt = ordering.attempt(state)
         if book.record(lambda now, new=attempt: ordering.unless_changed(now, new)) is not None:  # type: ignore[misc]
@@ -138,6 +134,8 @@ class _Ordering:
             self.book.record(lambda state: refused if sent in state.open_attempts else None)
             if not self.book.state.open_attempts and self.book.state.ordered is None:
                 release()
+            if isinstance(error, Conflict):  # contract 7 knows none; an OrderMismatch comes of a search
+                raise RequestRefused.of(error) from error
             raise
         if isinstance(created, Created):
             return self.ordered(created.experiment_id, url=created.provider_hosted_invoice_url)

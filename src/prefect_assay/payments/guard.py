@@ -4,24 +4,34 @@ Everything is refused unless the policy allows it. Each refusal names both value
 the terms of one rail.
 """
 
+import re
 from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import Final, Self, assert_never
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from prefect_assay.errors import BudgetExceeded, PaymentFailed, PaymentRefused, PaymentsDisabled
+from prefect_assay.errors import (
+    BudgetExceeded,
+    ClockDiffers,
+    PaymentFailed,
+    PaymentRefused,
+    PaymentsDisabled,
+)
 from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Invoice, usd
+from prefect_assay.models.billing import Invoice, PayAnswer, usd
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard_terms
 from prefect_assay.payments.guard_terms import named
 from prefect_assay.payments.interfaces import (
+    CLOCKS_DIFFER,
     MAYBE_PAID,
     LedgerEntry,
     PaymentAttempt,
     RollingCap,
+    header,
     origin,
     pay_url,
 )
@@ -29,6 +39,9 @@ from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, asc
 
 CURRENCY: Final = "usd"
 MAX_VALID_SECONDS: Final = 600
+_DATES: Final = re.compile(
+    r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT"
+)  # RFC 9110, 5.6.7
 
 
 class PaymentPolicy(Model):
@@ -56,11 +69,16 @@ class PaymentPolicy(Model):
             raise ValueError(f"enabled payments need {' and '.join(missing)}")
         return self
 
-    def rolling_cap(self, now: datetime) -> RollingCap:
-        """The cap as the ledger checks it."""
+    def rolling_cap(self, at: datetime) -> RollingCap:
+        """The cap as the ledger checks it.
+
+        The window is longer by what two clocks may differ, and by how long a credential may take to settle.
+        """
+        window = timedelta(days=self.rolling_days) + 2 * CLOCKS_DIFFER + timedelta(seconds=MAX_VALID_SECONDS)
         return RollingCap(
             max_cents=self.max_cents_rolling or 0,
-            since=now - timedelta(days=self.rolling_days),
+            since=at - window,
+            at=at,
             campaign_cents=self.max_cents_per_campaign,
         )
 
@@ -132,6 +150,28 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
         raise PaymentRefused(
             f"invoice {invoice.id} asks for {usd(invoice.amount)}, but {usd(expected_cents)} was approved"
         )
+
+
+def check_clock(answer: PayAnswer, now: datetime) -> datetime:
+    """The machine's time, if the `Date` of an answer agrees with it: no window depends on one clock alone.
+
+    Raises:
+        ClockDiffers: they do not agree, or the answer has no date that can be read.
+    """
+    try:
+        stated = [parsedate_to_datetime(text) for text in _DATES.findall(header(answer, "date") or "")]
+    except ValueError:  # such as the 31st of February
+        stated = []
+    away = [date for date in stated if abs(date - now) > CLOCKS_DIFFER]
+    if stated and not away:
+        return now
+    other = (
+        f"the service's is {away[0]:%Y-%m-%d %H:%M:%S} UTC" if away else "no answer confirms it by its Date"
+    )
+    raise ClockDiffers(
+        f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: nothing is paid by machine, because the window "
+        "of rolling_cents would be wrong. Set the clock (NTP), or pay the hosted invoice; a run that waits tries again"
+    )
 
 
 def choose(

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol, assert_never
 from urllib.parse import quote, urlsplit
@@ -16,6 +17,8 @@ from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
+
+_API_PATH: Final = "/api/v1"
 
 
 class PayApi(Protocol):
@@ -59,9 +62,9 @@ def header(answer: PayAnswer, name: str) -> str | None:
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port in one spelling: `HTTPS://Host:443/x` becomes `https://host`; ValueError for no URL."""
+    """Scheme, host and port in one spelling: `HTTPS://Host.:443/x` becomes `https://host`; ValueError for no URL."""
     parts = urlsplit(url)
-    scheme, host = parts.scheme.lower(), parts.hostname
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").removesuffix(".")
     if not scheme or not host:
         raise ValueError("a URL needs a scheme and a host")
     bracketed = f"[{host}]" if ":" in host else host
@@ -70,16 +73,18 @@ def origin(url: str) -> str:
 
 
 def address(base_url: str) -> str:
-    """The service's address in one spelling, so that ledger keys and nonces do not depend on the writer."""
+    """The service's address in one spelling, so that logs and nonces do not depend on the writer."""
     try:
-        return f"{origin(base_url)}{urlsplit(base_url).path.rstrip('/')}"
+        url = base_url.strip()
+        path = urlsplit(url).path.rstrip("/").removesuffix(_API_PATH).rstrip("/")
+        return f"{origin(url)}{path}"
     except ValueError as error:
         raise ConfigurationError(f"the service's base_url is no usable URL: {error}") from None
 
 
 def pay_url(base_url: str, invoice_id: str) -> str:
     """The pay path of one invoice as a whole URL (contract 2.6, `pay_url`)."""
-    return f"{address(base_url)}/api/v1/invoices/{quote(invoice_id, safe='')}/pay"
+    return f"{address(base_url)}{_API_PATH}/invoices/{quote(invoice_id, safe='')}/pay"
 
 
 # A payment that may have moved money. Only `failed` is certain not to have.
@@ -89,11 +94,19 @@ MAYBE_PAID: Final = frozenset({PaymentState.SENT, PaymentState.UNKNOWN, PaymentS
 AttemptEnd = Literal[PaymentState.UNKNOWN, PaymentState.FAILED]
 
 
+# Two clocks that differ by more than this do not agree on the time.
+CLOCKS_DIFFER: Final = timedelta(minutes=5)
+
+
 class RollingCap(Model):
-    """At most `max_cents` over all machine payments since `since`, and `campaign_cents` over a campaign's orders."""
+    """At most `max_cents` over all machine payments since `since`, and `campaign_cents` over a campaign's orders.
+
+    `at` is the time of the payment as machine and service agree on it.
+    """
 
     max_cents: int
     since: AwareDatetime
+    at: AwareDatetime
     campaign_cents: int | None = None
 
 

@@ -129,6 +129,7 @@ class _Settling:
         answer = self.api.pay(invoice.id)  # the probe: without a credential it pays nothing
         if answer.status_code != HTTPStatus.PAYMENT_REQUIRED:
             return self.unchallenged(invoice, answer)
+        at = guard.check_clock(answer, self.now())
         terms = guard.choose(
             self.policy,
             self.rail.offers(answer),
@@ -143,7 +144,7 @@ class _Settling:
             raise PaymentsDisabled(
                 f"dry run, nothing is signed; invoice {invoice.id} would pay {terms.summary()}"
             )
-        self.ledger.reserve(self.cents, self.policy.rolling_cap(self.now()))
+        self.ledger.reserve(self.cents, self.policy.rolling_cap(at))
         return self.send(invoice, terms, payment, previous)
 
     def describe(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> PaymentAttempt:

@@ -108,9 +108,9 @@ class MemoryStore:
         return False
 
 
-def books_in(store=None, account=ACCOUNT, **options):
+def books_in(store=None, account=ACCOUNT):
     """The books of an account in a new or a given store."""
-    return Books(store if store is not None else MemoryStore(), "", account, **options)
+    return Books(store if store is not None else MemoryStore(), "", account)
 
 
 def a_book(store=None, campaign="c", key="k", experiment="exp_1") -> OrderBook:

@@ -7,9 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 from prefect_assay.books import OrderLedger
 from prefect_assay.errors import BudgetExceeded
+from prefect_assay.payments import RollingCap
 from support.archive.memory_store import books_in
 
-SINCE = datetime.now(UTC) - timedelta(days=30)
+NOW = datetime.now(UTC)
+SINCE = NOW - timedelta(days=30)
+
+
+def a_cap(cents, *, at=NOW, days=30, campaign=None):
+    """The caps of a payment at a time."""
+    return RollingCap(max_cents=cents, since=at - timedelta(days=days), at=at, campaign_cents=campaign)
 
 
 def claims(store, cap, wanted, name=""):

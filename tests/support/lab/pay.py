@@ -1,6 +1,8 @@
 """The two calls of `PayApi` on a lab in the test's own process, and what can happen on the way to it."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
 
 from prefect_assay.errors import PaymentOutcomeUnknown
 from prefect_assay.lab.kernel.faults import PaymentFault
@@ -50,7 +52,8 @@ class LabPayApi:
             found = self.core.request("POST", f"/invoices/{invoice_id}/pay", headers=dict(headers))
         except Refusal as refusal:
             return Answer(refusal.status, {}, {"error": refusal.message})
-        return Answer(found.status, dict(found.headers or {}), found.body)
+        date = format_datetime(datetime.now(UTC), usegmt=True)
+        return Answer(found.status, {"date": date, **(found.headers or {})}, found.body)
 
     def settlements(self):
         """The lab's books: the judge of what was paid."""
