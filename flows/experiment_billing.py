@@ -13,7 +13,7 @@ from prefect.runtime import flow_run as current_run
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import ask_about_payment, payment_decision
 from prefect_assay.books.log import Approved
-from prefect_assay.errors import BudgetExceeded, OrderOutcomeUnknown, PaymentOutcomeUnknown
+from prefect_assay.errors import BudgetExceeded, NotReady, OrderOutcomeUnknown, PaymentOutcomeUnknown
 from prefect_assay.flows.run_options import CAMPAIGN_CAP, ExperimentRun
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.job import Order, OrderRoute, Payment
@@ -25,7 +25,7 @@ from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
-from prefect_assay.tasks.quote import check_total, confirm_quote
+from prefect_assay.tasks.quote import Billing, check_total, confirm_quote
 
 T = TypeVar("T")
 
@@ -135,10 +135,11 @@ def _order(run: ExperimentRun, total_cents: int | None, *, repeats: int | None) 
     )
 
 
-def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> None:
-    """Accept the quote if its total is within the budget, or a person approved it.
+def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
+    """Accept the quote if its total is within the budget, or a person approved it; the stage after that.
 
     Raises:
+        NotReady: the quote's total has changed meanwhile; it is approved again.
         PaymentRefused: the quote has no total, or is not in US dollars.
         ApprovalRejected, ApprovalExpired: nothing is accepted, and the quote stays open until it expires.
     """
@@ -149,17 +150,22 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> None:
         because=None if run.options.policy.accept_quotes else _EVERY_QUOTE,
         otherwise=_NOT_ACCEPTED,
     )
-    _within_campaign(
-        run,
-        lambda cap_cents: confirm_quote(
-            run.options.credentials,
-            order.experiment_id,
-            book=run.book,
-            approved_cents=approved,
-            campaign_cap_cents=cap_cents,
-        ),
-        otherwise=_NOT_ACCEPTED,
-    )
+    try:
+        return _within_campaign(
+            run,
+            lambda cap_cents: confirm_quote(
+                run.options.credentials,
+                order.experiment_id,
+                book=run.book,
+                approved_cents=approved,
+                campaign_cap_cents=cap_cents,
+            ),
+            otherwise=_NOT_ACCEPTED,
+        )
+    except BudgetExceeded as over:
+        if over.cap is not None:
+            raise
+        raise NotReady(over.message) from over
 
 
 def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:

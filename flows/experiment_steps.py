@@ -132,8 +132,9 @@ def _is_invoiced(run: ExperimentRun, order: Order, billing: Billing) -> bool:
             return True
         case BillingStage.QUOTE_OPEN if billing.quote is not None:
             facts.quoted(order, billing.quote)
-            accept_quote(run, order, billing.quote)
-            return False
+            accepted = accept_quote(run, order, billing.quote)
+            # One that has expired may read as open for longer.
+            return accepted.stage is BillingStage.QUOTE_EXPIRED and _is_invoiced(run, order, accepted)
         case BillingStage.QUOTE_OPEN | BillingStage.QUOTE_PENDING:
             raise NotReady(f"the quote of {experiment} is not readable yet")
         case BillingStage.NOT_SUBMITTED:

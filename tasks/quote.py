@@ -9,7 +9,14 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
 from prefect_assay.books.log import Confirming, Withdrawn
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import Conflict, NotReady, PaymentRefused, TransientError
+from prefect_assay.errors import (
+    BudgetExceeded,
+    Conflict,
+    NotReady,
+    PaymentRefused,
+    RequestRefused,
+    TransientError,
+)
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus, QuoteStatus
@@ -38,6 +45,7 @@ class Billing(Model):
 
 _REJECTED = {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
 _EXPIRED = {QuoteStatus.EXPIRED, QuoteStatus.STALE}
+_PASSES = {"rate_limited", "upstream_server_error"}  # service-shapes, submit 409
 
 
 def read_billing(client: AssayClient, experiment_id: str, now: datetime | None = None) -> Billing:
@@ -99,10 +107,12 @@ def confirm_quote(
         campaign_cap_cents: the cap of all orders of the campaign; None sets no cap.
 
     Raises:
-        BudgetExceeded: the campaign would exceed its cap; nothing was accepted.
-        Conflict: the quote's total is over the approved amount, or it can no longer be accepted.
+        BudgetExceeded: the quote's total is over the approved amount, or the campaign would exceed its cap (`cap`);
+            nothing was accepted.
+        OrderOutcomeUnknown: the order stands in another log of the archive; nothing was accepted.
         PaymentRefused: the quote is not in US dollars; nothing was accepted.
-        TransientError: the order has another experiment by now; nothing was accepted.
+        TransientError: the order has another experiment by now, or the service did not accept an open quote; nothing was
+            accepted.
     """
     with credentials.get_client() as client:
         billing = read_billing(client, experiment_id)
@@ -110,10 +120,11 @@ def confirm_quote(
             return billing
         total = check_total(billing.quote, experiment_id)
         if total > approved_cents:
-            raise Conflict(
+            raise BudgetExceeded(
                 f"the quote of experiment {experiment_id} is {usd(total)}, approved were {usd(approved_cents)}; "
                 "nothing was accepted. Run the flow again to approve the new total"
             )
+        book.require_only_log()
         budget = book.books.budget
         budget.reserve(book.order_key, book.campaign_id, total, campaign_cap_cents=campaign_cap_cents)
         book.record(
@@ -126,11 +137,23 @@ def confirm_quote(
         require_order(book, experiment_id)
         try:
             client.confirm_quote(experiment_id)
-        except Conflict:
-            # Accepted meanwhile by someone else, or expired: the service's present state counts.
-            if read_billing(client, experiment_id).stage is BillingStage.QUOTE_OPEN:
-                raise
+        except Conflict as refusal:
+            return _refused(client, experiment_id, refusal)
         return read_billing(client, experiment_id)
+
+
+def _refused(client: AssayClient, experiment_id: str, refusal: Conflict) -> Billing:
+    """The stage of an order whose quote was not accepted: the present state counts, which may lag behind the refusal."""
+    billing = read_billing(client, experiment_id)
+    if billing.stage is not BillingStage.QUOTE_OPEN:
+        return billing  # accepted meanwhile by someone else, rejected, or expired
+    if "expired" in refusal.message.lower():  # service-shapes: 409 for one that has expired or is confirmed
+        return billing.model_copy(update={"stage": BillingStage.QUOTE_EXPIRED})
+    raise TransientError(
+        f"{refusal.message}, and the quote of experiment {experiment_id} reads as open: it is read again later",
+        request_id=refusal.request_id,
+        status_code=refusal.status_code,
+    ) from refusal
 
 
 def check_total(quote: Quote, experiment_id: str) -> int:
@@ -170,7 +193,22 @@ def withdraw(book: OrderBook, reason: str) -> None:
 
 @task(name="submit-draft", **ONCE)
 def submit_draft(credentials: AssayCredentials, experiment_id: str) -> None:
-    """Submit an order that is still a draft after a failure. Submitting twice changes nothing."""
+    """Submit an order that is still a draft after a failure. Submitting twice changes nothing.
+
+    Raises:
+        TransientError: the service could not do it now.
+        RequestRefused: it does not do it; `code` is the reason.
+    """
     with credentials.get_client() as client:
-        if client.experiment(experiment_id).status == ExperimentStatus.DRAFT:
+        if client.experiment(experiment_id).status != ExperimentStatus.DRAFT:
+            return
+        try:
             client.submit(experiment_id)
+        except Conflict as refusal:
+            if client.experiment(experiment_id).status != ExperimentStatus.DRAFT:
+                return  # submitted meanwhile by someone else
+            if refusal.code in _PASSES:
+                raise TransientError(
+                    refusal.message, request_id=refusal.request_id, status_code=409
+                ) from refusal
+            raise RequestRefused.of(refusal) from refusal

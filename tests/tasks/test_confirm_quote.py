@@ -1,13 +1,15 @@
 """A quote is confirmed after its record, and again after a crash; of two experiments see test_moved_order."""
 
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from prefect_assay.books.log import Confirming
-from prefect_assay.errors import NotReady
+from prefect_assay.errors import BudgetExceeded, Conflict, NotReady, RequestRefused, TransientError
 from prefect_assay.models.billing import ExperimentInvoice, Quote
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.tasks.quote import BillingStage, confirm_quote
+from prefect_assay.tasks.quote import BillingStage, confirm_quote, submit_draft
 from support.archive.memory_store import a_book
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -16,8 +18,11 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 class Service:
     """Open quotes, and what was confirmed; credentials of its own."""
 
-    def __init__(self):
+    def __init__(self, refusal=None, **quote):
         self.confirmed = []
+        self.refusal = refusal
+        self.shown = {"status": "open", "amount_total": 500, "currency": "usd", **quote}
+        self.status = "waiting_for_confirmation"
 
     @contextmanager
     def get_client(self):
@@ -29,13 +34,18 @@ class Service:
         raise NotReady("no invoice")
 
     def experiment(self, experiment_id):
-        return Experiment(id=experiment_id, code="X", status="waiting_for_confirmation", created_at=NOW)
+        return Experiment(id=experiment_id, code="X", status=self.status, created_at=NOW)
 
     def quote(self, _experiment_id):
-        return Quote.model_validate({"status": "open", "amount_total": 500, "currency": "usd"})
+        return Quote.model_validate(self.shown)
 
     def confirm_quote(self, experiment_id):
+        if self.refusal is not None:
+            raise self.refusal
         self.confirmed.append(experiment_id)
+
+    def submit(self, _experiment_id):
+        raise self.refusal
 
 
 def confirm(service, book, experiment_id):
@@ -48,3 +58,60 @@ def test_a_quote_is_confirmed_after_its_record_and_again_after_a_crash():
     assert confirm(service, a_book(book.books.store), "exp_1").stage is BillingStage.INVOICED
     assert service.confirmed == ["exp_1"]
     assert a_book(book.books.store).read().confirmed
+
+
+@pytest.mark.parametrize(
+    "refusal", ["409: the quote expired", "the service answered 409: Quote has EXPIRED; ask again"]
+)
+def test_a_quote_that_was_refused_as_expired_has_expired_although_it_reads_as_open(refusal):
+    for shown in ({}, {"expires_at": datetime.now(UTC) + timedelta(minutes=1)}):
+        service = Service(Conflict(refusal), **shown)
+        assert confirm(service, a_book(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
+
+
+def test_a_quote_whose_validity_has_passed_is_not_confirmed():
+    service = Service(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    assert confirm(service, a_book(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
+    assert service.confirmed == []
+
+
+@pytest.mark.parametrize("refusal", ["409: already confirmed", "409: conflict"])
+def test_a_refusal_that_the_present_state_does_not_explain_yet_is_looked_at_again(refusal):
+    with pytest.raises(TransientError, match=f"{refusal}, and the quote .* reads as open"):
+        confirm(Service(Conflict(refusal)), a_book(), "exp_1")
+
+
+def test_a_total_above_what_was_approved_is_not_accepted():
+    with pytest.raises(
+        BudgetExceeded, match=r"is 5.01 USD, approved were 5.00 USD; nothing was accepted"
+    ) as over:
+        confirm(Service(amount_total=501), a_book(), "exp_1")
+    assert over.value.cap is None
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("rate_limited", TransientError),
+        ("upstream_server_error", TransientError),
+        ("missing_customer", RequestRefused),
+    ],
+)
+def test_a_draft_that_is_not_submitted_says_whether_another_try_helps(code, kind):
+    service = Service(Conflict("409: no", code=code, request_id="r-1"))
+    service.status = "draft"
+    with pytest.raises(kind, match="409: no") as refused:
+        submit_draft.fn(service, "exp_1")
+    assert refused.value.request_id == "r-1"
+
+
+def test_a_draft_that_somebody_else_has_submitted_meanwhile_is_submitted():
+    service = Service()
+    service.status = "draft"
+
+    def submit(_):
+        service.status = "in_review"
+        raise Conflict("409: not a draft")
+
+    service.submit = submit
+    submit_draft.fn(service, "exp_1")
