@@ -15,7 +15,7 @@ from prefect_assay.designs import check_spec
 from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
 from prefect_assay.events import concerning, emit, kinds
 from prefect_assay.flows.experiment_billing import approve_price, place_order
-from prefect_assay.flows.experiment_steps import announce, complete_order, outlasting
+from prefect_assay.flows.experiment_steps import announce, complete_order, leave, outlasting
 from prefect_assay.flows.first_look import look_first
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.models.job import Order
@@ -117,9 +117,15 @@ def experiment(
     concerning(campaign_id=campaign_id, order_key=run.key)
     look_first(run)
     try:
-        return _find_and_complete(run)
+        report = _find_and_complete(run)
     except ApprovalExpired as error:
+        leave(run)
         return unanswered(error)
+    except Exception:  # a suspension is none
+        leave(run)
+        raise
+    leave(run)
+    return report
 
 
 def _find_and_complete(run: ExperimentRun) -> ExperimentReport:
@@ -145,7 +151,7 @@ def _adopt_tagged(run: ExperimentRun) -> None:
 
     Raises:
         ArchiveError: the run has ordered in another archive.
-        OrderOutcomeUnknown: these credentials cannot see what it has ordered, or the order stands in another log.
+        OrderOutcomeUnknown: these credentials cannot see what it has ordered, or the order is in another log.
     """
     tags = own_tags()
     archives = tag_values(tags, ARCHIVE_TAG)

@@ -63,6 +63,14 @@ def _passes(error: AssayError) -> bool:
     return is_temporary(error) or type(error) is OutcomeUnknown
 
 
+def leave(run: ExperimentRun) -> None:
+    """Record that this run has ended, for those who cancel another run of the order. Never fails the run."""
+    try:
+        run.book.end_work(str(current_run.id))
+    except AssayError as error:
+        get_run_logger().warning("Could not record that this run has ended: %s", error)
+
+
 def announce(run: ExperimentRun, order: Order) -> None:
     """Tag the run with its experiment, for wake-ups and for people."""
     get_run_logger().info("Experiment %s, order %s", order.experiment_code, order.order_key)
@@ -80,6 +88,7 @@ def announce(run: ExperimentRun, order: Order) -> None:
 
 def complete_order(run: ExperimentRun, order: Order) -> ExperimentReport:
     """From the order to the archived results."""
+    run.book.begin_work(str(current_run.id), current_run.name)
     payment = None
     if order.surplus:
         with run.options.credentials.get_client() as client:

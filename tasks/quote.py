@@ -109,7 +109,7 @@ def confirm_quote(
     Raises:
         BudgetExceeded: the quote's total is over the approved amount, or the campaign would exceed its cap (`cap`);
             nothing was accepted.
-        OrderOutcomeUnknown: the order stands in another log of the archive; nothing was accepted.
+        OrderOutcomeUnknown: the order is in another log of the archive; nothing was accepted.
         PaymentRefused: the quote is not in US dollars; nothing was accepted.
         TransientError: the order has another experiment by now, or the service did not accept an open quote; nothing was
             accepted.

@@ -262,6 +262,19 @@ def test_a_write_whose_fate_is_unknown_is_found_by_the_next_reading(store, waits
     assert len(book.read().open_attempts) == 1
 
 
+def test_a_run_is_noted_once_and_leaves_once(store):
+    book = a_book(store)
+    for _ in range(2):
+        book.begin_work("r", "c-0")
+    a_book(store).begin_work("r", "c-0")
+    for _ in range(2):
+        a_book(store).end_work("r")
+    assert kinds(book)[2:] == ["working", "left"]
+    never = books_in(store).order("c", "not begun")
+    never.end_work("r")
+    assert never.read().count == 0
+
+
 def test_every_record_is_readable_and_says_who_wrote_it_and_when(store):
     book = a_book(store)
     book.record(lambda _: Surplus(experiment_id="exp_2", kept="exp_1"))

@@ -94,12 +94,12 @@ def test_an_order_that_stands_in_another_log_is_neither_adopted_nor_paid(store, 
     placed(opened(store, organisation))
     elsewhere = opened(store, None, ALIAS)
     book = elsewhere.order("c", "k")
-    with pytest.raises(OrderOutcomeUnknown, match="stands in another log"):
+    with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
         adopt(book, "exp_1")
     assert book.read().ordered is None
     book.record(lambda _: Ordered(experiment_id="exp_1"))  # as if both had ordered at the same moment
     ledger = OrderLedger(book)
-    with pytest.raises(OrderOutcomeUnknown, match="stands in another log"):
+    with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
         ledger.reserve(an_attempt().amount_cents, a_cap(10**6))
     assert not elsewhere.budget.read().reservations
 

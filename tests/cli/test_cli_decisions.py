@@ -232,7 +232,9 @@ def archive(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("tags", [[], ["assay-archive:of-another-machine"]])
 def test_in_another_machines_archive_nothing_is_settled_or_written(archive, tmp_path, monkeypatch, tags):
-    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_: pytest.fail("settled with the wrong books"))
+    monkeypatch.setattr(
+        cancel, "settle_canceled_run", lambda *_, **__: pytest.fail("settled with the wrong books")
+    )
     line = cancel._remains(None, a_run(tags=tags, spec={}))
     assert "does not reach its archive; the sweep reports" in line.text
     assert list(tmp_path.iterdir()) == []
@@ -242,14 +244,34 @@ def test_in_its_archive_a_run_is_settled_and_a_failure_is_left_to_the_sweep(arch
     own = Books(archive.get_store(), archive.prefix, "organisation").archive_id
     run = a_run(tags=[f"assay-archive:{own}"], spec={})
     settled = SettledCancellation(CancellationReport(state=CanceledOrderState.NOTHING), ())
-    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_: settled)
+    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_, **__: settled)
     assert cancel._remains(None, run).text == "not ordered: nothing is billed"
 
-    def away(*_):
+    def away(*_, **__):
         raise ArchiveUnavailable("the bucket is busy")
 
     monkeypatch.setattr(cancel, "settle_canceled_run", away)
     assert cancel._remains(None, run).text.startswith("the bucket is busy; the sweep reports")
+
+
+def test_an_order_that_another_home_works_on_is_named_with_the_next_step(archive, monkeypatch):
+    own = Books(archive.get_store(), archive.prefix, "organisation").archive_id
+    run = a_run(tags=[f"assay-archive:{own}"], spec={})
+    remains = CancellationReport(state=CanceledOrderState.QUOTE_PENDING)
+    asked = []
+
+    def settle(*_, alone):
+        asked.append(alone)
+        return SettledCancellation(
+            remains, () if alone else ("c-0 of another Prefect home (m:1)",), not alone
+        )
+
+    monkeypatch.setattr(cancel, "settle_canceled_run", settle)
+    text = cancel._remains(None, run).text
+    assert "c-0 of another Prefect home (m:1) goes on with the order" in text
+    assert "gone for good, cancel again with --even-if-shared" in text
+    assert "--even-if-shared" not in cancel._remains(None, run, alone=True).text
+    assert asked == [False, True]
 
 
 def test_a_canceled_run_without_its_archive_block_is_one_line_and_stops_no_other(monkeypatch):
@@ -279,7 +301,7 @@ def test_an_experiment_that_another_campaign_waits_for_goes_on(monkeypatch):
         def read_flow_run(self, run_id):
             return {mine.id: mine, ended.id: ended}[run_id]
 
-    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_: None)
+    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_, **__: None)
     monkeypatch.setattr(cancel, "children_of", lambda _client, run: [shared, ended] if run is mine else [])
     lines = cancel._cancel(Server(), [mine])
     assert canceled == [mine.id]
@@ -290,7 +312,9 @@ def test_an_experiment_of_several_runs_is_settled_once_and_its_bill_counts_once(
     first, again, child = a_run("c"), a_run("c"), a_run("c 1/1", spec={})
     runs = {run.id: run for run in (first, again, child)}
     settled = []
-    monkeypatch.setattr(cancel, "settle_canceled_run", lambda _client, run, _now: settled.append(run.name))
+    monkeypatch.setattr(
+        cancel, "settle_canceled_run", lambda _client, run, _now, **_: settled.append(run.name)
+    )
     monkeypatch.setattr(cancel, "children_of", lambda _client, run: [] if run is child else [child])
     monkeypatch.setattr(cancel, "_archive_is_here", lambda _: True)
     (line,) = cancel._cancel(SimpleNamespace(read_flow_run=runs.get), [first, again])

@@ -7,7 +7,8 @@ from prefect.states import Crashed
 
 from prefect_assay.runs.crashes import RESCHEDULED_BY_AUTOMATION
 from prefect_assay.runs.states import cancel, reschedule
-from prefect_assay.sweeping.cancellations import report_canceled_runs
+from prefect_assay.sweeping.cancellations import report_canceled_runs, settle_canceled_run
+from support.runs import here
 from support.runs.held import DESIGN, Held, hurry
 from support.runs.world import EGFR, UNPRICED, eventually
 
@@ -94,3 +95,39 @@ def test_a_crash_that_is_answered_after_the_cancellation_starts_nothing(world, h
     assert reschedule(world.api, run.id, "Retry from the UI")
     assert held.execute(run).name == "Suspended"  # it asks again
     held.cancel(run)
+
+
+def test_what_another_home_waits_for_is_left_alone_until_a_person_says_that_it_is_gone(
+    world, held, tmp_path_factory
+):
+    """A script on another machine: no deployment, no tags, only the archive in common."""
+    folder = tmp_path_factory.mktemp("homes")
+    run = held.experiment("cancel-shared", target=UNPRICED)
+    script = here.start(
+        folder / "script",
+        here.template(folder / "empty"),
+        base_url=world.credentials.base_url,
+        token=world.credentials.token.get_secret_value(),
+        archive=str(world.archive.root),
+        campaign_id="cancel-shared",
+        wallet=None,
+        spec=run.parameters["spec"],
+    )
+    try:
+        eventually(lambda: world.orders("cancel-shared"), seconds=120, what="the order of the other home")
+        assert held.execute(run).name == "Suspended"
+        held.cancel(run)
+        sweep(world)
+        assert "of another Prefect home" in told(world, run)[0]
+        assert "Nothing was rejected" in told(world, run)[0]
+    finally:
+        here.kill(script)
+    world.advance(days=2)
+    sweep(world)
+    (order,) = world.orders("cancel-shared")
+    assert order.status == "quote_sent"
+
+    settled = settle_canceled_run(world.api, world.run(run), datetime.now(UTC), alone=True)
+    assert (str(settled.remains.state), settled.shared_with) == ("quote-rejected", ())
+    (order,) = world.orders("cancel-shared")
+    assert order.status == "draft"

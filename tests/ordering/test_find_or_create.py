@@ -78,7 +78,7 @@ def test_what_stands_in_another_log_of_the_archive_is_not_ordered_again(tmp_path
     other = OrderService()
     changed = books(tmp_path, account="another organisation").order("camp", KEY)
     for _ in range(2):
-        with pytest.raises(OrderOutcomeUnknown, match="stands in another log") as refused:
+        with pytest.raises(OrderOutcomeUnknown, match="is in another log") as refused:
             ordered(other, changed, reserve=lambda: pytest.fail("reserved"))
         assert str(tmp_path) in str(refused.value)
     assert (other.creates, changed.read().attempts) == (0, 0)
@@ -91,7 +91,7 @@ def test_an_experiment_of_an_order_in_another_log_is_not_adopted(tmp_path):
     service = OrderService()
     ordered(service, new_book(tmp_path))
     changed = books(tmp_path, account="an alias").order("camp", KEY)
-    with pytest.raises(OrderOutcomeUnknown, match="stands in another log"):
+    with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
         ordered(service, changed)
     assert (service.creates, changed.read().ordered) == (1, None)
 

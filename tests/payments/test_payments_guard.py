@@ -326,7 +326,7 @@ def stated(**away):
 @pytest.mark.parametrize("minutes", [-4, 0, 4])
 def test_a_clock_that_agrees_with_the_services_date_gives_the_time(minutes):
     assert guard.check_clock(dated(stated(minutes=minutes)), NOW) == NOW
-    assert guard.check_clock(dated(stated(), stated(minutes=minutes)), NOW) == NOW  # a doubled header
+    assert guard.check_clock(dated(*2 * [stated(minutes=minutes)]), NOW) == NOW  # a doubled header
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_a_clock_that_agrees_with_the_services_date_gives_the_time(minutes):
     [
         (dated(stated(minutes=6)), "the service's is"),
         (dated(stated(days=-400)), "the service's is"),
-        (dated(stated(), stated(days=31)), "the service's is"),
+        (dated(stated(), stated(days=31)), "no answer confirms it"),
         (dated(), "no answer confirms it"),
         (dated("yesterday"), "no answer confirms it"),
         (dated("Sat, 31 Feb 2026 10:00:00 GMT"), "no answer confirms it"),

@@ -23,7 +23,17 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.budget import Budget, Reservation
 from prefect_assay.books.identity import Identity
-from prefect_assay.books.log import InDoubt, Log, NotSettled, OrderRecord, Paying, Planned, Settled
+from prefect_assay.books.log import (
+    InDoubt,
+    Left,
+    Log,
+    NotSettled,
+    OrderRecord,
+    Paying,
+    Planned,
+    Settled,
+    Working,
+)
 from prefect_assay.books.state import NotBegun, OrderState
 from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown
 from prefect_assay.models.base import StoredModel
@@ -81,8 +91,21 @@ class OrderBook:
                 )
             yield record
 
+    def begin_work(self, run: str, name: str) -> None:
+        """Record that a flow run works on the order, once."""
+        self.record(
+            lambda state: (
+                None if any(one.run == run for one in state.working) else Working(run=run, name=name)
+            )
+        )
+
+    def end_work(self, run: str) -> None:
+        """Record that a flow run no longer works on the order, if it did."""
+        if any(one.run == run for one in self.read().working):
+            self.record(lambda state: Left(run=run) if any(one.run == run for one in state.working) else None)
+
     def require_only_log(self) -> None:
-        """Raise OrderOutcomeUnknown if the order stands in another log of this archive, where it is or may be placed.
+        """Raise OrderOutcomeUnknown if the order is in another log of this archive, where it is or may be placed.
 
         Asked before an experiment is created or adopted, and before money is committed to it.
         """
@@ -90,7 +113,7 @@ class OrderBook:
             book = books.order(self.campaign_id, self.order_key)
             if books.folder != self.books.folder and book.read().placed:
                 raise OrderOutcomeUnknown(
-                    f"order {self.order_key} stands in another log of this archive, {book.location}: for another "
+                    f"order {self.order_key} is in another log of this archive, {book.location}: for another "
                     "organisation, or under another address of the service; nothing is ordered or paid again. Put the "
                     "earlier token and address back into the credentials block and run it again, or give the campaign "
                     "another id to order it here as well"

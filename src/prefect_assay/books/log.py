@@ -138,6 +138,21 @@ class Withdrawn(Record):
     reason: str
 
 
+class Working(Record):
+    """A run works on the order or waits for it, in whatever Prefect home; a cancellation of another run leaves it alone."""
+
+    kind: Literal["working"] = "working"
+    run: str  # the id of the flow run
+    name: str
+
+
+class Left(Record):
+    """A run no longer works on the order, or a person has given it up."""
+
+    kind: Literal["left"] = "left"
+    run: str
+
+
 OrderRecord = Annotated[
     Planned
     | Sending
@@ -150,7 +165,9 @@ OrderRecord = Annotated[
     | InDoubt
     | NotSettled
     | Settled
-    | Withdrawn,
+    | Withdrawn
+    | Working
+    | Left,
     Field(discriminator="kind"),
 ]
 

@@ -17,6 +17,7 @@ from prefect_assay.books.log import (
     Approved,
     Confirming,
     InDoubt,
+    Left,
     NotSettled,
     Ordered,
     OrderRecord,
@@ -27,6 +28,7 @@ from prefect_assay.books.log import (
     Settled,
     Surplus,
     Withdrawn,
+    Working,
 )
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import PaymentState
@@ -50,7 +52,8 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     surplus: tuple[str, ...] = ()  # other experiments with the order's key
     approved: Approved | None = None
     confirmed: bool = False  # a quote was confirmed, or was about to be
-    withdrawn: bool = False  # the quote came to nothing, and only approvals and surplus have followed
+    withdrawn: bool = False  # the quote came to nothing, and only notes have followed
+    working: tuple[Working, ...] = ()  # runs that work on the order, or wait for it
 
     @property
     def committed(self) -> bool:
@@ -77,13 +80,16 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         """The state after a record that moves the order."""
         return state(**{**dict(self), "count": self.count + 1, "withdrawn": False, **changes})
 
-    def _note(self, record: Approved | Surplus) -> Self:
+    def _note(self, record: Approved | Surplus | Working | Left) -> Self:
         """The same state, after a record that leaves the order where it was."""
         match record:
             case Approved():
                 noted: dict[str, object] = {"approved": record}
             case Surplus():
                 noted = {"surplus": (*self.surplus, record.experiment_id)}
+            case Working() | Left():
+                others = tuple(one for one in self.working if one.run != record.run)
+                noted = {"working": (*others, record) if isinstance(record, Working) else others}
             case _:
                 assert_never(record)
         return self.model_copy(update={"count": self.count + 1, **noted})
@@ -131,7 +137,7 @@ class NotOrdered(_State, frozen=True):
                 return self._become(Unpaid, ordered=record, open_attempts=())
             case Withdrawn():
                 return self._become(NotOrdered, withdrawn=True)
-            case Surplus() | Approved():
+            case Surplus() | Approved() | Working() | Left():
                 return self._note(record)
             case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
                 raise self._contradiction(record)
@@ -150,7 +156,7 @@ class _Placed(_State, frozen=True):
     def _shared(self, record: OrderRecord) -> "Self | Paid":
         """The next state by the rules that all states with an experiment share."""
         match record:
-            case Approved():
+            case Approved() | Working() | Left():
                 return self._note(record)
             case Surplus() if record.experiment_id != self.ordered.experiment_id:
                 return self._note(record)

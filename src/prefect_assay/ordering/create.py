@@ -62,7 +62,7 @@ def find_or_create(
     Raises:
         OrderMismatch: another experiment carries the key.
         OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed; or the order
-            stands in another log of the archive.
+            is in another log of the archive.
         RequestRefused: the service refused the specification; nothing was ordered.
     """
     ordering = _Ordering(api, request, book, sleep, patience)

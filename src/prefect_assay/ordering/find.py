@@ -54,7 +54,7 @@ def adopt(book: OrderBook, experiment_id: str) -> None:
     """Record an experiment as the order, unless one is recorded.
 
     Raises:
-        OrderOutcomeUnknown: the order stands in another log of the archive.
+        OrderOutcomeUnknown: the order is in another log of the archive.
     """
     book.require_only_log()
     book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment_id, adopted=True))

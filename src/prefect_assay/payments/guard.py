@@ -4,15 +4,14 @@ Everything is refused unless the policy allows it. Each refusal names both value
 the terms of one rail.
 """
 
-import re
 from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import Final, Self, assert_never
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
+from prefect_assay.client.http.dates import sent_at
 from prefect_assay.errors import (
     BudgetExceeded,
     ClockDiffers,
@@ -31,7 +30,6 @@ from prefect_assay.payments.interfaces import (
     LedgerEntry,
     PaymentAttempt,
     RollingCap,
-    header,
     origin,
     pay_url,
 )
@@ -39,9 +37,6 @@ from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, asc
 
 CURRENCY: Final = "usd"
 MAX_VALID_SECONDS: Final = 600
-_DATES: Final = re.compile(
-    r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT"
-)  # RFC 9110, 5.6.7
 
 
 class PaymentPolicy(Model):
@@ -158,15 +153,11 @@ def check_clock(answer: PayAnswer, now: datetime) -> datetime:
     Raises:
         ClockDiffers: they do not agree, or the answer has no date that can be read.
     """
-    try:
-        stated = [parsedate_to_datetime(text) for text in _DATES.findall(header(answer, "date") or "")]
-    except ValueError:  # such as the 31st of February
-        stated = []
-    away = [date for date in stated if abs(date - now) > CLOCKS_DIFFER]
-    if stated and not away:
+    stated = sent_at(answer.headers)
+    if stated is not None and abs(stated - now) <= CLOCKS_DIFFER:
         return now
     other = (
-        f"the service's is {away[0]:%Y-%m-%d %H:%M:%S} UTC" if away else "no answer confirms it by its Date"
+        f"the service's is {stated:%Y-%m-%d %H:%M:%S} UTC" if stated else "no answer confirms it by its Date"
     )
     raise ClockDiffers(
         f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: nothing is paid by machine, because the window "

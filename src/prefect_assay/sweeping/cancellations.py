@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import ArtifactCreate
 from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.exceptions import ObjectNotFound
 from prefect.flows import Flow
 
 from prefect_assay.blocks import AssayCredentials
@@ -25,7 +27,7 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, is_experiment, read_runs, run_filter
-from prefect_assay.runs.states import cancel, has_ended, is_open, lost_its_deployment
+from prefect_assay.runs.states import cancel, has_ended, is_open, lost_its_deployment, successor_of
 from prefect_assay.runs.tags import (
     CANCELED_TAG,
     CHILDREN_TAG,
@@ -112,41 +114,73 @@ def _reported(run: FlowRun) -> str | None:
 
 @dataclass(frozen=True)
 class SettledCancellation:
-    """What a canceled experiment leaves at the service; `shared_with` are the names of runs that go on with its order."""
+    """What a canceled experiment leaves at the service; `shared_with` are the names of runs that go on with its order.
+
+    `elsewhere` if one of them is a run that this Prefect server does not know.
+    """
 
     remains: CancellationReport
     shared_with: tuple[str, ...]
+    elsewhere: bool = False
 
 
-def settle_canceled_run(client: SyncPrefectClient, run: FlowRun, now: datetime) -> SettledCancellation | None:
+def settle_canceled_run(
+    client: SyncPrefectClient, run: FlowRun, now: datetime, *, alone: bool = False
+) -> SettledCancellation | None:
     """Do at once what the sweep would do for a canceled run; None for a parent, whose children are canceled with it.
 
+    With `alone`, runs that this Prefect server does not know have ended for good: a person has said so.
     A parent that was reported before is not reported again, but a child may have crashed since, and would be started again.
 
     Raises:
         AssayError: a block, the archive or the service cannot be read; the sweep tries again.
     """
     if is_experiment(run):
-        return _report_experiment(client, run, now)
+        return _report_experiment(client, run, now, alone=alone)
     _report_parent(client, run)
     return None
 
 
-def _report_experiment(client: SyncPrefectClient, run: FlowRun, now: datetime) -> SettledCancellation:
+def _report_experiment(
+    client: SyncPrefectClient, run: FlowRun, now: datetime, *, alone: bool
+) -> SettledCancellation:
     credentials, policy = credentials_of(run), policy_of(run)
     book = _book_of(run, credentials)
     with credentials.get_client() as service:
         order = _order_of(service, run, book)
-        others = _others(client, run, [EXPERIMENT_TAG + order.experiment_id]) if order else []
+        book.end_work(str(run.id))  # of runs that are canceled at once, the last one finds no other
+        others, elsewhere = _sharing(client, run, book, order, alone=alone)
         reject = policy.reject_quote_on_cancel and not others
         report = settle_cancellation(service, book, order, reject=reject)
     final = _is_final(report, reject=reject, age=now - run.state.timestamp if run.state else timedelta())
     reported = f"{report.state}-{report.payment.in_doubt}".lower()
     if _reported(run) != reported:
-        text = report_text(report, [other.name for other in others], reject=reject)
+        text = report_text(report, others, reject=reject)
         _create_artifact(client, run, f"assay-canceled-{artifacts.label_of_run(run)}", text)
     set_tag(run.id, CANCELED_TAG, f"{run.run_count}-{_FINAL if final else reported}")
-    return SettledCancellation(report, tuple(other.name for other in others))
+    return SettledCancellation(report, others, elsewhere)
+
+
+def _sharing(
+    client: SyncPrefectClient, run: FlowRun, book: OrderBook, order: Order | None, *, alone: bool
+) -> tuple[tuple[str, ...], bool]:
+    """The names of other runs that work on an order, by its log and by tags, and whether one is of another home."""
+    tagged = _others(client, run, [EXPERIMENT_TAG + order.experiment_id]) if order else []
+    here, elsewhere = {other.id: other.name for other in tagged}, []
+    for worker in book.read().working:
+        try:
+            other = successor_of(client, client.read_flow_run(UUID(worker.run)))
+        except ObjectNotFound:
+            if alone:
+                book.end_work(worker.run)
+            else:
+                elsewhere.append(
+                    f"{worker.name} of another Prefect home ({worker.by}, since {worker.at:%Y-%m-%d})"
+                )
+            continue
+        if other.id != run.id and is_open(other):
+            here[other.id] = other.name
+    return (*here.values(), *elsewhere), bool(elsewhere)
 
 
 def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bool:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
@@ -298,10 +300,11 @@ class Answer:
 
 
 class HttpPayApi:
-    """The two calls of `PayApi` over plain httpx, with the client's rules for errors."""
+    """The two calls of `PayApi` over plain httpx, with the client's rules for errors; `now` is the service's clock."""
 
     def __init__(self, base_url: str):
         self.base_url = base_url
+        self.now = lambda: datetime.now(UTC)
         self.http = httpx.Client(base_url=f"{base_url}/api/v1", timeout=5)
 
     def close(self):
@@ -319,4 +322,5 @@ class HttpPayApi:
         except httpx.TransportError as error:
             kind = PaymentOutcomeUnknown if headers else ServiceUnavailable
             raise kind("no answer") from error
+        answer.headers["date"] = format_datetime(self.now(), usegmt=True)
         return Answer(answer.status_code, answer.headers, answer.json())

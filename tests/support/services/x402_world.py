@@ -68,6 +68,7 @@ class World:
             "sleep": self.slept.append,
             **changes,
         }
+        self.api.now = arguments.get("now", utc_now)  # time passes for both
         ledger = self.ledger or self.another_run()
         return settle(self.api, invoice_id, self.rail, self.policy, ledger, **arguments)
 

@@ -230,6 +230,14 @@ def reject(
 def cancel(
     campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Campaign id, loop id or flow run id.")],
     *,
+    even_if_shared: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-shared",
+            help="Also withdraw orders that runs of another Prefect home work on, which are gone for good. "
+            "One that still waits loses its order.",
+        ),
+    ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -237,4 +245,4 @@ def cancel(
     with reported(as_json=as_json):
         from prefect_assay.cli.campaigns.cancel import cancel_runs
 
-        cancel_runs(campaign, yes=yes, as_json=as_json)
+        cancel_runs(campaign, yes=yes, as_json=as_json, even_if_shared=even_if_shared)

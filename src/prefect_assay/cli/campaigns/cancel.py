@@ -49,10 +49,11 @@ class Remains:
     paid: bool = False
 
 
-def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
+def cancel_runs(which: str, *, yes: bool, as_json: bool, even_if_shared: bool = False) -> None:
     """Cancel every run of a campaign or a loop that has not ended, and print what remains of each experiment.
 
-    The schedule of a loop is deactivated first: it would go on with the canceled round, and order again.
+    The schedule of a loop is deactivated first: it would go on with the canceled round, and order again. An order that a run
+    of another Prefect home works on is left alone, unless `even_if_shared`.
 
     Raises:
         NotFound: there is no such campaign, loop or run.
@@ -77,7 +78,9 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool) -> None:
             _confirm(running, scheduled=schedule is not None)
         if schedule is not None:
             end_schedule(client, schedule)
-        lines = _cancel(client, parents_of(client, which)) if running or canceled else []
+        lines = (
+            _cancel(client, parents_of(client, which), alone=even_if_shared) if running or canceled else []
+        )
         others = _other_schedules(client, found)
     if as_json:
         shown = {
@@ -112,14 +115,14 @@ def _loop_of(run: FlowRun) -> str | None:
     return round_of[0] if round_of else run.parameters.get("loop_id")
 
 
-def _cancel(client: SyncPrefectClient, runs: list[FlowRun]) -> list[Remains]:
+def _cancel(client: SyncPrefectClient, runs: list[FlowRun], *, alone: bool = False) -> list[Remains]:
     """From the parents to their experiments: a canceled parent starts nothing more, and cancels what only it needs."""
     lines: list[Remains] = []
     while runs:
         started: dict[UUID, FlowRun] = {}  # parents may share a child
         for run in _ended(client, runs):
             if is_experiment(run):
-                lines.append(_remains(client, run))
+                lines.append(_remains(client, run, alone=alone))
                 continue
             if not has_ended(run):
                 lines.append(_line(run, "canceling", f"its worker has not stopped it yet; {_SWEEP}"))
@@ -149,7 +152,7 @@ def _ended(client: SyncPrefectClient, runs: list[FlowRun]) -> list[FlowRun]:
         time.sleep(_POLL_SECONDS)
 
 
-def _remains(client: SyncPrefectClient, run: FlowRun) -> Remains:
+def _remains(client: SyncPrefectClient, run: FlowRun, *, alone: bool = False) -> Remains:
     if not has_ended(run):
         return _line(run, "canceling", f"its worker has not stopped it yet; {_SWEEP}")
     if run.state is not None and not run.state.is_cancelled():
@@ -157,7 +160,7 @@ def _remains(client: SyncPrefectClient, run: FlowRun) -> Remains:
     try:
         if not _archive_is_here(run):
             return _line(run, "canceled", f"this machine does not reach its archive; {_SWEEP}")
-        settled = settle_canceled_run(client, run, datetime.now(UTC))
+        settled = settle_canceled_run(client, run, datetime.now(UTC), alone=alone)
     except AssayError as error:
         return _line(run, "canceled", f"{error}; {_SWEEP}")
     return _of(run, settled) if settled else _line(run, "canceled", _SWEEP)
@@ -177,6 +180,8 @@ def _of(run: FlowRun, settled: SettledCancellation) -> Remains:
     text = _text(remains)
     if settled.shared_with:
         text += f"; {', '.join(settled.shared_with)} goes on with the order"
+    if settled.elsewhere:
+        text += ". If that home is gone for good, cancel again with --even-if-shared"
     return _line(
         run,
         str(remains.state),
