@@ -88,7 +88,7 @@ def announce(run: ExperimentRun, order: Order) -> None:
 
 def complete_order(run: ExperimentRun, order: Order) -> ExperimentReport:
     """From the order to the archived results."""
-    run.book.begin_work(str(current_run.id), current_run.name)
+    run.book.begin_work(str(current_run.id), str(current_run.name))
     payment = None
     if order.surplus:
         with run.options.credentials.get_client() as client:

@@ -56,8 +56,8 @@ def look_first(run: ExperimentRun) -> None:
     if wait is None or kind not in _LOOKED_AT or len(experiments) != 1 or tag_values(tags, RETRY_TAG):
         return
     end = wait.state_details.pause_timeout
-    if end is None or tag_values(tags, ARCHIVE_TAG) != [run.book.books.archive_id]:
-        return  # the flow says what is wrong with the archive
+    if end is None:
+        return
     seen: Experiment | None = None
 
     def ready() -> Experiment | None:
@@ -71,6 +71,8 @@ def look_first(run: ExperimentRun) -> None:
         return seen if go_on else None
 
     try:
+        if tag_values(tags, ARCHIVE_TAG) != [run.book.books.archive_id]:
+            return  # the flow says what is wrong with the archive
         wait_until(
             ready,
             key=f"{kind}-{run.key}",

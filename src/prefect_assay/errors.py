@@ -134,8 +134,6 @@ class Forbidden(AccessError):
 class OtherOrganisation(AccessError):
     """The archive's log belongs to another organisation; nothing is ordered or paid until a person has changed either."""
 
-    retriable = True  # a run that has waited goes on as soon as its credentials are right again
-
 
 class NotFound(AssayError):
     """404: it does not exist, or this token may not see it.

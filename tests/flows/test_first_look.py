@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.exceptions import Pause
 
 from prefect_assay.books.log import Ordered
-from prefect_assay.errors import Forbidden, PaymentFailed, TransientError
+from prefect_assay.errors import Forbidden, OtherOrganisation, PaymentFailed, TransientError
 from prefect_assay.flows import first_look
 from prefect_assay.flows.first_look import look_first
 from prefect_assay.models.billing import Invoice
@@ -80,7 +80,15 @@ def look(monkeypatch):
     """Play the first look; returns how the run was suspended, None if its flow goes on, and what was shown."""
 
     def played(
-        service, *, states=WOKEN, tags=None, labels=None, method="x402-exact", key="results-abc:1", count=2
+        service,
+        *,
+        states=WOKEN,
+        tags=None,
+        labels=None,
+        method="x402-exact",
+        key="results-abc:1",
+        count=2,
+        opened=None,
     ):
         books = books_in()
         book = books.order("c", "k")
@@ -102,7 +110,7 @@ def look(monkeypatch):
         run = SimpleNamespace(
             key="k",
             label="c-1",
-            book=book,
+            book=opened or book,
             options=SimpleNamespace(
                 credentials=SimpleNamespace(get_client=lambda: nullcontext(service)),
                 patience=timedelta(days=45),
@@ -135,6 +143,15 @@ def test_an_update_that_changes_nothing_suspends_again_with_the_old_time_out(loo
     assert (key, message) == ("results-k", "in_production")
     assert timedelta(days=69) < timeout < timedelta(days=70)
     assert service.reads == 2  # before and after the suspension
+
+
+def test_books_that_cannot_be_opened_now_are_met_where_the_run_can_wait(look):
+    class Unopened:
+        @property
+        def books(self):
+            raise OtherOrganisation("another organisation's")
+
+    assert look(Service(("in_production", "none")), opened=Unopened()) == (None, [])
 
 
 @pytest.mark.parametrize("found", [("done", "all"), ("canceled", "none"), ("in_review", "partial")])
