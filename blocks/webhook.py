@@ -40,10 +40,12 @@ class WebhookEndpoint(StrictFields, Block):
 
     def for_order(self, order_key: str) -> tuple[str, SecretStr]:
         """The delivery address and the derived secret of one experiment (contract 4.2, 6)."""
+        from prefect_assay.client.http.secrets import remember  # noqa: PLC0415
         from prefect_assay.webhooks.signature import (  # noqa: PLC0415 - blocks load at Prefect's start-up
             delivery_url,
             derive_secret,
         )
 
         secret = derive_secret(self.signing_key.get_secret_value(), order_key)
+        remember((self.signing_key.get_secret_value(), secret))
         return delivery_url(self.url, order_key), SecretStr(secret)

@@ -81,8 +81,8 @@ def crashed(times):
         (crashed(5), timedelta(hours=8), False),
         (crashed(5), timedelta(hours=9), True),
         (crashed(1), LOST_AFTER + timedelta(minutes=1), False),
-        ((StateType.PENDING,), timedelta(minutes=20), False),  # a slow start
-        ((StateType.PENDING,), timedelta(minutes=31), True),  # its worker has gone
+        ((StateType.PENDING,), timedelta(minutes=3), False),  # a slow start
+        ((StateType.PENDING,), timedelta(minutes=5), True),  # its worker has gone
     ],
 )
 def test_the_sweep_reschedules_crashed_runs_that_are_left(types, age, taken):

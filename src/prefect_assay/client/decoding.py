@@ -42,6 +42,7 @@ def once(
     *,
     secrets: tuple[str, ...] = (),
     unless_local: tuple[str, ...] = (),
+    secret: bool = False,
 ) -> Operation[M]:
     """A request that is never repeated, answered with one object; `after_loss` is what to do without an answer."""
     return Operation(
@@ -55,6 +56,7 @@ def once(
             unless_local=unless_local,
         ),
         read=model(kind),
+        secret=secret,
     )
 
 

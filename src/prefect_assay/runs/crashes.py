@@ -27,8 +27,8 @@ _RESCHEDULED_BY_SWEEP: Final = "Rescheduled by the sweep: "
 # a worker that cannot start anything is tried for half a day.
 _PATIENCE: Final = timedelta(minutes=2)
 _GROWTH: Final = 4
-# No start takes longer; its worker is gone.
-_STARTS_WITHIN: Final = timedelta(minutes=30)
+# A start takes seconds. One that takes longer, as with a large image, may be executed twice: the order's log lets one order.
+_STARTS_WITHIN: Final = timedelta(minutes=4)
 # These end a series of crashes: the run reached a wait, or a person has looked at it.
 _ENDS_A_SERIES: Final = frozenset(
     {StateType.PAUSED, StateType.FAILED, StateType.COMPLETED, StateType.CANCELLED}

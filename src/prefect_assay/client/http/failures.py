@@ -12,7 +12,14 @@ from typing import Any, Final
 
 from prefect_assay.client.http.dates import http_date
 from prefect_assay.client.http.request import Answer, Operation, Request, T
-from prefect_assay.client.http.secrets import cut, scrubbed, spellings
+from prefect_assay.client.http.secrets import (
+    LENGTH_MIN,
+    cut,
+    remember,
+    remembered,
+    scrubbed,
+    spellings,
+)
 from prefect_assay.errors import (
     AccessError,
     AssayError,
@@ -153,8 +160,13 @@ def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ())
     """Read an accepted answer; raise the error that any other answer means."""
     request = operation.request
     hidden = (*secrets, *request.secrets)
-    if operation.scrubs or not operation.accepts(answer.status):
+    remember(request.secrets)
+    if not operation.accepts(answer.status):
         answer = scrubbed(answer, hidden)
+    elif not operation.secret:  # its texts end in events, artifacts, logs and the archive
+        answer = scrubbed(
+            answer, (secret for secret in (*hidden, *remembered()) if len(secret) >= LENGTH_MIN)
+        )
     if not operation.accepts(answer.status):
         raise operation.failed(answer) or failure(request, answer)
     try:

@@ -144,8 +144,8 @@ class Operation(Generic[T_co]):
     # The operation to carry out in its place, where an answer shows that nothing was done and that the service speaks
     # the earlier interface variant (contract 9.4)
     instead: Callable[[Answer], "Operation[T_co] | None"] = lambda _: None
-    # Secrets are also cut out of an accepted answer, because its text is shown to people
-    scrubs: bool = False
+    # The answer is a secret, such as a new token: nothing is cut out of it
+    secret: bool = False
 
 
 def segment(value: str) -> str:

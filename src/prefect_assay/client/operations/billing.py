@@ -227,7 +227,6 @@ def pay(invoice_id: str, headers: Mapping[str, str] | None = None) -> Operation[
         ),
         read=_verdict if sent else _pay_answer,
         accepts=_is_verdict if sent else _answers_probe,
-        scrubs=True,
     )
 
 

@@ -97,6 +97,7 @@ def attenuate_token(
         "A token may exist whose value is lost: list the tokens before asking again",
         body,
         secrets=(value,),
+        secret=True,
     )
 
 
@@ -124,6 +125,7 @@ def mint_token(request: MintRequest) -> Operation[MintedToken]:
         MintedToken,
         "The user may exist already, in which case minting again is a conflict",
         request.wire(),
+        secret=True,
     )
 
 
