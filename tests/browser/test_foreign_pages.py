@@ -13,6 +13,7 @@ from playwright.sync_api import sync_playwright
 
 from prefect_assay.blocks import SpendingPolicy
 from support.browser.screenshots import CHROMIUM
+from support.services.prefect_server import prefect_server
 from support.services.serving import serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -184,3 +185,24 @@ def test_the_interfaces_work_under_each_own_name(world, prey, chromium, host, ro
     assert {urlsplit(url).netloc for url, _ in calls} == {urlsplit(own).netloc}
     assert {status for _, status in calls} <= {200, 201, 422}  # V2 asks for tasks of artifacts without one
     context.close()
+
+
+@pytest.mark.parametrize(("version", "root"), [("v1", ""), ("v2", "/v2")])
+def test_both_interfaces_ask_for_the_password(tmp_path, version, root):
+    with prefect_server(tmp_path, "--password", PREFECT_ASSAY_SERVER_PASSWORD="correct horse") as url:
+        own = url.replace("127.0.0.1", "localhost")
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, NAMES])
+            context = browser.new_context(base_url=own)
+            context.set_default_timeout(120_000)
+            context.add_cookies([{"name": "prefect_ui_version", "value": version, "url": own}])
+            page = context.new_page()
+            page.goto(f"{root}/blocks")
+            field = page.locator("input[type=password]")
+            field.wait_for()
+            assert "/login" in page.url
+            field.fill("admin:correct horse")
+            with page.expect_response(lambda answer: "/api/" in answer.url and answer.status == 200):
+                field.press("Enter")
+            page.wait_for_url(lambda address: "/login" not in address)
+            browser.close()

@@ -2,16 +2,12 @@
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
-import time
 
 import httpx
 import pytest
 import websockets
 
-from prefect_assay.localstack.environment import free_ports
+from support.services.prefect_server import prefect_server
 
 SECRET = "canary-of-a-wallet"
 VARIABLE = json.dumps({"name": "planted", "value": "1"})
@@ -22,42 +18,11 @@ SOCKETS = ("/api/events/out", "/api/events/in", "/api/logs/out", "/api/task_runs
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server on SQLite, which starts in seconds, and its address."""
     home = tmp_path_factory.mktemp("server")
-    (port,) = free_ports(1)
-    url = f"http://127.0.0.1:{port}"
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    env |= {
-        "PREFECT_HOME": str(home),
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home}/p.db",
-    }
-    log = (home / "server.log").open("wb")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "prefect_assay.cli", "server", "--port", str(port)],
-        env=env,
-        stdout=log,
-        stderr=log,
-    )
-    try:
-        end = time.monotonic() + 90
-        while not _answers(url):
-            assert process.poll() is None, (home / "server.log").read_text()
-            assert time.monotonic() < end, (home / "server.log").read_text()
-            time.sleep(0.1)
+    with prefect_server(home) as url:
         yield url
         # A page that asks again and again fills no log.
         assert "ERROR" not in (home / "server.log").read_text()
-    finally:
-        process.terminate()
-        process.wait(30)
-        log.close()
-
-
-def _answers(url):
-    try:
-        return httpx.get(f"{url}/api/health", timeout=5).is_success
-    except httpx.TransportError:
-        return False
 
 
 @pytest.fixture(scope="module")

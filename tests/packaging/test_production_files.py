@@ -5,7 +5,9 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -91,6 +93,17 @@ def test_the_charts_server_has_the_shipped_settings():
     assert chosen == without_redis | {leases: settings_of(EMBEDDED)[leases]}
 
 
+def test_the_charts_server_answers_only_its_own_pages():
+    values = yaml.safe_load((KUBERNETES / "server-values.yaml").read_text())
+    assert values["server"]["command"] == ["prefect-assay"]
+    assert values["server"]["args"][0] == "server"
+    assert values["global"]["prefect"]["image"]["repository"].endswith("/prefect-assay")
+    (address,) = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["configMapGenerator"]
+    workers = next(line for line in address["literals"] if line.startswith("PREFECT_API_URL="))
+    allowed = {name for option, name in pairwise(values["server"]["args"]) if option == "--allow-host"}
+    assert urlsplit(workers.partition("=")[2]).hostname in allowed
+
+
 def test_leases_on_disk_outlive_the_charts_pod():
     server = yaml.safe_load((KUBERNETES / "server-values.yaml").read_text())["server"]
     (claim,) = documents("server-leases.yaml")
@@ -107,14 +120,17 @@ def test_leases_on_disk_outlive_the_charts_pod():
 
 def test_the_image_installs_extras_that_exist_on_a_python_that_is_supported():
     text = (FILES / "Dockerfile").read_text()
-    (extras,) = re.findall(r"whl\)\[([a-z0-9,]+)\]", text)
+    (extras,) = re.findall(r"^ARG EXTRAS=([a-z0-9,]+)$", text, re.MULTILINE)
     project = (ROOT / "pyproject.toml").read_text()
     assert all(re.search(rf"^{extra} = \[", project, re.MULTILINE) for extra in extras.split(","))
     assert set(re.findall(r"FROM python:(\d+\.\d+)", text)) == {"3.11"}
 
 
 def test_flow_runs_do_not_load_the_collection_that_only_servers_need():
-    assert "scale" not in (FILES / "Dockerfile").read_text()  # docs/scaling.md has the reason
+    assert "scale" not in (FILES / "Dockerfile").read_text()
+    assert (
+        "--build-arg EXTRAS=scale " in (FILES.parent / "compose.yaml").read_text()
+    )  # docs/scaling.md has the reason
 
 
 @pytest.mark.parametrize(("arguments", "env"), [*containers()])

@@ -15,6 +15,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from prefect_assay.errors import InputError
 from prefect_assay.localstack.environment import free_ports
 from prefect_assay.webhooks import monitoring
 from prefect_assay.webhooks.receiver import Receiver
@@ -270,3 +271,51 @@ def test_the_command_serves_them_on_a_port_of_their_own(tmp_path):
     assert process.returncode == -signal.SIGTERM
     assert "Traceback" not in output
     assert not list(tmp_path.glob("*.db"))
+
+
+FOREIGN = [
+    ({"Origin": "http://127.0.0.1:8888"}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}, 403),
+    ({"Host": "evil.example:8100"}, 421),
+]
+
+
+@pytest.mark.parametrize(("foreign", "status"), FOREIGN)
+def test_a_foreign_page_reads_neither_readiness_nor_metrics(foreign, status):
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
+    with serving(Receiver(settings, wake=Prefect().wake).app) as url:
+        for path in ("ready", "metrics"):
+            answer = httpx.get(f"{url}/assay/{path}", headers=foreign)
+            assert answer.status_code == status
+            assert "assay_receiver" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3:8100", "[fd00::1]:8100", "localhost", "metrics.example:8100"])
+def test_probes_and_scrapers_read_them(host):
+    settings = ReceiverSettings(
+        signing_keys=(SIGNING_KEY,), announce=False, allowed_hosts=("metrics.example",)
+    )
+    with serving(Receiver(settings, wake=Prefect().wake).app) as url:
+        for path in ("ready", "metrics", "health"):
+            assert httpx.get(f"{url}/assay/{path}", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{"Host": "hooks.example.org"}, {"Origin": "https://lab.example.org"}])
+def test_a_signed_delivery_is_taken_under_any_name_and_an_unsigned_one_under_none(headers):
+    settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
+    with serving(Receiver(settings, wake=Prefect().wake).app) as url:
+        body = body_of()
+        address = f"{url}/assay/{ORDER_KEY}"
+        signed = httpx.post(address, content=body, headers={**headers_of(body, SECRET), **headers})
+        assert (signed.status_code, signed.json()) == (200, {"resumed": 1})
+        assert httpx.post(address, content=body, headers=headers).status_code == 401
+
+
+def test_allowed_hosts_come_from_the_environment_and_are_checked(monkeypatch):
+    monkeypatch.setenv("PREFECT_ASSAY_RECEIVER_SIGNING_KEYS", SIGNING_KEY)
+    monkeypatch.setenv("PREFECT_ASSAY_RECEIVER_ALLOWED_HOSTS", "a.example, b.example")
+    settings = ReceiverSettings.from_environment()
+    assert settings.allowed_hosts == ("a.example", "b.example")
+    with pytest.raises(InputError, match="no host name"):
+        Receiver(settings.model_copy(update={"allowed_hosts": ("https://a.example",)}))

@@ -34,6 +34,11 @@ def api_errors() -> Iterator[None]:
             raise Unauthorized(
                 f"the Prefect API at {_api_url()} refuses this user; check PREFECT_API_KEY or PREFECT_API_AUTH_STRING"
             ) from error
+        if error.response.status_code == HTTPStatus.MISDIRECTED_REQUEST:
+            raise ConfigurationError(
+                f"the Prefect server at {_api_url()} does not answer under this name; start it with --allow-host and the name, "
+                "or set PREFECT_API_URL to a name that it has"
+            ) from error
         from prefect_assay.runs.transient_failures import is_busy
 
         if is_busy(error):

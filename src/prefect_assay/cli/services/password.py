@@ -29,8 +29,9 @@ def protect_api() -> None:
 
     settings = get_current_settings()
     saved = settings.server.api.auth_string
-    if saved is None or os.environ.get(PASSWORD_VARIABLE):
-        auth = f"{_USER}:{_password()}"
+    given = os.environ.pop(PASSWORD_VARIABLE, "")  # no process below needs it
+    if saved is None or given:
+        auth = f"{_USER}:{_checked(given or _asked())}"
     elif saved == settings.api.auth_string:
         return
     else:
@@ -46,14 +47,15 @@ def protect_api() -> None:
     )
 
 
-def _password() -> str:
-    password = os.environ.get(PASSWORD_VARIABLE, "")
-    if not password and sys.stdin.isatty():
-        password = str(
+def _asked() -> str:
+    if sys.stdin.isatty():
+        return str(
             typer.prompt("Password of the Prefect API (not shown)", hide_input=True, confirmation_prompt=True)
         )
-    elif not password:
-        password = sys.stdin.readline().rstrip("\r\n")
+    return sys.stdin.readline().rstrip("\r\n")
+
+
+def _checked(password: str) -> str:
     # Browsers encode other characters in another way than Prefect does.
     if len(password) < _LEAST or not password.isascii() or not password.isprintable():
         raise InputError(

@@ -1,0 +1,103 @@
+"""`prefect-assay up --password`: everything of it works with the password, and nothing of it answers without."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.localstack.environment import free_ports
+from support.runs.world import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+
+PASSWORD = "correct horse battery"
+DESIGN = ">a\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
+
+
+class Machine:
+    """A user's machine: a home, and commands in terminals that know only the home."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.server, self.receiver = free_ports(2)
+        self.url = f"http://127.0.0.1:{self.server}"
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+        self.env = inherited | {"HOME": str(folder), "COLUMNS": "120"}
+
+    def command(self, *arguments, given="", code=0, **env):
+        done = subprocess.run(
+            [sys.executable, "-m", "prefect_assay.cli", *arguments],
+            cwd=self.folder,
+            env=self.env | env,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert code is None or done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    @contextmanager
+    def up(self, *options, **env):
+        log = self.folder / f"up-{time.monotonic_ns()}.log"
+        arguments = ["up", "--port", str(self.server), "--receiver-port", str(self.receiver), *options]
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "prefect_assay.cli", *arguments],
+                cwd=self.folder,
+                env=self.env | env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            eventually(
+                lambda: "Next, in another terminal" in log.read_text(), seconds=180, what="the start of up"
+            )
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+        assert PASSWORD not in log.read_text()
+
+    def refuses(self):
+        asked = httpx.post(f"{self.url}/api/block_documents/filter", json={"include_secrets": True})
+        return asked.status_code == 401
+
+
+def test_a_campaign_behind_a_password_with_init_worker_receiver_and_sweep(tmp_path):
+    machine = Machine(tmp_path)
+    (tmp_path / "designs.fasta").write_text(DESIGN)
+    with LocalLab(options=("--real-time-retries",)) as lab:
+        with machine.up("--password", PREFECT_ASSAY_SERVER_PASSWORD=PASSWORD):
+            assert machine.refuses()
+            machine.command(
+                *("init", "--base-url", lab.base_url, "--per-experiment", "5000", "--per-campaign", "5000"),
+                *(
+                    "--archive",
+                    str(tmp_path / "archive"),
+                    "--receiver",
+                    f"http://127.0.0.1:{machine.receiver}/assay",
+                ),
+                given=f"{lab.token}\n",
+            )
+            options = ["--campaign-id", "behind", "--webhook", "main"]
+            machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
+            eventually(lambda: "in the laboratory" in machine.command("status"), seconds=180, what="the wait")
+            other = {"PREFECT_HOME": str(tmp_path / "other"), "PREFECT_API_URL": f"{machine.url}/api"}
+            machine.command("status", code=3, **other)
+        with machine.up():  # a restart needs no option
+            assert machine.refuses()
+            lab.advance(days=16)
+            eventually(lambda: "Completed" in machine.command("status"), seconds=240, what="the results")
+            parts = json.loads(machine.command("check", "--json", code=None))["lines"]
+            # The first sweep may still be to come.
+            assert {line["part"] for line in parts if not line["ok"]} <= {"schedule"}
