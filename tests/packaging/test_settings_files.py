@@ -67,7 +67,11 @@ def test_the_containers_run_commands_that_exist():
     assert commands == {
         "migrate": ["prefect", "server", "database", "upgrade", "--yes"],
         "services": ["prefect", "server", "services", "start"],
-        "api": ["prefect-assay", "server", *["--host", "0.0.0.0", "--no-services", "--allow-host", "balance"]],
+        "api": [
+            "prefect-assay",
+            "server",
+            *["--host", "0.0.0.0", "--no-services", "--allow-host", "balance"],
+        ],
     }
 
 
