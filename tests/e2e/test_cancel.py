@@ -97,6 +97,7 @@ def test_a_crash_that_is_answered_after_the_cancellation_starts_nothing(world, h
     held.cancel(run)
 
 
+@pytest.mark.timeout(500)
 def test_what_another_home_waits_for_is_left_alone_until_a_person_says_that_it_is_gone(
     world, held, tmp_path_factory
 ):
@@ -114,7 +115,7 @@ def test_what_another_home_waits_for_is_left_alone_until_a_person_says_that_it_i
         spec=run.parameters["spec"],
     )
     try:
-        eventually(lambda: world.orders("cancel-shared"), seconds=120, what="the order of the other home")
+        eventually(lambda: world.orders("cancel-shared"), seconds=200, what="the order of the other home")
         assert held.execute(run).name == "Suspended"
         held.cancel(run)
         sweep(world)

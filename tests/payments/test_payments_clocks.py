@@ -3,8 +3,6 @@
 Each payment is a whole `settle`. The service has the true time, and judges by it whether a credential is valid.
 """
 
-import base64
-import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -16,9 +14,11 @@ from hypothesis import strategies as st
 from prefect_assay.books import OrderLedger
 from prefect_assay.errors import AssayError, BudgetExceeded, ClockDiffers
 from prefect_assay.models.billing import Invoice
-from prefect_assay.payments import MppRail, PaymentPolicy, settle
+from prefect_assay.payments import PaymentPolicy, settle
 from support.archive.memory_store import MemoryStore, a_book
 from support.lab.pay import Answer
+from support.services.pay_server import NETWORK, RECEIVER, USDC, decode, encode
+from support.services.x402_world import RAIL, without_signing
 
 CAP, DAYS = 10_000, 30
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -45,13 +45,12 @@ class World:
     def pay(self, invoice_id, headers=None):
         invoice = self.invoices[invoice_id]
         if not headers:
-            expires = self.time + timedelta(minutes=5)
-            answer = Answer(402, {"www-authenticate": challenge(invoice, expires), **self._date()}, {})
+            answer = Answer(402, {"payment-required": challenge(invoice), **self._date()}, {})
             self.pass_by("after the probe")
             return answer
         self.pass_by("on the way")
-        sent = json.loads(decoded(headers["Payment-Authorization"].removeprefix("Payment ")))
-        if datetime.fromisoformat(sent["challenge"]["expires"]) < self.time:
+        signed = decode(headers["PAYMENT-SIGNATURE"])["payload"]["authorization"]
+        if int(signed["validBefore"]) < self.time.timestamp():
             return Answer(402, self._date(), {})
         self.paid.append((self.time, invoice.amount))
         self.invoices[invoice_id] = invoice.model_copy(update={"status": "paid"})
@@ -71,9 +70,9 @@ class World:
         key = f"k{number}"
         self.invoices[key] = Invoice(id=key, status="open", amount=cents, experiment_id="exp_1")
 
-        def issue(_):
+        def credential(*given, **options):
             self.pass_by("while it signs")
-            return f"spt_{key}"
+            return RAIL.credential(*given, **options)
 
         policy = PaymentPolicy(
             enabled=True,
@@ -81,12 +80,14 @@ class World:
             max_cents_rolling=CAP,
             rolling_days=DAYS,
             allowed_origins=(self.base_url,),
-            allowed_network_ids=("profile_lab",),
+            allowed_networks=(NETWORK,),
+            allowed_assets=(USDC,),
+            allowed_pay_to=(RECEIVER,),
         )
         return settle(
             self,
             key,
-            MppRail(issue),
+            without_signing(credential),
             policy,
             OrderLedger(a_book(self.store, key=key)),
             expected_cents=cents,
@@ -105,28 +106,19 @@ class World:
         )
 
 
-def decoded(text):
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def challenge(invoice, expires):
-    request = {
-        "amount": str(invoice.amount),
-        "currency": "usd",
-        "externalId": invoice.id,
-        "methodDetails": {"networkId": "profile_lab", "paymentMethodTypes": ["card"]},
+def challenge(invoice):
+    """As x402 writes it: how long a credential is valid, from the payer's present on."""
+    accepts = {
+        "scheme": "exact",
+        "network": NETWORK,
+        "asset": USDC,
+        "amount": str(invoice.amount * 10_000),
+        "payTo": RECEIVER,
+        "maxTimeoutSeconds": 300,
+        "extra": {"name": "USDC", "version": "2"},
     }
-    packed = base64.urlsafe_b64encode(json.dumps(request).encode()).decode().rstrip("=")
-    fields = {
-        "id": f"c-{invoice.id}",
-        "realm": "lab",
-        "method": "stripe",
-        "intent": "charge",
-        "request": packed,
-        "expires": expires.isoformat().replace("+00:00", "Z"),
-        "header": "Payment-Authorization",
-    }
-    return "Payment " + ", ".join(f'{name}="{value}"' for name, value in fields.items())
+    url = f"{World.base_url}/api/v1/invoices/{invoice.id}/pay"
+    return encode({"x402Version": 2, "error": "", "resource": {"url": url}, "accepts": [accepts]})
 
 
 SKEWS = st.one_of(
@@ -184,6 +176,16 @@ def test_reservations_of_a_clock_that_is_ahead_hide_no_payment_behind_a_checkpoi
         budget.reserve(f"ordered-{number}", "c", 1)
     with pytest.raises(BudgetExceeded):
         world.settle(2, CAP)
+
+
+def test_a_window_counts_what_settled_later_than_it_is_dated():
+    """A credential that was on its way for four minutes, and then a clock that is four minutes ahead."""
+    world = World()
+    world.settle(1, CAP, pauses={"on the way": timedelta(minutes=4)})
+    world.time += timedelta(days=DAYS, minutes=-1)
+    with pytest.raises(BudgetExceeded):
+        world.settle(2, CAP, skew=timedelta(minutes=4))
+    assert world.largest() == CAP
 
 
 @pytest.mark.parametrize("skew", [timedelta(), timedelta(minutes=4), timedelta(minutes=-4)])
