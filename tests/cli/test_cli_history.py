@@ -173,3 +173,18 @@ def test_an_archive_without_a_history_says_what_to_do(archive, tmp_path):
         done = command("designs", "history", *arguments)
         assert done.code == 1
         assert f"has no history {what} in its lake; `prefect-assay archive lake` writes it" in done.err
+
+
+def test_an_experiment_that_two_campaigns_archived_counts_once(tmp_path):
+    store = LocalStore(tmp_path / "archive")
+    designs = [ProteinSequence("h1", "MKVA", attributes={"method": "rfd"})]
+    for campaign in ("first", "again"):
+        archive_plan(store, "", campaign, designs)
+        archive_rows(store, "", campaign, "HND-001", [row("h1", "HND-001", kd_M=1e-9, aa_string="MKVA")])
+    assert command("archive", "lake", str(store.root)).code == 0
+    shown = command("designs", "history", str(store.root), "--json").json()
+    assert shown["designs"] == 1
+    assert (
+        "1 of 2 designs in the lake are there twice, with the same experiment; each counts once"
+        in shown["notes"]
+    )

@@ -342,4 +342,5 @@ def test_names_that_look_like_missing_values_are_kept():
         lines = (line.format(name, "ACDEFGHIKL"[: at + 2]) for at, name in enumerate(names))
         history = read_history("\n".join([head, *lines]) + "\n")
         assert [design.name for design in history.designs] == names
+        assert any("2 names look like dates, numbers or errors" in note for note in history.notes)
         assert all(design.aa_string for design in history.designs)

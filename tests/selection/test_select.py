@@ -1,5 +1,6 @@
 """Selecting designs: who is bought, who is not and why, within limits and a budget."""
 
+import random
 import subprocess
 import sys
 from collections import Counter
@@ -358,6 +359,7 @@ def test_of_duplicates_the_best_score_counts_and_is_said():
     assert selection.choices[0].candidate.columns == {"ipTM": "0.9"}
     assert selection.choices[0].reason == "ipTM 0.9, place 1 of 2"
     assert selection.notes == (
+        "1 of 3 designs of the pool have the residues of another one and are left out",
         "1 of 2 designs have a better ipTM in another row with the same residues, which counts: 'b' in place of 'a'",
     )
 
@@ -427,3 +429,65 @@ def test_a_direction_against_the_usual_one_is_said():
 def test_a_pool_with_decimal_commas_has_scores():
     selection = select(read_pool(str(DATA / "pool_decimal_comma.csv")), NOTHING, 2, TOP)
     assert names(selection) == ["p2", "p4"]
+
+
+def test_of_duplicates_that_a_cut_has_made_the_best_score_counts_too():
+    chance = random.Random(1)
+    first, second, third, shared = ("".join(chance.choices(LETTERS, k=length)) for length in (40, 40, 40, 60))
+    rows = [
+        ("a", first + shared, 0.5),
+        ("b", first + shared, 0.7),
+        ("x", second + shared, 0.6),
+        ("y", third + shared, 0.1),
+    ]
+    text = "name,sequence,ipTM\n" + "".join(f"{name},{residues},{score}\n" for name, residues, score in rows)
+    designs = read_pool("pool", text=text, reading=Reading(chain="1"))
+    assert len(designs.duplicates) == len(designs.duplicate_extras) == 1
+    assert names(select(designs, NOTHING, 2, TOP)) == ["b", "x"]
+
+
+SAMPLES = """>bb1, score=1.2, global_score=1.3, fixed_chains=[], designed_chains=['A'], model_name=v_48_020, seed={seed}
+MKTAYIAKQRQISFVKSHFSRQLEERLG
+>T=0.1, sample=1, score=0.9, global_score=1.1, seq_recovery=0.5
+MKTAYIAKQRQISFVKSHFSRQ{ends[0]}EERLG
+>T=0.1, sample=2, score=0.7, global_score=1.2, seq_recovery=0.4
+MKTAYIAKQRQISFVKSHFSRQ{ends[1]}EERLG
+"""
+
+
+def test_samples_of_proteinmpnn_are_ranked_by_their_lowest_score_within_a_backbone():
+    text = SAMPLES.format(seed=1, ends="AC") + SAMPLES.format(seed=2, ends="DE").replace("bb1", "bb2")
+    best = SelectionSettings(policy="top_score", score_column="score", max_per_parent=1)
+    selection = select(read_pool("mpnn.fa", text=text), NOTHING, 4, best)
+    assert sorted((choice.candidate.name, choice.candidate.parents) for choice in selection.choices) == [
+        ("bb1_T=0.1_sample=2", ("bb1",)),
+        ("bb2_T=0.1_sample=2", ("bb2",)),
+    ]
+    assert "score: lower is better" in selection.notes
+
+
+@pytest.mark.parametrize(
+    ("file", "expected", "note"),
+    [
+        ("names_na.csv", ["NA", "null"], ""),
+        ("excel_mangled_names.csv", ["2-Mar", "1.00E+05", "#NAME?"], "look like dates, numbers or errors"),
+        (
+            "two_runs_same_names.csv",
+            ["EGFR_l42_s1_mpnn1_A", "EGFR_l42_s1_mpnn1_B"],
+            "names are those of several runs",
+        ),
+    ],
+)
+def test_names_of_a_pool_keep_their_letters_and_their_run_also_in_the_file_of_choices(file, expected, note):
+    selection = select(read_pool(str(DATA / file)), NOTHING, 9, RANDOM)
+    assert sorted(names(selection)) == sorted(expected)
+    assert any(note in line for line in (*selection.notes, ""))
+    again = read_sequences("next.csv", data=choices_csv(selection.choices))
+    assert sorted(design.name for design in again.items) == sorted(expected)
+
+
+def test_two_runs_of_proteinmpnn_in_one_file_keep_their_run_in_the_name():
+    text = SAMPLES.format(seed=1, ends="AC") + SAMPLES.format(seed=2, ends="DE")
+    selection = select(read_pool("joined.fa", text=text), NOTHING, 9, RANDOM)
+    assert {name.partition("_T=")[0] for name in names(selection)} == {"bb1_run1", "bb1_run2"}
+    assert any("the run is in the names" in note for note in selection.notes)

@@ -17,10 +17,12 @@ from prefect_assay.tables import UnreadableFile
 TARGET: Final = "the target (--target-sequence)"
 CATALOG: Final = "the target in the service's catalog"
 _COLUMN: Final = "the target in a column of the file"
+_MONTH: Final = "(?:jan|feb|mar|mrz|mär|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])"
 _MANGLED = re.compile(
-    r"(?i:\d{1,2}-(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*(?:-\d{2,4})?"
-    r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)-\d{1,4}|\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"
-    r"|\d+(?:[.,]\d+)?E[+-]?\d+|#(?:NAME|REF|VALUE|N/A|NUM|NULL|DIV/0)[?!]?)"
+    rf"(?i:\d{{1,2}}(?:-|\. ?){_MONTH}[a-z]*\.?(?:[- ]\d{{2,4}})?"
+    rf"|{_MONTH}[a-z]*[- ]\d{{1,4}}"
+    r"|\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"
+    r"|\d+(?:[.,]\d+)?E[+-]?\d+|#(?:NAME|REF|VALUE|N/A|NUM|NULL|DIV/0)[?!]?|#{4,})"
 )
 _LISTED: Final = 3
 
@@ -82,7 +84,7 @@ def settled(pool: Pool, rows: Rows, reading: Reading, said: Sequence[str]) -> Po
         *said,
         *(f"kept: {line.partition(': is it')[0]}" for line in found),
         *doubts.said,
-        *_mangled(pool.names),
+        *mangled_names(pool.names),
     ]
     return replace(pool, report=_report(pool, rows, said))
 
@@ -197,7 +199,14 @@ def _cut(
     again.lines.extend(range(1, len(pool) + 1))
     cut = checked(again, pool.source, errors, as_protein=reading.as_protein)
     errors.check()
-    return replace(cut, duplicates=(*pool.duplicates, *cut.duplicates)), _doubts(cut, known, ())
+    kept_now = dict(cut.duplicates)
+    earlier = tuple((left, kept_now.get(kept, kept)) for left, kept in pool.duplicates)
+    cut = replace(
+        cut,
+        duplicates=(*earlier, *cut.duplicates),
+        duplicate_extras=(*pool.duplicate_extras, *cut.duplicate_extras),
+    )
+    return cut, _doubts(cut, known, ())
 
 
 def _wanted(reading: Reading) -> int:
@@ -212,7 +221,8 @@ def _wanted(reading: Reading) -> int:
     return numbers[0]
 
 
-def _mangled(names: Sequence[str]) -> list[str]:
+def mangled_names(names: Sequence[str]) -> list[str]:
+    """A line if any of the names look like what a spreadsheet makes of others, such as `2-Mar` of MARCH2."""
     found = [name for name in names if name[:1] in _MAY_BE and _MANGLED.fullmatch(name)]
     if not found:
         return []

@@ -9,7 +9,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Selection, SelectionSettings
 from prefect_assay.models.sequences import Pool
-from prefect_assay.selection.history import History, history_of, read_history
+from prefect_assay.selection.history import History, history_of, once, read_history
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
 from prefect_assay.selection.track import MethodRecord, ScoreRecord, method_records, score_record
 
@@ -23,6 +23,7 @@ __all__ = [
     "is_hit",
     "method_records",
     "objective_value",
+    "once",
     "read_history",
     "score_record",
     "select",

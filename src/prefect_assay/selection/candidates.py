@@ -9,25 +9,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from prefect_assay.designs.producers import more_is_better
 from prefect_assay.errors import InputError
 from prefect_assay.models.candidate import method_of, parents_of
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.sequences import Pool
-from prefect_assay.tables import key_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 _NO_METHOD: Final = ""
-
-
-_SCORES: Final = {
-    **dict.fromkeys(
-        ("iptm", "ptm", "plddt", "iplddt", "ipsae", "pdockq", "seqrecovery", "overallconfidence"), True
-    ),
-    **dict.fromkeys(
-        ("pae", "ipae", "paeinteraction", "rmsd", "globalscore", "mpnnscore", "dg", "ddg", "energy"), False
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,12 +42,12 @@ class Candidates:
         return order[: int(np.isfinite(values).sum())]
 
 
-def with_direction(settings: SelectionSettings) -> tuple[SelectionSettings, list[str]]:
+def with_direction(pool: Pool, settings: SelectionSettings) -> tuple[SelectionSettings, list[str]]:
     """The settings with the direction of the score, and a note where it is not what its name says."""
     column, chosen = settings.score_column, settings.higher_is_better
     if column is None:
         return settings, []
-    known = _SCORES.get(key_of(column))
+    known = pool.report.scores.get(column, more_is_better(column, pool.report.producer))
     better = chosen if chosen is not None else known if known is not None else True
     words = "higher" if better else "lower"
     notes = []

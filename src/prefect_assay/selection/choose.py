@@ -53,7 +53,7 @@ def choose(
 ) -> Selection:
     """See `selection.select`."""
     pool = pool if isinstance(pool, Pool) else pool_of(pool)
-    settings, directed = with_direction(settings)
+    settings, directed = with_direction(pool, settings)
     pool, duplicates = best_of_duplicates(pool, settings)
     affordable = _affordable(n, price_cents, budget_cents)
     controls = _controls(pool, settings)
@@ -81,6 +81,7 @@ def choose(
         fates=fates.tobytes(),
         scores=array("d", ranking.scores.tobytes()),
         notes=(
+            *_read(pool),
             *history.notes,
             *directed,
             *duplicates,
@@ -88,6 +89,15 @@ def choose(
             *_shortfall(n, affordable, len(controls) + len(chosen)),
         ),
     )
+
+
+def _read(pool: Pool) -> Iterator[str]:
+    """What was read of the pool in a special way, and what was left out of it."""
+    yield from pool.notes
+    yield from pool.report.doubts
+    if pool.duplicates:
+        count, rows = len(pool.duplicates), len(pool) + len(pool.duplicates)
+        yield f"{count:,} of {rows:,} designs of the pool have the residues of another one and are left out"
 
 
 def _affordable(n: int, price_cents: int | None, budget_cents: int | None) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final, Never, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from prefect_assay.designs.chains import mangled_names
 from prefect_assay.designs.columns import NAME, SEQUENCE
 from prefect_assay.errors import InputError
 from prefect_assay.models.affinity import (
@@ -89,7 +90,13 @@ def read_history(*tables: Table, kd_unit: str | None = None) -> History:
         entries += found
         notes += said
     designs, merged = counted_once(entries)
-    return history_of(designs, (*notes, *merged))
+    return history_of(designs, (*notes, *mangled_names([design.name for design in designs]), *merged))
+
+
+def once(designs: Iterable[DesignSummary], place: str) -> History:
+    """Designs of one place without those that are there twice, by the code of their experiment."""
+    found, notes = counted_once(Entry(design, (place,)) for design in designs)
+    return History(tuple(found), tuple(notes))
 
 
 class _Reader:

@@ -24,7 +24,7 @@ from prefect_assay.models.candidate import method_of
 from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.reporting.plots import score_columns
 from prefect_assay.results import DesignSummary, summary_csv
-from prefect_assay.selection import MethodRecord, ScoreRecord, method_records, score_record
+from prefect_assay.selection import MethodRecord, ScoreRecord, method_records, once, score_record
 
 _NO_SCORES: Final = frozenset({"loop", "round", "selection_rank"})
 # A design that is missing in this table is bought again by the next selection.
@@ -61,6 +61,7 @@ def show_history(
     store, prefix = opened(path, archive)
     proposals = lake.proposals(store, prefix, loop)
     measured = lake.measured_designs(store, prefix, loop)
+    counted = once(measured.designs, "the lake")
     if csv_file is not None and measured.unread_plans:
         raise ArchiveError(_INCOMPLETE.format(plans="\n".join(measured.unread_plans)))
     placed = _placed(store, prefix, (*measured.unanswered, *measured.planned))
@@ -71,16 +72,16 @@ def show_history(
             f"{store.location(prefix)} has no history {what} in its lake; `prefect-assay archive lake` writes it"
         )
     over, why = _not_bought(proposals, [each for each in measured.unanswered if each[:2] not in placed])
-    wanted = columns or [name for name in score_columns(measured.designs) if name not in _NO_SCORES]
+    wanted = columns or [name for name in score_columns(counted.designs) if name not in _NO_SCORES]
     problems = _problems(store, prefix, {line.loop_id for line in proposals})
     track = Track(
         methods=method_records(
-            measured.designs, settings, over, Counter(method_of(design.attributes) for design in ordered)
+            counted.designs, settings, over, Counter(method_of(design.attributes) for design in ordered)
         ),
-        scores=tuple(score_record(measured.designs, column, settings) for column in wanted),
-        designs=measured.designs,
+        scores=tuple(score_record(counted.designs, column, settings) for column in wanted),
+        designs=counted.designs,
         passed_over=dict(why.most_common()),
-        notes=(*measured.unread_plans, *measured.notes, *problems),
+        notes=(*measured.unread_plans, *measured.notes, *counted.notes, *problems),
     )
     if csv_file is not None:
         written = (*track.designs, *ordered)
