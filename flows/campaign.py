@@ -10,6 +10,7 @@ from typing import Annotated
 
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
+from prefect.runtime import flow_run as current_run
 from prefect.states import Completed, Failed
 from pydantic import Field
 
@@ -37,9 +38,11 @@ from prefect_assay.runs.children import call_children, start_child, wait_for_chi
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow
 from prefect_assay.runs.tags import (
+    ORDER_OVER_LABEL,
     WAITS_TAG,
     campaign_group,
     own_tags,
+    set_labels,
 )
 from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import kept_location
@@ -261,6 +264,7 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
     if report.problems:
         message = "; ".join([message, *report.problems])
     if not table.rows:
+        set_labels(current_run.id, {ORDER_OVER_LABEL: "reported"})
         # Prefect can only raise an exception for a failed run.
         return Failed(message=message, data=CampaignFailed(message, report=report))
     return Completed(

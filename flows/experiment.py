@@ -4,15 +4,24 @@ The flow starts from the top after every wake-up, crash and upgrade, and keeps n
 log names the experiment, the invoice shows whether it is paid, and the archive compares before it writes.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
 from prefect_assay.approvals.questions import unanswered
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.designs import check_spec
-from prefect_assay.errors import ApprovalExpired, ArchiveError, InvalidSpec
+from prefect_assay.errors import (
+    ApprovalExpired,
+    ApprovalRejected,
+    ArchiveError,
+    ExperimentCanceled,
+    InvalidSpec,
+    QuoteExpired,
+    QuoteRejected,
+)
 from prefect_assay.events import concerning, emit, kinds
 from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, leave, outlasting
@@ -24,18 +33,31 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import adopt, placed_order
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs import was_suspended
+from prefect_assay.runs import can_suspend, was_suspended
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.children import wake_waiting_parent
 from prefect_assay.runs.crashes import stop_crash_loop
 from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
-from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, own_tags, tag_values
+from prefect_assay.runs.suspend import outlive
+from prefect_assay.runs.tags import (
+    ARCHIVE_TAG,
+    EXPERIMENT_TAG,
+    ORDER_OVER_LABEL,
+    ORDER_TAG,
+    add_tags,
+    own_tags,
+    set_labels,
+    tag_values,
+)
 from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.waiting import DEADLINE_DAYS
+
+# After these no other run has to wait for the order.
+_ENDS_ORDER: Final = (ApprovalRejected, ExperimentCanceled, QuoteExpired, QuoteRejected)
 
 
 @durable_flow(
@@ -121,8 +143,11 @@ def experiment(
     except ApprovalExpired as error:
         leave(run)
         return unanswered(error)
-    except Exception:  # a suspension is none
+    except Exception as error:  # a suspension is none
+        outlive(error)  # a run that waits stays in the order's log
         leave(run)
+        if isinstance(error, _ENDS_ORDER):
+            set_labels(current_run.id, {ORDER_OVER_LABEL: type(error).__name__})
         raise
     leave(run)
     return report
@@ -141,7 +166,12 @@ def _find_and_complete(run: ExperimentRun) -> ExperimentReport:
 
 def _find_or_place(run: ExperimentRun) -> Order:
     _adopt_tagged(run)
-    return find_order(run.options.credentials, run.book) or _place_order(run)
+    try:
+        return find_order(run.options.credentials, run.book) or _place_order(run)
+    except Exception:
+        if run.book.state.placed and can_suspend():
+            add_tags(current_run.id, [ORDER_TAG + run.key])  # what failed was behind the order: see `outlive`
+        raise
 
 
 def _adopt_tagged(run: ExperimentRun) -> None:

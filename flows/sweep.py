@@ -25,6 +25,7 @@ from prefect_assay.models.sweep import SweepMemory
 from prefect_assay.runs.block_references import is_saved
 from prefect_assay.runs.children import wake_finished_groups
 from prefect_assay.runs.crashes import reschedule_crashed
+from prefect_assay.runs.durable import PINNED
 from prefect_assay.runs.heartbeats import mark_missing_heartbeats_crashed
 from prefect_assay.runs.queries import (
     ASSAY_FLOWS,
@@ -43,6 +44,7 @@ from prefect_assay.sweeping import (
     SweepProgress,
     SweepState,
     find_blocked_runs,
+    find_open_orders,
     find_stuck_runs,
 )
 from prefect_assay.sweeping.alert_facts import AlertFacts
@@ -61,7 +63,7 @@ _FIRST_LOOK: Final = timedelta(days=1)
 _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 
 
-@flow(name="sweep")
+@flow(name="sweep", **PINNED)
 def sweep(
     full_check_minutes: Annotated[int, Field(ge=0)] = 60,
     alert_limits: AlertLimits = AlertLimits(),  # noqa: B008 - frozen
@@ -146,6 +148,8 @@ class _Sweep:
         stuck = find_blocked_runs(marked)
         with progress.part("runs that need a person"):
             stuck = [*find_stuck_runs(self.prefect, self.now), *stuck]
+        with progress.part("open orders of failed runs"):
+            stuck += find_open_orders(self.prefect, self.now)
         attention = [problem.line for problem in stuck]
         self._alert(stuck, checked=checked)
         suspended = 0

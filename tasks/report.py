@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from prefect import task
-from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 
 from prefect_assay.archive.layout import REPORT_PATH
@@ -19,6 +18,7 @@ from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.reporting.page.documents import archive_report, make_report
 from prefect_assay.reporting.page.images import Image, campaign_images, experiment_images
+from prefect_assay.runs.transient_failures import ONCE
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class ResultPlots(Model):
     notes: tuple[str, ...] = ()
 
 
-@task(name="report-campaign", cache_policy=NO_CACHE, retries=0)
+@task(name="report-campaign", **ONCE)
 def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
     """Archive report, tables, fits and plots as a version of `REPORT`; an unchanged report writes nothing. Never raises."""
 
@@ -70,7 +70,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
     return made
 
 
-@task(name="plot-results", cache_policy=NO_CACHE, retries=0)
+@task(name="plot-results", **ONCE)
 def plot_results(archive: Archive, campaign_id: str, experiment_code: str) -> ResultPlots:
     """The plots of one archived experiment, few enough for an artifact. Never raises."""
 

@@ -1,8 +1,6 @@
 """S3 servers in trouble: what passes is retriable, what is lost is found, and no error shows what signs a request."""
 
-import json
 import os
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -19,9 +17,9 @@ from prefect_assay.archive import s3 as s3_module
 from prefect_assay.archive.s3 import S3Store, archive_error, client_config
 from prefect_assay.archive.store import digest_of
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from support.archive.metadata_service import metadata_service
 from support.archive.s3_proxy import LOST, Refused, s3_proxy
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
-from support.services.serving import serving
 
 LARGE = 9 << 20
 LOCKED = Refused(
@@ -304,53 +302,17 @@ def test_a_certificate_file_or_a_token_file_that_is_away_passes(tmp_path, monkey
         S3Store("b", client).put_if_absent("a", b"", "a/b")
 
 
-class Metadata(BaseHTTPRequestHandler):
-    """The metadata service of a machine; `failing` answers 500."""
-
-    failing = 0
-
-    def _answer(self):
-        if Metadata.failing:
-            Metadata.failing -= 1
-            self.send_error(500)
-            return
-        keys = {
-            "Code": "Success",
-            "AccessKeyId": ACCESS_KEY,
-            "SecretAccessKey": SECRET_KEY,
-            "Token": "t",
-            "Expiration": "2999-01-01T00:00:00Z",
-        }
-        body = b"role" if self.path.endswith("security-credentials/") else json.dumps(keys).encode()
-        body = b"token" if self.command == "PUT" else body
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_PUT = _answer  # noqa: N815 - the names of http.server
-
-    def log_message(self, *_):
-        pass
-
-
 def test_a_metadata_service_in_trouble_passes(moto_endpoint, monkeypatch):
-    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Metadata)) as address:
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", address)
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
-        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/none")
-        monkeypatch.setenv("AWS_CONFIG_FILE", "/none")
+    with metadata_service(monkeypatch) as service:
 
         def store():
             client = boto3.session.Session().client("s3", endpoint_url=moto_endpoint, region_name="us-east-1")
             return S3Store("metadata", client)
 
-        Metadata.failing = 4
+        service.failing = 4
         with pytest.raises(ArchiveUnavailable, match="no S3 credentials now"):
             store().stat("a")
-        Metadata.failing = 0
+        service.failing = 0
         s3_client(moto_endpoint).create_bucket(Bucket="metadata")
         assert store().stat("a") is None
 

@@ -1,15 +1,22 @@
 """Trouble that passes never ends a run that waits, and never repeats what it did. The lab's books are the judge."""
 
+from datetime import UTC, datetime
+from uuid import uuid4
+
 import pytest
 from prefect.client.schemas.objects import StateType
+from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.client.http.exchange import RetryPolicy
-from prefect_assay.errors import ArchiveUnavailable
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.tags import RETRY_TAG, tag_values
+from prefect_assay.sweeping import find_open_orders
+from prefect_assay.sweeping.watermarks import SweepState
 from prefect_assay.tasks import archive, estimate, order, pay
-from support.runs.held import Held, hurry
-from support.runs.world import UNPRICED
+from support.runs.held import DESIGN, Held, hurry
+from support.runs.world import EGFR, UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 
@@ -129,3 +136,137 @@ def test_updates_that_cannot_be_read_for_the_progress_end_no_run(world, held):
     assert wake(world, held, run).name == "Suspended"
     assert world.run(run).state.message is None
     world.stack.lab.clear_faults()
+
+
+def refusing(monkeypatch, error):
+    """The archive answers every write like this, until the patch is undone."""
+
+    def refuse(*_args, **_kwargs):
+        raise error
+
+    monkeypatch.setattr(LocalStore, "put_if_absent", refuse)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_an_access_that_is_lost_after_the_order_is_waited_for(world, held, status):
+    name = f"no-access-{status}"
+    run = held.experiment(name)
+    held.execute(run)
+    world.advance(days=16)
+    broken(world, "status", status=status)
+    try:
+        for times in (1, 2):
+            assert wake(world, held, run).name == "Suspended"
+            assert again(world, run) == [str(times)]
+        assert "will look again, because of" in held.state(run).message
+    finally:
+        world.stack.lab.clear_faults()
+    assert wake(world, held, run).type == StateType.COMPLETED
+    assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ArchiveError("s3://b/k: AccessDenied: no; the credentials may not do this"),
+        ConfigurationError("the profile is not there"),
+        FileNotFoundError(2, "No such file or directory", "/etc/ssl/ca.pem"),
+        OSError(28, "No space left on device", "/tmp/assay-x"),
+        OSError(116, "Stale file handle", "/mnt/archive"),
+    ],
+    ids=lambda error: f"{type(error).__name__}-{getattr(error, 'errno', '')}",
+)
+def test_what_a_person_can_bring_back_ends_no_run_that_has_ordered(world, held, monkeypatch, error):
+    name = f"mended-{uuid4().hex[:6]}"
+    run = held.experiment(name)
+    held.execute(run)
+    world.advance(days=16)
+    with monkeypatch.context() as patched:
+        refusing(patched, error)
+        for times in (1, 2):
+            assert wake(world, held, run).name == "Suspended"
+            assert again(world, run) == [str(times)]
+    assert wake(world, held, run).type == StateType.COMPLETED
+    assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "error", [ArchiveUnavailable("away"), ArchiveError("AccessDenied"), OSError(5, "EIO")]
+)
+def test_a_first_execution_that_fails_behind_its_create_goes_on_with_that_order(
+    world, held, monkeypatch, error
+):
+    name = f"behind-{uuid4().hex[:6]}"
+    run = held.experiment(name)
+    whole = LocalStore.put_if_absent
+
+    def once_sent(store, key, data, *rest, **options):
+        if world.orders(name):
+            raise error
+        return whole(store, key, data, *rest, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "put_if_absent", once_sent)
+        assert held.execute(run).name == "Suspended"
+        assert wake(world, held, run).name == "Suspended"
+    assert wake(world, held, run).name == "Suspended"
+    assert again(world, run) == []
+    assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
+
+
+def test_what_was_never_there_ends_the_first_execution_and_orders_nothing(world, held, monkeypatch):
+    before = world.creates()
+    for error in (
+        ArchiveUnavailable("there are no S3 credentials now"),
+        ArchiveError("AccessDenied"),
+        OSError(5, "EIO"),
+    ):
+        with monkeypatch.context() as patched:
+            refusing(patched, error)
+            run = held.experiment("never-there")
+            state = held.execute(run)
+        assert state.type == StateType.FAILED
+        assert str(error) in state.message
+    assert world.creates() == before
+
+
+def test_a_campaign_that_has_started_its_experiments_waits_as_well(world, held, monkeypatch):
+    name = f"parent-{uuid4().hex[:6]}"
+    assay = {"experiment_type": "affinity", "method": "bli", "target": EGFR}
+    mine = {"designs": f">a\n{DESIGN}\n", "assay": assay, "campaign_id": name}
+    parent = held.start("campaign", **world.shared() | mine)
+    assert held.execute(parent, "campaign").name == "Suspended"
+    child = world.children(name)[0]
+    world.until(child, "Suspended")
+    world.advance(days=16)
+    world.until(child, "Completed", seconds=120)
+    with monkeypatch.context() as patched:
+        refusing(patched, ArchiveError("AccessDenied"))
+        world.api.resume_flow_run(parent.id)
+        assert held.execute(parent, "campaign").name == "Suspended"
+    world.api.resume_flow_run(parent.id)
+    assert held.execute(parent, "campaign").type == StateType.COMPLETED
+
+
+def test_a_run_that_fails_with_an_open_order_is_a_problem_until_it_goes_on(world, held, monkeypatch):
+    name = f"failed-{uuid4().hex[:6]}"
+    run = held.experiment(name)
+    held.execute(run)
+    world.advance(days=16)
+    with monkeypatch.context() as patched:
+        refusing(patched, RuntimeError("a fault of the program"))
+        assert wake(world, held, run).type == StateType.FAILED
+    (problem,) = open_orders(world, run)
+    assert "is open" in problem.text
+    assert "a fault of the program" in problem.text
+    with disable_run_logger():
+        report = _Sweep(world.api, SweepState.read(world.api), datetime.now(UTC), 60).run()
+    assert any("same campaign id" in line and run.name in line for line in report.attention)
+    again_started = held.experiment(name)
+    assert held.execute(again_started).type == StateType.COMPLETED
+    assert open_orders(world, run) == []
+    assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
+
+
+def open_orders(world, run):
+    return [p for p in find_open_orders(world.api, datetime.now(UTC)) if run.name in p.runs]

@@ -149,6 +149,11 @@ def stuck_run(run: str, run_id: str, since: datetime, text: str, next_step: str)
     return _problem(kinds.RUN_STUCK, run_id, since, f"run {run} {text}", next_step=next_step, runs=[run])
 
 
+def open_order(run: str, subject: str, since: datetime, text: str) -> Problem:
+    """A run that has failed with an open order; `text` goes on after its name."""
+    return _problem(kinds.ORDER_OPEN, subject, since, f"run {run} {text}", runs=[run])
+
+
 def _problem(
     kind: str,
     subject: str,

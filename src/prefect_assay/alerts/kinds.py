@@ -12,6 +12,7 @@ WALLET_LOW: Final = "wallet-low"
 TOKEN_EXPIRING: Final = "token-expiring"  # noqa: S105 - a word, not a token
 CAP_REACHED: Final = "cap-reached"
 RUN_STUCK: Final = "run-stuck"
+ORDER_OPEN: Final = "order-open"
 DEADLINE_NEAR: Final = "deadline-near"
 ARCHIVE_REFUSING: Final = "archive-refusing"
 SERVICE_AWAY: Final = "service-away"
@@ -63,6 +64,11 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     RUN_STUCK: AlertKind(
         "a run has crashed, hangs, is late or cannot go on",
         "Look into its log",
+    ),
+    ORDER_OPEN: AlertKind(
+        "a run has failed, and no other one waits for what it has ordered",
+        "Start it again with the same campaign id, or press Retry on its run in the Prefect UI: it finds its order, and orders "
+        "and pays nothing twice",
     ),
     DEADLINE_NEAR: AlertKind(
         "an experiment has no complete results shortly before its deadline",

@@ -9,7 +9,7 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import httpx
 from prefect.blocks.core import UnknownBlockType
@@ -31,7 +31,7 @@ from prefect_assay.runs.block_references import (
     with_saved_blocks,
 )
 from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
-from prefect_assay.runs.suspend import can_suspend, is_made_for_run
+from prefect_assay.runs.suspend import can_suspend, is_made_for_run, outlive
 from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.runs.transient_failures import is_away
 
@@ -39,6 +39,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _log = logging.getLogger("prefect_assay.flows")
+
+# What a site may set for all flows and these must not follow: a retry would ask a rejected question again.
+PINNED: Final[dict[str, Any]] = {"retries": 0, "retry_delay_seconds": 0}
 
 
 class PrefectAway(BaseException):  # any `Exception` would fail the run
@@ -105,9 +108,14 @@ def durable_flow(
         def outliving(*args: P.args, **kwargs: P.kwargs) -> R:
             with _crashing_without_prefect(), _recording_events():
                 arguments = inspect.signature(function).bind(*args, **kwargs).arguments
-                return function(**_with_saved_blocks(arguments, asks_for))  # type: ignore[call-arg] # it is bound
+                given = _with_saved_blocks(arguments, asks_for)
+                try:
+                    return function(**given)  # type: ignore[call-arg] # it is bound
+                except Exception as error:
+                    outlive(error)
+                    raise
 
-        return DurableFlow(outliving, **options)
+        return DurableFlow(outliving, **PINNED, **options)
 
     return decorated
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 from uuid import uuid4
 
 from prefect.artifacts import create_markdown_artifact
@@ -23,10 +23,13 @@ from prefect.logging import get_run_logger
 from prefect.states import Suspended
 
 from prefect_assay.errors import AssayError, BlockUnfit, ConfigurationError, Overdue
+from prefect_assay.runs.crashes import crashes_in_a_row
 from prefect_assay.runs.states import resume, suspension_key
 from prefect_assay.runs.tags import BLOCK_LABEL
 from prefect_assay.runs.transient_failures import (
+    RETRY_KEY,
     clear_marks,
+    is_mendable,
     is_temporary,
     mark_retry,
     retry_count,
@@ -35,6 +38,9 @@ from prefect_assay.runs.transient_failures import (
 )
 
 T = TypeVar("T")
+
+_MENDED_WITHIN: Final = timedelta(days=365)  # Prefect's time-out; the sweep schedules the run again after it
+_REASON_LENGTH: Final = 300
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,7 @@ def outlast(
                 raise
             get_run_logger().warning("Could not go on, will look again: %s", failure)
             if can_suspend():
-                _suspend(retry_key(failure, key), timeout, failed=True)
+                _suspend(retry_key(failure, key), timeout, failed=failure)
         time.sleep((poll or PollPolicy()).pause(attempt))
         attempt += 1
 
@@ -159,30 +165,50 @@ def _unfit_block(error: AssayError) -> BlockUnfit | None:
     return failure
 
 
-def _checked(ready: Callable[[], T | None]) -> tuple[T | None, bool]:
+def outlive(error: Exception) -> None:
+    """Suspend a deployed run that has ordered, or may have, if `error` ends when something is there again.
+
+    It is the last resort of every flow: a failure outside of the steps that `outlast` repeats. Returns for all others.
+    """
+    if not can_suspend():
+        return
+    run = this_run()
+    with get_client(sync_client=True) as client:
+        tags = client.read_flow_run(run.id).tags
+        begun = was_suspended(tags) or crashes_in_a_row(client.read_flow_run_states(run.id)) > 0
+    if begun and is_mendable(error, tags):
+        failure = (isinstance(error, AssayError) and _unfit_block(error)) or error
+        get_run_logger().warning("Could not go on, will look again: %s", failure)
+        key = retry_key(failure, "flow") if isinstance(failure, AssayError) else f"{RETRY_KEY}flow"
+        _suspend(key, _MENDED_WITHIN, failed=failure)
+
+
+def _checked(ready: Callable[[], T | None]) -> tuple[T | None, AssayError | None]:
     try:
-        return ready(), False
+        return ready(), None
     except AssayError as error:
         if not is_temporary(error):
             raise
         get_run_logger().warning("Could not check, will check again: %s", error)
-        return None, True
+        return None, error
 
 
 def _suspend(
     key: str,
     timeout: timedelta,
     *,
-    failed: bool,
+    failed: Exception | None,
     ready: Callable[[], object] | None = None,
     describe: Callable[[], str | None] | None = None,
 ) -> NoReturn:
     run = this_run()
-    if failed:
+    if failed is not None:
         _mark(run)
     else:
         clear_marks(run)
-    message = describe() if describe is not None and not failed else None
+    message = describe() if describe is not None and failed is None else None
+    if failed is not None:
+        message = f"will look again, because of: {' '.join(str(failed).split())[:_REASON_LENGTH]}"
     # Unique, because Prefect lets a run pass a key that fired once.
     unique = f"{key}:{uuid4()}"
     try:
@@ -191,7 +217,7 @@ def _suspend(
         )
     except Pause:
         # The server has the run as Suspended now; any earlier wake-up found it running.
-        if ready is not None and not failed:
+        if ready is not None and failed is None:
             _close_race(run, ready)
         raise
 
@@ -222,15 +248,16 @@ def suspend(run: FlowRun, state: State[Any]) -> NoReturn:
 
 def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
     """Resume this run if it has become ready. An error that left this function would end the suspended run."""
+    failed: Exception | None
     try:
         value, failed = _checked(ready)
         if value is not None:
             with get_client(sync_client=True) as client:
                 resume(client, run.id)
-    except Exception:  # noqa: BLE001 - see above; the next execution meets the same error where it may end the run
+    except Exception as error:  # noqa: BLE001 - see above; the next execution meets the same error where it may end the run
         get_run_logger().warning("Could not check after the suspension, will check again", exc_info=True)
-        failed = True
-    if failed:
+        failed = error
+    if failed is not None:
         _mark(run)
 
 

@@ -33,6 +33,8 @@ INVOICE_LABEL: Final = "assay.unpaid-invoice"  # its page, or its id without one
 CAP_LABEL: Final = "assay.cap"
 INVOICE_SEEN_LABEL: Final = "assay.invoice-seen"  # when the sweep first saw its open invoice, ISO 8601
 BLOCK_LABEL: Final = "assay.block."  # <parameter>: the name of its block, as `type/name`
+# Of a run that failed: how its order came to its end
+ORDER_OVER_LABEL: Final = "assay.order-over"
 ETA_LABEL: Final = "assay.eta"  # when the last delivery expects results, ISO 8601
 
 # A replaced run leaves these to its successor.

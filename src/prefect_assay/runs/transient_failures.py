@@ -18,13 +18,25 @@ from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, State, TaskRun
 from prefect.tasks import Task
 
-from prefect_assay.errors import AssayError, BlockMissing, BlockUnfit, TransientError, UnexpectedAnswer
+from prefect_assay.errors import (
+    AccessError,
+    ArchiveError,
+    AssayError,
+    BlockMissing,
+    BlockUnfit,
+    ConfigurationError,
+    NotFound,
+    OrderOutcomeUnknown,
+    TransientError,
+    UnexpectedAnswer,
+)
 from prefect_assay.runs.queries import suspended_filter
 from prefect_assay.runs.states import suspension_key
 from prefect_assay.runs.tags import (
     ASKS_TAG,
     EXPERIMENT_TAG,
     LOOPS_TAG,
+    ORDER_TAG,
     RETRY_TAG,
     WAITS_TAG,
     drop_tags,
@@ -48,6 +60,18 @@ def is_temporary(error: BaseException) -> bool:
     return isinstance(error, UnexpectedAnswer) or (isinstance(error, AssayError) and error.retriable)
 
 
+def is_mendable(error: BaseException, tags: Iterable[str]) -> bool:
+    """Return True if the step of a run that has ordered may succeed once what was there before is there again.
+
+    That is an access, an archive, a block, a file or a disk; the run has these tags. What its experiment came to stays.
+    """
+    if isinstance(error, OrderOutcomeUnknown):  # the experiment is known, and these credentials do not see it
+        return bool(tag_values(tags, EXPERIMENT_TAG))
+    return is_temporary(error) or isinstance(
+        error, AccessError | NotFound | ArchiveError | ConfigurationError | OSError
+    )
+
+
 def is_busy(error: BaseException | None) -> bool:
     """Return True if Prefect answered that it cannot serve the request now."""
     return isinstance(error, httpx.HTTPStatusError) and (
@@ -61,8 +85,8 @@ def is_away(error: BaseException | None) -> bool:
 
 
 def was_suspended(tags: Iterable[str]) -> bool:
-    """Return True if a run with these tags was suspended before: a temporary failure must not end it."""
-    return any(tag.startswith((RETRY_TAG, ASKS_TAG, EXPERIMENT_TAG, WAITS_TAG)) for tag in tags)
+    """Return True if a run with these tags was suspended or has ordered: a temporary failure must not end it."""
+    return any(tag.startswith((RETRY_TAG, ASKS_TAG, EXPERIMENT_TAG, ORDER_TAG, WAITS_TAG)) for tag in tags)
 
 
 def mark_retry(run_id: UUID) -> None:
@@ -163,4 +187,9 @@ READ: Final[dict[str, Any]] = {
 }
 
 # Prefect repeats nothing that may have taken effect already.
-ONCE: Final[dict[str, Any]] = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
+ONCE: Final[dict[str, Any]] = {
+    "retries": 0,
+    "retry_delay_seconds": 0,
+    "cache_policy": NO_CACHE,
+    "persist_result": False,
+}

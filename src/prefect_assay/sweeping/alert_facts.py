@@ -175,6 +175,8 @@ class AlertFacts:
             looked.add(kinds.WEBHOOKS_SILENT)
         if not failed & {"runs that need a person", "marked runs"}:
             looked |= {kinds.RUN_STUCK, kinds.CAP_REACHED}
+        if "open orders of failed runs" not in failed:
+            looked.add(kinds.ORDER_OPEN)
         return found, looked
 
     def _probe(self, item: tuple[str, list[str]]) -> None:

@@ -54,7 +54,7 @@ def find_blocked_runs(runs: Iterable[FlowRun]) -> list[Problem]:
         (
             _problem(
                 run,
-                f"is suspended and could not go on {retries} times in a row",
+                f"is suspended and could not go on {retries} times in a row{_reason(run)}",
                 "Its log says why. It is woken again every hour at the latest; bring back what is away, or correct the "
                 "block that its log names",
             )
@@ -121,6 +121,11 @@ def _late(run: FlowRun, state: State[Any]) -> Problem:
         f"should have started, and is {state.name} since {_when(state)}: no worker serves its deployment",
         "Start the worker that `prefect-assay deploy` names, or prefect-assay deploy --serve",
     )
+
+
+def _reason(run: FlowRun) -> str:
+    message = run.state.message if run.state else None
+    return f"; it {message.rstrip('. ')}" if message else ""
 
 
 def _problem(run: FlowRun, text: str, next_step: str) -> Problem:
