@@ -15,7 +15,7 @@ from support.archive.metadata_service import metadata_service
 from support.archive.s3_proxy import LOST, Refused, s3_proxy
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
 from support.runs.held import DESIGN, Held, hurry
-from support.runs.world import EGFR
+from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 
@@ -147,7 +147,7 @@ def test_a_metadata_service_that_fails_at_the_wake_ends_nothing(world, held, swi
         assert sound(archive) == []
 
 
-def test_a_campaign_of_served_processes_lives_through_a_server_in_trouble(world, proxy, tmp_path):
+def test_a_campaign_of_served_processes_lives_through_a_server_in_trouble(world, proxy):
     archive = bucket_on(proxy.address)
     name = archive.bucket
     asked = []
@@ -171,10 +171,7 @@ def test_a_campaign_of_served_processes_lives_through_a_server_in_trouble(world,
         assert not state.is_failed(), state.message
         return state.is_completed() or None
 
-    from support.runs.world import eventually  # noqa: PLC0415
-
     eventually(ended, seconds=240, what="a completed campaign")
     proxy.decide = lambda _request: None
     assert len(world.orders(name)) == 2
     assert sound(archive) == []
-    assert EGFR

@@ -261,7 +261,7 @@ def test_a_run_that_fails_with_an_open_order_is_a_problem_until_it_goes_on(world
     assert "a fault of the program" in problem.text
     with disable_run_logger():
         report = _Sweep(world.api, SweepState.read(world.api), datetime.now(UTC), 60).run()
-    assert any("same campaign id" in line and run.name in line for line in report.attention)
+    assert any("same campaign id" in line and f"{name}-0" in line for line in report.attention)
     again_started = held.experiment(name)
     assert held.execute(again_started).type == StateType.COMPLETED
     assert open_orders(world, run) == []
@@ -269,4 +269,5 @@ def test_a_run_that_fails_with_an_open_order_is_a_problem_until_it_goes_on(world
 
 
 def open_orders(world, run):
-    return [p for p in find_open_orders(world.api, datetime.now(UTC)) if run.name in p.runs]
+    name = world.run(run).name
+    return [problem for problem in find_open_orders(world.api, datetime.now(UTC)) if name in problem.runs]

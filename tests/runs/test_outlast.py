@@ -101,7 +101,7 @@ def test_a_deployed_run_that_has_waited_waits_for_the_block_that_is_to_blame(
     monkeypatch.setattr(suspend, "create_markdown_artifact", lambda **values: shown.append(values))
 
     def suspended(key, _timeout, *, failed):
-        keys.append((key, failed))
+        keys.append((key, failed is not None))
         raise Pause
 
     monkeypatch.setattr(suspend, "_suspend", suspended)
