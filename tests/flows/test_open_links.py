@@ -152,7 +152,7 @@ def test_a_version_that_was_begun_without_the_names_of_links_is_finished(tmp_pat
 
 
 def test_a_report_holds_no_link(monkeypatch):
-    monkeypatch.setattr(steps, "_show_progress", lambda *_: None)  # it needs a Prefect API
+    monkeypatch.setattr(steps, "show_progress_of", lambda *_: None)  # it needs a Prefect API
     finished = Experiment(id="e1", code="LAB-001-001", status="done", results_status="none", created_at=NOW)
     report = steps._conclude(None, ORDER, PAYMENT, finished, Ready())
     assert report.payment.invoice_id == "inv_1"
