@@ -170,7 +170,7 @@ def outlive(error: Exception) -> None:
 
     It is the last resort of every flow: a failure outside of the steps that `outlast` repeats. Returns for all others.
     """
-    if not can_suspend():
+    if not isinstance(error, AssayError | OSError) or not can_suspend():
         return
     run = this_run()
     with get_client(sync_client=True) as client:
