@@ -171,3 +171,13 @@ def test_the_command_says_it_too(tmp_path):
     keep(store, "E-3", "results.csv", b"forged")
     code, output = said()
     assert (code, "extra: c/E-3" in output) == (1, True)
+
+
+def test_a_damaged_record_of_whose_the_logs_are_is_found(tmp_path):
+    store = LocalStore(tmp_path)
+    Books.open(store, "lab", "https://lab.example.org", "org-1")
+    (record,) = tmp_path.rglob("IDENTITY/*.json")
+    assert found(store) == []
+    record.chmod(0o600)
+    record.write_bytes(b"{")
+    assert found(store) == [("unreadable", "lab/BOOKS/IDENTITY")]

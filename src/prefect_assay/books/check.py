@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     CAMPAIGN_CODES,
+    IDENTITY_FOLDER,
     PLAN_CODE,
     PLAN_PATH,
     TABLE_CODE,
@@ -19,6 +20,7 @@ from prefect_assay.archive.read import chosen_version, latest_version, read_mani
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books.books import ARCHIVE_NAME, Books
+from prefect_assay.books.identity import Identity
 from prefect_assay.books.state import OrderState
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.spec import Plan
@@ -31,6 +33,8 @@ def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
     """The discrepancies of a whole archive; `verify` checks its versions."""
     campaigns: dict[str, Orders] = {}
     identity = join_key(prefix, BOOKS_FOLDER, ARCHIVE_NAME)
+    owners = Identity(store, join_key(prefix, BOOKS_FOLDER))
+    yield from _unreadable(join_key(prefix, BOOKS_FOLDER, IDENTITY_FOLDER), owners.read)
     every = Books.every(store, prefix)
     if every and store.find(identity) is None:
         yield Finding(kind="missing", key=identity, detail="the archive's id, which its logs of orders name")
