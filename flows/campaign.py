@@ -77,13 +77,17 @@ def campaign(
     name_column: str | None = None,
     sequence_column: str | None = None,
     keep_native: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
+    chain: str | None = None,
+    target_sequence: str | None = None,
+    keep_shared: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
+    as_protein: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
     designs_name: str | None = None,
     limit_cents: Annotated[int | None, Field(ge=0)] = None,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, collate.
 
     Args:
-        designs: a FASTA, CSV or TSV file: a path on the worker, an s3:// address, or pasted FASTA text; or a round of
+        designs: a FASTA file, a table or a workbook: a path on the worker, an s3:// address, or pasted FASTA text; or a round of
             a loop in this archive, `loop:<loop>/<round>`.
         assay: what to measure.
         credentials: the service's address and your API token.
@@ -101,6 +105,10 @@ def campaign(
         name_column: title of the table's column of names. Empty: found by usual titles.
         sequence_column: title of the table's column of sequences. Empty: found by usual titles.
         keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
+        chain: order only this chain of each design: its number from 1, or its name in files of complexes; several as 1,2.
+        target_sequence: residues of the target, which must not be ordered; beside those of the service's catalog.
+        keep_shared: order what is in doubt as it is, such as a chain that all designs share.
+        as_protein: take residues that look like nucleotides as amino acids.
         designs_name: what pasted text is called in messages and artifacts, such as the file it came from.
         limit_cents: a lower cap for the whole campaign. Empty: the policy's cap.
 
@@ -129,7 +137,7 @@ def campaign(
     given = CampaignInput(
         designs,
         designs_name,
-        Reading(name_column, sequence_column, keep_native),
+        Reading(name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein),
         assay,
         campaign_id,
         sequences_per_experiment,

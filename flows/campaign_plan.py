@@ -13,7 +13,7 @@ from prefect.runtime import flow_run as current_run
 
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.books.log import Approved
-from prefect_assay.designs import Reading, design_warnings
+from prefect_assay.designs import Reading, design_warnings, order_lines, refuse_target
 from prefect_assay.errors import ArchiveError
 from prefect_assay.events import emit, kinds
 from prefect_assay.flows.run_options import CAMPAIGN_CAP, EXPERIMENT_CAP, CampaignRun
@@ -88,6 +88,7 @@ def make_plan(run: CampaignRun, given: CampaignInput) -> Plan:
     sequences = given.read(run, given.reading)
     check_access(run.options.credentials)
     target = resolve_target(run.options.credentials, given.assay)
+    refuse_target(sequences, target.sequence if target else None, given.reading)
     plan = given.plan(sequences, target)
     keep_plan(run.options.archive, plan.model_copy(update={"archive_id": run.options.books.archive_id}))
     if can_suspend():
@@ -99,8 +100,8 @@ def make_plan(run: CampaignRun, given: CampaignInput) -> Plan:
 
 def _log(sequences: Sequences, plan: Plan) -> None:
     logger = get_run_logger()
-    for note in sequences.notes:
-        logger.info("%s: %s", sequences.source, note)
+    for line in order_lines(sequences):
+        logger.info("%s: %s", sequences.source, line)
     for warning in design_warnings((s.name, s.aa_string) for s in sequences.items):
         logger.warning("%s", warning)
     if plan.attributes_left_out:
@@ -152,6 +153,7 @@ def _check_budget(run: CampaignRun, plan: Plan) -> dict[str, int]:
             "still to be ordered": usd(known),
             "experiments without a price yet": str(len(unpriced)),
             EXPERIMENT_CAP: usd(run.options.policy.per_experiment_cents),
+            **artifacts.reading_figures(plan),
         },
     )
     if committed + known > cap:

@@ -72,6 +72,10 @@ def design_build_test(
     name_column: str | None = None,
     sequence_column: str | None = None,
     keep_native: bool = False,
+    chain: str | None = None,
+    target_sequence: str | None = None,
+    keep_shared: bool = False,
+    as_protein: bool = False,
     designs_per_round: Annotated[int | None, Field(ge=1, le=10_000)] = None,
     selection: SelectionSettings | None = None,
     budget_cents: Annotated[int | None, Field(ge=0)] = None,
@@ -87,8 +91,8 @@ def design_build_test(
     Start it by hand, on a schedule or by an event: what was decided and measured is found and not repeated.
 
     Args:
-        source: a folder that the worker sees, or s3://bucket/prefix/; each .fasta, .fa, .faa, .csv or .tsv file in it
-            is a round, in the order of the names. With a designer these rounds come first.
+        source: a folder that the worker sees, or s3://bucket/prefix/; each FASTA file, table or
+            workbook in it is a round, in the order of the names. With a designer these rounds come first.
         loop_id: names the loop; part of every round's campaign id.
         assay: what to measure in every round.
         credentials: the service's address and your API token.
@@ -107,6 +111,10 @@ def design_build_test(
         name_column: title of the tables' column of names. Empty: found by usual titles.
         sequence_column: title of the tables' column of sequences. Empty: found by usual titles.
         keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
+        chain: order only this chain of each design: its number from 1, or its name in files of complexes; several as 1,2.
+        target_sequence: residues of the target, which must not be ordered; beside those of the service's catalog.
+        keep_shared: order what is in doubt as it is, such as a chain that all designs share.
+        as_protein: take residues that look like nucleotides as amino acids.
         designs_per_round: most designs that a round measures. Empty: all of a file; of a designer one experiment's.
         selection: how the designs of a round are chosen from what was proposed. Empty: the first ones, in their order.
         budget_cents: what all rounds together may cost, in US cents without VAT.
@@ -158,7 +166,9 @@ def design_build_test(
         assay=assay,
         credentials=credentials,
         archive=archive,
-        reading=Reading(name_column, sequence_column, keep_native),
+        reading=Reading(
+            name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+        ),
         designs_per_round=designs_per_round,
         selection=selection,
         per_experiment=sequences_per_experiment,

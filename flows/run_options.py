@@ -5,7 +5,7 @@ they travel as one frozen value, and a parent hands the same value to its child 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -215,16 +215,13 @@ class LoopRun:
 
     def campaign_parameters(self, fixed: RoundFixed) -> dict[str, Any]:
         """The flat parameters of `campaign` for one round."""
-        reading = self.loop.reading
         own = {
             "designs": designs_address(self.loop.loop_id, fixed.number),
             "designs_name": None,  # the address names them
             "assay": self.loop.assay,
             "campaign_id": fixed.campaign_id,
             "sequences_per_experiment": self.loop.per_experiment,
-            "name_column": reading.name_column,
-            "sequence_column": reading.sequence_column,
-            "keep_native": reading.keep_native,
+            **asdict(self.loop.reading),
             "limit_cents": fixed.limit_cents,
         }
         return own | self.options.parameters()

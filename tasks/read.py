@@ -17,6 +17,7 @@ from prefect_assay.designs import (
     check_spec,
     is_pasted,
     kept_attributes,
+    order_lines,
     read_sequences,
     split,
 )
@@ -89,6 +90,7 @@ def plan_campaign(
         target_name=target.name if target else None,
         experiments=tuple(planned),
         duplicates=sequences.duplicates,
+        reading=order_lines(sequences),
         attributes=attributes.by_design,
         attributes_left_out=attributes.left_out,
     )

@@ -34,6 +34,23 @@ SequenceColumn = Annotated[str | None, typer.Option(help="The table's column of 
 KeepNative = Annotated[
     bool, typer.Option("--keep-native", help="Also measure the native inputs in files of ProteinMPNN.")
 ]
+Chain = Annotated[
+    str | None,
+    typer.Option(help="Order only this chain of each design: its number from 1 or its name; several as 1,2."),
+]
+TargetSequence = Annotated[
+    str | None,
+    typer.Option(help="Residues of the target, which must not be ordered; beside the service's catalog."),
+]
+KeepShared = Annotated[
+    bool,
+    typer.Option(
+        "--keep-shared", help="Order what is in doubt as it is, such as a chain that all designs share."
+    ),
+]
+AsProtein = Annotated[
+    bool, typer.Option("--as-protein", help="Take residues that look like nucleotides as amino acids.")
+]
 CredentialsName = Annotated[str, typer.Option(help="Name of the AssayCredentials block.")]
 ServiceName = Annotated[
     str | None,

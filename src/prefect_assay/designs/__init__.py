@@ -9,6 +9,7 @@ from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.designs.proposed import choices_csv, pool_of
 from prefect_assay.designs.read import is_pasted, read_pool, read_sequences
 from prefect_assay.designs.reading import AS_WRITTEN, Reading
+from prefect_assay.designs.report import order_lines
 from prefect_assay.models.spec_rules import check_spec
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "design_warnings",
     "is_pasted",
     "kept_attributes",
+    "order_lines",
     "pool_of",
     "read_pool",
     "read_sequences",

@@ -33,9 +33,9 @@ def choose_chains(rows: Rows, reading: Reading) -> None:
     Raises:
         UnreadableFile: a design has no such chain.
     """
-    if reading.chain is None or not any(CHAIN_SEPARATOR in residues for residues in rows.residues):
+    if reading.chain is None or rows.read.chain_taken:
         return
-    if rows.read.left_out and "complex" in rows.read.left_out[0].reason:
+    if not any(CHAIN_SEPARATOR in residues for residues in rows.residues):
         return
     wanted = _numbers(reading.chain)
     before = len(set(rows.residues))
@@ -51,6 +51,7 @@ def choose_chains(rows: Rows, reading: Reading) -> None:
         raise UnreadableFile(
             f"chain {reading.chain} is the same in all designs: choose another one, with --chain (in a form: chain)"
         )
+    rows.read.chain_taken = True
     rows.notes.append(f"chain {reading.chain} of each design was taken; the other chains are not ordered")
 
 
@@ -73,7 +74,7 @@ def settled(pool: Pool, rows: Rows, reading: Reading, said: Sequence[str]) -> Po
     known += [Known(TARGET, chain) for chain in _target_chains(reading)]
     doubts = _doubts(pool, known, rows.read.natives)
     cut = None
-    if reading.chain is not None and not any(CHAIN_SEPARATOR in residues for residues in pool.residues):
+    if reading.chain is not None and not rows.read.chain_taken:
         cut = _cut(pool, rows, reading, known, doubts)
     if cut is not None:
         pool, doubts = cut

@@ -134,6 +134,7 @@ def _take(rows: Rows, what: str, chains: Sequence[Chain], chosen: str | None) ->
                     f"another chain of the complex ({part.kind})",
                 )
     rows.read.format = what
+    rows.read.chain_taken = True
     rows.notes.append(f"{what}: chain {chosen} of each complex was taken, and the others were left out")
 
 

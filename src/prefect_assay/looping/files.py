@@ -17,7 +17,8 @@ from typing import Final
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
 from prefect_assay.sources import Listed, UnreadableSource, listed, opened
 
-SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv"})
+SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv", ".xlsx", ".xls", ".ods", ".parquet"})
+_PACKED: Final = frozenset({".gz", ".xz", ".bz2", ".zip"})  # behind one of the others
 _ID_LENGTH: Final = 60  # the longest campaign id
 
 
@@ -110,7 +111,10 @@ def _changed(file: Listed) -> bool:
 
 def _is_design_file(name: str) -> bool:
     """Hidden files are unfinished; so is `x.csv.part` or any other ending behind the format's."""
-    return not name.startswith((".", "~")) and PurePosixPath(name).suffix.lower() in SUFFIXES
+    endings = [ending.lower() for ending in PurePosixPath(name).suffixes]
+    if endings and endings[-1] in _PACKED:
+        endings.pop()
+    return not name.startswith((".", "~")) and bool(endings) and endings[-1] in SUFFIXES
 
 
 def _is_complete(file: Listed, now: float, settle: float) -> bool:

@@ -49,6 +49,12 @@ class Target(WireModel):
     pricing: dict[str, Any] | None = None
     details: dict[str, Any] | None = None
 
+    @property
+    def sequence(self) -> str | None:
+        """The residues of the target, if the catalog has them."""
+        found = (self.details or {}).get("sequence")
+        return found if isinstance(found, str) else None
+
 
 class CustomTargetStatus(StrEnum):
     """The state of a request."""
@@ -259,6 +265,7 @@ class Plan(StoredModel):
     duplicates: tuple[Duplicate, ...] = ()
     attributes: dict[str, dict[str, str]] = Field(default_factory=dict)
     attributes_left_out: tuple[str, ...] = ()  # titles of columns beyond the plan's size
+    reading: tuple[str, ...] = ()  # how the designs were read, one line each
 
     @property
     def sequences(self) -> dict[str, SequenceValue]:

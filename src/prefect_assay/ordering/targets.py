@@ -31,7 +31,7 @@ def _find(client: AssayClient, wanted: str) -> Target:
         except AssayError as error:
             if not is_absent(error):  # the contract has the list only
                 raise
-    near = list(client.iter_targets(search=wanted))
+    near = list(client.iter_targets(search=wanted, detailed=True))
     named = [t for t in near if _is_named(t, wanted)]
     # The search covers names; a catalog number may need the whole list. Conjugated forms are listed on request only.
     for conjugated in (None, True):

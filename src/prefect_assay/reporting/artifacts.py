@@ -33,6 +33,7 @@ from prefect_assay.results.row import ArchivedResults, CampaignTable
 from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 
 _ROWS_SHOWN: Final = 200
+_LINES_SHOWN: Final = 12
 
 
 def label_of(campaign_id: str, batch_index: int | None = None) -> str:
@@ -72,6 +73,8 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
             lines.append(f"| {planned.batch_index + 1} | {len(planned.spec.sequences)} | {price} |")
     known = sum(total for total in totals.values() if total is not None)
     lines.append(f"| **total** | | **{usd(known)}** |")
+    if plan.reading:
+        lines += ["", "How the designs were read:", "", *(f"- {verbatim(line)}" for line in plan.reading)]
     if plan.duplicates:
         lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
         shown = plan.duplicates[:_ROWS_SHOWN]
@@ -80,6 +83,14 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
     if warnings := design_warnings(residues.items()):
         lines += ["", "Worth a second look:", "", *(f"- {verbatim(warning)}" for warning in warnings)]
     _show(lines, key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}", description=plan.campaign_id)
+
+
+def reading_figures(plan: Plan) -> dict[str, str]:
+    """How the designs of a plan were read, for the form of an approval."""
+    return {
+        f"designs ({at})" if at else "designs": verbatim(line)
+        for at, line in enumerate(plan.reading[:_LINES_SHOWN])
+    }
 
 
 def show_order(label: str, order: Order) -> None:

@@ -9,9 +9,12 @@ from prefect_assay.cli.options import (
     BLOCKS,
     ArchiveName,
     AsJson,
+    AsProtein,
+    Chain,
     CredentialsName,
     Here,
     KeepNative,
+    KeepShared,
     Method,
     NameColumn,
     Payment,
@@ -21,6 +24,7 @@ from prefect_assay.cli.options import (
     SequenceColumn,
     ServiceName,
     TargetName,
+    TargetSequence,
     Type,
     WalletName,
     WebhookName,
@@ -49,7 +53,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirm
 
 @campaigns.command()
 def run(
-    designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
+    designs: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
     credentials: CredentialsName = BLOCKS,
     policy: PolicyName = BLOCKS,
@@ -76,6 +80,10 @@ def run(
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
     keep_native: KeepNative = False,
+    chain: Chain = None,
+    target_sequence: TargetSequence = None,
+    keep_shared: KeepShared = False,
+    as_protein: AsProtein = False,
     as_json: AsJson = False,
 ) -> None:
     """Start a campaign: check the designs, then order, pay, wait, archive and collate."""
@@ -99,7 +107,9 @@ def run(
             request_quote=request_quote,
             per_experiment=per_experiment,
             deadline_days=deadline_days,
-            reading=Reading(name_column, sequence_column, keep_native),
+            reading=Reading(
+                name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+            ),
         )
         run_campaign(request, here=here, wait=wait, as_json=as_json)
 
@@ -145,7 +155,7 @@ def status(
 
 @campaigns.command()
 def estimate(
-    designs: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
+    designs: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
     credentials: ServiceName = None,
     policy: Annotated[
@@ -159,6 +169,10 @@ def estimate(
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
     keep_native: KeepNative = False,
+    chain: Chain = None,
+    target_sequence: TargetSequence = None,
+    keep_shared: KeepShared = False,
+    as_protein: AsProtein = False,
     as_json: AsJson = False,
 ) -> None:
     """Check designs and show what a campaign would cost; nothing is ordered."""
@@ -171,7 +185,9 @@ def estimate(
             designs,
             assay_of(experiment_type, target, method, replicates),
             per_experiment=per_experiment,
-            reading=Reading(name_column, sequence_column, keep_native),
+            reading=Reading(
+                name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+            ),
             credentials=credentials,
             policy=policy,
             as_json=as_json,

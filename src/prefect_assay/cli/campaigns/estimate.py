@@ -11,7 +11,7 @@ from prefect_assay.cli.designs.sequences import check_locally, read_file, warnin
 from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.service import open_service
 from prefect_assay.client import AssayClient
-from prefect_assay.designs import Reading, split
+from prefect_assay.designs import Reading, order_lines, refuse_target, split
 from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec, Target
@@ -55,6 +55,7 @@ def estimate_campaign(
     caps = _caps(policy) if policy else None
     with open_service(credentials) as service:
         target = resolve_target(service, assay)
+        refuse_target(sequences, target.sequence if target else None, reading)
         priced = price(service, sequences, assay, target, per_experiment)
     if as_json:
         print_json(_as_json(sequences, assay, target, priced, caps))
@@ -136,6 +137,7 @@ def _as_json(
         }
         if caps
         else None,
+        "reading": list(order_lines(sequences)),
         "warnings": list(warnings_of(sequences)),
     }
 

@@ -1,6 +1,6 @@
 """`prefect-assay run`: checks the designs, then starts the campaign on a worker or in this process."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -62,9 +62,7 @@ class AssayRequest:
             "payment_method": PaymentMethod(self.payment),
             "sequences_per_experiment": self.per_experiment,
             "deadline_days": self.deadline_days,
-            "name_column": self.reading.name_column,
-            "sequence_column": self.reading.sequence_column,
-            "keep_native": self.reading.keep_native,
+            **asdict(self.reading),
         }
 
 

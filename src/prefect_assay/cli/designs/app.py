@@ -11,14 +11,18 @@ from prefect_assay.cli.options import (
     ArchiveBlock,
     ArchiveFolder,
     AsJson,
+    AsProtein,
+    Chain,
     KdUnitWord,
     KeepNative,
+    KeepShared,
     NameColumn,
     ObjectiveWord,
     PerExperiment,
     PolicyWord,
     SequenceColumn,
     ServiceName,
+    TargetSequence,
     TypeWord,
 )
 
@@ -45,7 +49,7 @@ def targets(
 
 @sequences_app.command("check")
 def sequences_check(
-    file: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file, or an s3:// address.")],
+    file: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
     experiment_type: Annotated[
         TypeWord, typer.Option("--type", help="The assay whose rules are applied.")
@@ -54,6 +58,10 @@ def sequences_check(
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
     keep_native: KeepNative = False,
+    chain: Chain = None,
+    target_sequence: TargetSequence = None,
+    keep_shared: KeepShared = False,
+    as_protein: AsProtein = False,
     as_json: AsJson = False,
 ) -> None:
     """Check a design file as a campaign would, without ordering anything; exit code 1 when it cannot be ordered."""
@@ -61,13 +69,17 @@ def sequences_check(
         from prefect_assay.cli.designs.sequences import check_sequences
         from prefect_assay.designs import Reading
 
-        reading = Reading(name_column, sequence_column, keep_native)
+        reading = Reading(
+            name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+        )
         check_sequences(file, experiment_type, per_experiment, reading, as_json=as_json)
 
 
 @designs_app.command("select")
 def designs_select(
-    pool: Annotated[str, typer.Argument(help="FASTA, CSV or TSV file with candidates, or an s3:// address.")],
+    pool: Annotated[
+        str, typer.Argument(help="FASTA file, table or workbook with candidates, or an s3:// address.")
+    ],
     *,
     history: Annotated[
         list[str] | None,
@@ -125,6 +137,10 @@ def designs_select(
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
     keep_native: KeepNative = False,
+    chain: Chain = None,
+    target_sequence: TargetSequence = None,
+    keep_shared: KeepShared = False,
+    as_protein: AsProtein = False,
     as_json: AsJson = False,
 ) -> None:
     """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
@@ -167,7 +183,9 @@ def designs_select(
             Tables(history or (), kd_unit),
             Purchase(number, price_cents, budget_cents),
             chosen,
-            Reading(name_column, sequence_column, keep_native),
+            Reading(
+                name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+            ),
             output=output,
             as_json=as_json,
         )

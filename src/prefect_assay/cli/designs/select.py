@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.cli.output import plain, print_json
-from prefect_assay.designs import Reading, choices_csv, read_pool
+from prefect_assay.designs import Reading, choices_csv, order_lines, read_pool
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import Selection, SelectionSettings
@@ -54,8 +54,9 @@ def select_designs(
     settings = settings_of(chosen)
     history = read_history(*map(_expanded, tables.sources), kd_unit=tables.kd_unit)
     price = wanted.price_cents if wanted.price_cents is not None else _known_price(history)
+    candidates = read_pool(_expanded(pool), reading=reading)
     selection = select(
-        read_pool(_expanded(pool), reading=reading),
+        candidates,
         history,
         wanted.n,
         settings,
@@ -67,9 +68,11 @@ def select_designs(
     if output is not None:
         _write(output, choices_csv(selection.choices))
     if as_json:
-        print_json(_summary(selection, history, output))
+        print_json({**_summary(selection, history, output), "reading": list(order_lines(candidates))})
     else:
         _show(selection, history, output)
+        for line in order_lines(candidates):
+            plain().print(f"pool: {line}", style="yellow")
 
 
 def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:

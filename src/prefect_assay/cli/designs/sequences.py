@@ -11,6 +11,7 @@ from prefect_assay.designs import (
     Reading,
     check_spec,
     design_warnings,
+    order_lines,
     read_sequences,
     split,
 )
@@ -65,8 +66,8 @@ def read_file(file: str, reading: Reading) -> Sequences:
 
 
 def warnings_of(sequences: Sequences) -> tuple[str, ...]:
-    """Notes on what was read, and what is worth a second look."""
-    return (*sequences.notes, *design_warnings((s.name, s.aa_string) for s in sequences.items))
+    """How the designs were read, and what is worth a second look."""
+    return (*order_lines(sequences), *design_warnings((s.name, s.aa_string) for s in sequences.items))
 
 
 def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, object]:
@@ -80,6 +81,8 @@ def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, 
         "duplicates": [{"name": d.name, "same_as": d.same_as} for d in sequences.duplicates],
         "columns": sorted({title for item in sequences.items for title in item.attributes}),
         "notes": list(sequences.notes),
+        "reading": list(order_lines(sequences)),
+        "report": sequences.report.model_dump(mode="json"),
         "warnings": list(design_warnings((s.name, s.aa_string) for s in sequences.items)),
         "experiment_type": str(assay.experiment_type),
         "experiments": experiments,

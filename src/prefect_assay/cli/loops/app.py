@@ -9,9 +9,12 @@ from prefect_assay.cli.options import (
     BLOCKS,
     ArchiveName,
     AsJson,
+    AsProtein,
+    Chain,
     CredentialsName,
     Here,
     KeepNative,
+    KeepShared,
     Method,
     NameColumn,
     Payment,
@@ -21,6 +24,7 @@ from prefect_assay.cli.options import (
     Replicates,
     SequenceColumn,
     TargetName,
+    TargetSequence,
     Type,
     WalletName,
     WebhookName,
@@ -108,6 +112,10 @@ def loop(
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
     keep_native: KeepNative = False,
+    chain: Chain = None,
+    target_sequence: TargetSequence = None,
+    keep_shared: KeepShared = False,
+    as_protein: AsProtein = False,
     as_json: AsJson = False,
 ) -> None:
     """Start a loop, or go on with it: rounds of proposals and measurements until a rule stops it."""
@@ -136,7 +144,9 @@ def loop(
             payment=payment,
             per_experiment=per_experiment,
             deadline_days=deadline_days,
-            reading=Reading(name_column, sequence_column, keep_native),
+            reading=Reading(
+                name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+            ),
             select=select,
             seed=seed or 0,
             score_column=score_column,

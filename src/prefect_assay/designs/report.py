@@ -1,0 +1,87 @@
+"""What was read, in lines for a person who decides about an order: everything that could change it."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Final
+
+from prefect_assay.models.sequences import Pool, ReadingReport, Sequences
+from prefect_assay.models.spec_rules import quoted
+from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
+
+_SHOWN: Final = 3
+_LETTERS: Final = 8
+
+
+def order_lines(designs: Sequences | Pool) -> tuple[str, ...]:
+    """One line each: number and lengths, chains, first letters, columns, dropped records, changed names, notes, doubts."""
+    if isinstance(designs, Sequences):
+        names: Sequence[str] = [item.name for item in designs.items]
+        residues: Sequence[str] = [item.aa_string for item in designs.items]
+        controls = sum(item.control for item in designs.items)
+        duplicates = [(each.name, each.same_as) for each in designs.duplicates]
+    else:
+        names, residues, controls = designs.names, designs.residues, len(designs.controls)
+        duplicates = list(designs.duplicates)
+    if not residues:
+        return ()
+    return (
+        *_sizes(residues, controls),
+        f"first letters: {', '.join(map(_first, names[:_SHOWN], residues[:_SHOWN]))}",
+        *_columns(designs.report),
+        *_dropped(designs.report, duplicates),
+        *designs.notes,
+        *designs.report.doubts,
+    )
+
+
+def _sizes(residues: Sequence[str], controls: int) -> Iterator[str]:
+    lengths = [len(text) - text.count(CHAIN_SEPARATOR) for text in residues]
+    chains = Counter(text.count(CHAIN_SEPARATOR) + 1 for text in residues)
+    each = "; ".join(f"{count:,} with {_number(number)}" for number, count in sorted(chains.items()))
+    yield (
+        f"{len(residues):,} designs{f', {controls} of them controls' if controls else ''}: {min(lengths)} to {max(lengths)} residues, "
+        f"median {median(lengths):g}; {f'{_number(next(iter(chains)))} each' if len(chains) == 1 else each}"
+    )
+    if max(chains) > 1:
+        several = [text.split(CHAIN_SEPARATOR) for text in residues if CHAIN_SEPARATOR in text]
+        for at in range(max(chains)):
+            found = [len(parts[at]) for parts in several if at < len(parts)]
+            yield f"chain {at + 1}: {min(found)} to {max(found)} residues; all chains are ordered"
+
+
+def _number(chains: int) -> str:
+    return f"{chains} chain{'s' if chains > 1 else ''}"
+
+
+def _first(name: str, residues: str) -> str:
+    return f"{quoted(name)} {CHAIN_SEPARATOR.join(chain[:_LETTERS] for chain in residues.split(CHAIN_SEPARATOR))}..."
+
+
+def _columns(report: ReadingReport) -> Iterator[str]:
+    by = f" of {report.producer}" if report.producer else ""
+    if report.columns:
+        roles = ", ".join(f"{role} from {title}" for role, title in report.columns.items())
+        yield f"read as {report.format}{by}: {roles}"
+    elif report.format:
+        yield f"read as {report.format}{by}"
+    if report.other_sequences:
+        yield f"columns that also hold sequences, and were not taken: {', '.join(report.other_sequences)}"
+
+
+def _dropped(report: ReadingReport, duplicates: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if duplicates:
+        listed = ", ".join(f"{quoted(name)} (same as {quoted(kept)})" for name, kept in duplicates[:_SHOWN])
+        yield f"{len(duplicates):,} duplicates are left out: {listed}{_more(len(duplicates))}"
+    if report.left_out_count:
+        listed = ", ".join(f"{quoted(each.name)} ({each.reason})" for each in report.left_out[:_SHOWN])
+        yield f"{report.left_out_count:,} records are left out: {listed}{_more(report.left_out_count)}"
+    if report.renamed_count:
+        listed = ", ".join(
+            f"{quoted(written)} is {quoted(name)}" for written, name in report.renamed[:_SHOWN]
+        )
+        yield f"{report.renamed_count:,} names were changed: {listed}{_more(report.renamed_count)}"
+
+
+def _more(count: int) -> str:
+    return f" and {count - _SHOWN:,} more" if count > _SHOWN else ""

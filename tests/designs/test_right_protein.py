@@ -1,0 +1,571 @@
+"""Each kind of file that ordered the wrong protein, as it was met and once more with other sequences and another layout."""
+
+import csv
+import io
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefect_assay.designs import Reading, choices_csv, order_lines, read_pool, read_sequences, refuse_target
+from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.selection import Choice
+
+INTAKE = Path(__file__).parent / "data" / "intake"
+PDL1 = "FTVTVPKDLYVVEYGSNMTIECKFPVEKQLDLAALIVYWEMEDKNIIQFVHGEEDLKVQHSSYRQRARLLKDQLSLGNAALQITDVKLQDAGVYRCMISYGGADYKRITVKVNA"
+BINDERS = (
+    "SPEELLKKAEELLKRGDYEEALKLLEEALELARELGDEEREARALELLGRILLALGR",
+    "MKIVVVNGTPRPDSITVKLAKKVAEELGAEVEVVDLSDYDLPPYTEEVEPPEGVKELIEKAK",
+    "TDWQRLVEEYYRHTGRWPEVSPEVRALAEALGVDPALVAEVVRRLRELGLL",
+    "AQFNPDTWKKVFEWLKSHPDAELTIRGNKVTVHVNGQEYTFDSPEEAYRFIQEQLS",
+)
+HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
+LIGHT = "DIQMTQSPSSLSASVGDRVTITCRASQDVNTAVAWYQQKPGKAPKLLIYSASFLYSGVPSRFSGSRSGTDFTLTISSLQPEDFATYYCQQHYTTPPTFGQGTKVEIK"
+OTHER_HEAVY = "QVQLQQPGAELVKPGASVKMSCKASGYTFTSYNMHWVKQTPGRGLEWIGAIYPGNGDTSYNQKFKGKATLTADKSSSTAYMQLSSLTSEDSAVYYCARSTYYGGDWYFNVWGAGTTVTVSA"
+
+
+def fasta(*records: tuple[str, str]) -> str:
+    return "".join(f">{name}\n{residues}\n" for name, residues in records)
+
+
+def designs(*residues: str) -> str:
+    return fasta(*((f"d{at}", each) for at, each in enumerate(residues, 1)))
+
+
+def table(titles: str, *rows: str, delimiter: str = ",") -> str:
+    return "".join(row.replace(",", delimiter) + "\n" for row in (titles, *rows))
+
+
+def read(content: str | Path, **choices):
+    reading = Reading(**choices)
+    return (
+        read_sequences(str(content), reading=reading)
+        if isinstance(content, Path)
+        else read_sequences(content, reading=reading)
+    )
+
+
+def refused(content: str | Path, **choices) -> str:
+    with pytest.raises(InvalidSequences) as caught:
+        read(content, **choices)
+    return "\n".join(caught.value.findings)
+
+
+def residues(sequences) -> list[str]:
+    return [item.aa_string for item in sequences.items]
+
+
+def said(sequences) -> str:
+    return "\n".join(order_lines(sequences))
+
+
+# -- which column
+
+
+def test_boltzgen_gives_the_chain_and_names_the_columns_that_differ():
+    found = read(INTAKE / "boltzgen_final_designs_metrics_2.csv")
+    assert [item.residues for item in found.items] == [120, 120]
+    assert found.items[0].aa_string.startswith("EVQLVESGGG")
+    assert "columns that also hold sequences, and were not taken: designed_sequence, sequence" in said(found)
+
+
+def test_boltzgen_with_several_designed_chains_gives_all_of_them():
+    titles = "id,num_design,designed_sequence_1,designed_chain_sequence_2,designed_chain_sequence_1,designed_sequence_2,design_ptm"
+    found = read(table(titles, f"fab_0,31,GFNIKDTYIH,{LIGHT},{HEAVY},QQHYTTPPTFG,0.9"))
+    assert residues(found) == [f"{HEAVY}:{LIGHT}"]
+    assert found.report.scores == {"design_ptm": True}
+
+
+def test_nearly_boltzgen_is_said_to_be_that():
+    message = refused(table("id,designed_sequence,sequence", f"x,GFNIKDTYIHWVR,{HEAVY}"))
+    assert "designed_sequence holds the designed residues only" in message
+    assert residues(
+        read(table("id,designed_sequence,sequence", f"x,GFNIKDTYIHWVR,{HEAVY}"), sequence_column="sequence")
+    ) == [HEAVY]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_two_columns_of_sequences_need_a_choice(delimiter):
+    text = table(
+        "name,sequence,binder_sequence",
+        f"a,{BINDERS[0]}{PDL1},{BINDERS[0]}",
+        f"b,{BINDERS[1]}{PDL1},{BINDERS[1]}",
+        delimiter=delimiter,
+    )
+    message = refused(text)
+    assert "line 2: the columns 'sequence'" in message
+    assert "--sequence-column 'binder_sequence'" in message
+    assert residues(read(text, sequence_column="binder_sequence")) == [*BINDERS[:2]]
+
+
+def test_columns_that_are_no_rivals_need_none():
+    cdr, helix = "ARWGGDGFYAMDY", "HHHHHHLLLLEEEE"
+    found = read(
+        table("name,sequence,target_sequence,cdr3,dssp,copy", f"a,{HEAVY},{PDL1},{cdr},{helix},{HEAVY}")
+    )
+    assert residues(found) == [HEAVY]
+    assert found.report.other_sequences == ("target_sequence", "cdr3", "copy")
+
+
+def test_a_later_row_may_be_the_first_that_differs():
+    rows = [f"d{at},{BINDERS[0]}{'A' * at},{BINDERS[0]}{'A' * at}" for at in range(300)]
+    rows.append(f"last,{BINDERS[0]},{BINDERS[1]}")
+    assert "line 302: the columns" in refused(table("name,sequence,aa_seq", *rows))
+
+
+def test_a_file_of_choices_is_read_whatever_columns_the_designer_had():
+    candidate = Candidate(
+        name="a", sequence=BINDERS[0], columns={"sequence": BINDERS[0] + PDL1, "full_sequence": PDL1}
+    )
+    assert residues(
+        read_sequences("choices", data=choices_csv([Choice(candidate=candidate, rank=1, reason="")]))
+    ) == [BINDERS[0]]
+
+
+# -- the target with each design
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "own"),
+    [
+        ("colabfold_binder_target.csv", "chain 2 is the same in all 3 designs", 42),
+        ("foundry_mpnn.fa", "end in the same 60 residues", 42),
+    ],
+)
+def test_the_files_that_were_met_need_a_choice(name, where, own):
+    message = refused(INTAKE / name)
+    assert where in message
+    assert "is it the target?" in message
+    assert "--chain 1 (in a form: chain)" in message
+    assert "--keep-shared (in a form: keep_shared)" in message
+    assert {item.residues for item in read(INTAKE / name, chain="1").items} == {own}
+    kept = read(INTAKE / name, keep_shared=True)
+    assert {item.residues for item in kept.items} == {102}
+    assert "kept:" in said(kept)
+
+
+def changed(residues: str, count: int, seed: int = 3) -> str:
+    chance, letters = random.Random(seed), list(residues)
+    for at in chance.sample(range(len(letters)), count):
+        letters[at] = chance.choice("ACDEFGHIKLMNPQRSTVWY")
+    return "".join(letters)
+
+
+ATTACHED = {
+    "first chain": lambda b, _: f"{PDL1}:{b}",
+    "last chain": lambda b, _: f"{b}:{PDL1}",
+    "middle chain": lambda b, _: f"{b}:{PDL1}:{b[::-1]}",
+    "chain with differences": lambda b, at: f"{b}:{changed(PDL1, 5, at)}",
+    "end": lambda b, _: b + PDL1,
+    "beginning": lambda b, _: PDL1 + b,
+    "end with differences": lambda b, at: b + changed(PDL1, 5, at),
+    "end behind a linker": lambda b, _: f"{b}GGGGSGGGGSGGGGS{PDL1}",
+    "end behind a tag, and a tag": lambda b, _: f"MHHHHHHGS{b}GSS{PDL1}LEHHHHHH",
+    "beginning before a tag": lambda b, _: f"{PDL1}ENLYFQGHHHHHH{b}",
+    "domain": lambda b, _: b + PDL1[:40],
+}
+
+
+@pytest.mark.parametrize("number", [2, 4])
+@pytest.mark.parametrize("kind", ATTACHED)
+def test_the_target_with_each_design_needs_a_choice_and_is_refused_where_it_is_known(kind, number):
+    text = designs(*(ATTACHED[kind](binder, at) for at, binder in enumerate(BINDERS[:number])))
+    assert "is it the target?" in refused(text)
+    known = refused(text, target_sequence=f"MK{PDL1}HHHHHH")
+    assert "designs is the target (--target-sequence)" in known
+    with pytest.raises(InvalidSequences, match="the target in the service's catalog"):
+        refuse_target(read(text, keep_shared=True), PDL1, Reading())
+    refuse_target(read(text, keep_shared=True), PDL1, Reading(keep_shared=True))
+    assert len(read(text, keep_shared=True)) == number
+
+
+@pytest.mark.parametrize(
+    ("kind", "chain"),
+    [
+        ("first chain", "2"),
+        ("last chain", "1"),
+        ("middle chain", "1,3"),
+        ("end", "1"),
+        ("beginning", "2"),
+        ("end with differences", "1"),
+    ],
+)
+def test_one_chain_is_taken_and_the_target_left(kind, chain):
+    text = designs(*(ATTACHED[kind](binder, at) for at, binder in enumerate(BINDERS)))
+    own = [f"{b}:{b[::-1]}" if kind == "middle chain" else b for b in BINDERS]
+    assert residues(read(text, chain=chain, target_sequence=PDL1)) == own
+    if "beginning" not in kind and "differences" not in kind:
+        assert residues(read(text, chain=chain)) == own
+
+
+def test_a_beginning_is_not_cut_where_the_first_residue_of_the_designs_may_be_shared_too():
+    """All of these designs begin with S: only the target's sequence says where it ends."""
+    binders = [f"S{binder}" for binder in BINDERS]
+    text = designs(*(PDL1 + binder for binder in binders))
+    assert "beside --target-sequence" in refused(text, chain="2")
+    assert residues(read(text, chain="2", target_sequence=PDL1)) == binders
+
+
+def test_the_shared_chain_itself_is_no_choice():
+    text = designs(*(f"{binder}:{PDL1}" for binder in BINDERS))
+    assert "the same in all designs: choose another" in refused(text, chain="2")
+    assert "has 2 chains, and --chain is 3" in refused(text, chain="3")
+    assert "give their numbers" in refused(text, chain="A")
+    assert "one chain each" in refused(designs(*BINDERS), chain="2")
+    assert residues(read(designs(*BINDERS), chain="1")) == [*BINDERS]
+
+
+def test_the_target_as_a_design_is_refused():
+    text = designs(*BINDERS, PDL1)
+    assert "the whole of 1 of 5 designs is the target" in refused(text, target_sequence=PDL1)
+    assert "a record is called 'target'" in refused(fasta(("a", BINDERS[0]), ("target", PDL1)))
+    in_column = table(
+        "name,sequence,target_sequence", *(f"d{n},{b},{PDL1}" for n, b in enumerate((*BINDERS, PDL1)))
+    )
+    assert "the target in a column of the file" in refused(in_column)
+
+
+def test_the_target_as_a_control_is_measured():
+    rows = [f"d{at},{binder},false" for at, binder in enumerate(BINDERS)]
+    assert len(read(table("name,sequence,control", *rows, f"t,{PDL1},true"), target_sequence=PDL1)) == 5
+
+
+def test_a_chain_of_the_native_input_is_refused():
+    native = f">1BRS, T=0.1, seed=111, num_res=93, num_ligand_res=93, model_path=x\n{BINDERS[3]}:{PDL1}\n"
+    samples = "".join(
+        f">1BRS, id={at}, T=0.1, seed=111, overall_confidence=0.4\n{b}:{PDL1}\n"
+        for at, b in enumerate(BINDERS[:3], 1)
+    )
+    message = refused(native + samples)
+    assert "chain 2 of 3 of 3 designs" in message
+    assert "equals the native input" in message
+    assert residues(read(native + samples, chain="1")) == [*BINDERS[:3]]
+
+
+def test_rfdiffusion_in_colab_separates_the_target_by_a_slash():
+    records = [
+        (f"design:0 n:{at}|mpnn:1.2|plddt:0.9|i_ptm:0.8", f"{PDL1}/{binder}")
+        for at, binder in enumerate(BINDERS)
+    ]
+    assert "chain 1 is the same in all 4 designs" in refused(fasta(*records))
+    found = read(fasta(*records), chain="2")
+    assert residues(found) == [*BINDERS]
+    assert found.items[1].name == "design_0_n_1"
+    assert found.items[1].attributes == {"parent": "design_0", "mpnn": "1.2", "plddt": "0.9", "i_ptm": "0.8"}
+
+
+# -- chains of a complex
+
+
+def test_boltz_fasta_is_a_complex():
+    message = refused(INTAKE / "boltz_input.fasta")
+    assert "line 1: Boltz FASTA: the records are chains of a complex" in message
+    found = read(INTAKE / "boltz_input.fasta", chain="B")
+    assert [(item.name, item.residues) for item in found.items] == [("boltz_input_B", 42)]
+    assert "1 records are left out: 'boltz_input A'" in said(found)
+
+
+COMPLEXES = {
+    "chai": fasta(("protein|name=antigen", PDL1), ("protein|name=B", BINDERS[0]), ("ligand|name=L", "CCO")),
+    "rcsb": fasta(("7XYZ_1|Chains A, C[auth T]|Programmed cell death 1 ligand 1|Homo sapiens (9606)", PDL1), ("7XYZ_2|Chain B|binder|synthetic", BINDERS[0])),
+    "pdb_seqres": fasta(("7xyz_A mol:protein length:113  PD-L1", PDL1), ("7xyz_B mol:protein length:57", BINDERS[0])),
+    "old pdb": fasta(("7XYZ:A|PDBID|CHAIN|SEQUENCE", PDL1), ("7XYZ:B|PDBID|CHAIN|SEQUENCE", BINDERS[0])),
+    "bare": fasta(("7XYZ_A", PDL1), ("7XYZ_B", BINDERS[0])),
+    "boltz yaml": f"version: 1\nsequences:\n- protein:\n    id: A\n    sequence: {PDL1}\n- protein: {{id: [B, C], sequence: {BINDERS[0]}}}\n- ligand: {{id: L, smiles: CCO}}\n",
+    "af3 json": json.dumps(
+        {"name": "x", "dialect": "alphafold3", "version": 1, "modelSeeds": [1], "sequences": [
+            {"protein": {"id": "A", "sequence": PDL1}}, {"protein": {"id": ["B"], "sequence": BINDERS[0]}}, {"ligand": {"id": "L", "ccdCodes": ["ATP"]}},
+        ]}, indent=1,
+    ),
+    "af3 server": json.dumps([{"name": "x", "sequences": [{"proteinChain": {"sequence": PDL1, "count": 1}}, {"proteinChain": {"sequence": BINDERS[0], "count": 1}}]}], indent=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", COMPLEXES)
+def test_chains_of_a_complex_are_no_designs_until_one_is_named(kind):
+    message = refused(COMPLEXES[kind])
+    assert "chains of a complex, not designs" in message
+    assert "--chain (in a form: chain)" in message
+    found = read(COMPLEXES[kind], chain="B")
+    assert residues(found) == [BINDERS[0]]
+    assert found.report.left_out_count >= 1
+    assert "no chain 'Z'" in refused(COMPLEXES[kind], chain="Z")
+
+
+def test_names_that_only_look_like_chains_are_designs():
+    for names in (("1001_a", "1001_b"), ("2abc_1", "2abc_2"), ("7XYZ_A", "6XYZ_A")):
+        assert len(read(fasta(*zip(names, BINDERS, strict=False)))) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}\n',
+        "version: 2\nservices: {}\n",
+        "sequences: [a, b]\n",
+        '[{"sequences": {"x": 1}}]\n',
+        '{"sequences": [\n',
+    ],
+)
+def test_other_documents_are_named(text):
+    assert "AlphaFold 3" in refused(text)
+
+
+# -- heavy and light chains
+
+
+def test_heavy_and_light_columns_are_joined_as_the_contract_has_it():
+    (design,) = read(INTAKE / "vh_vl_library.csv").items
+    assert design.aa_string.count(":") == 1
+    assert design.aa_string.startswith("EVQLVESGGG")
+    rows = [f"{HEAVY};x;{LIGHT}", f"{OTHER_HEAVY};y;"]
+    found = read("Heavy Chain;id;Light Chain\n" + "\n".join(rows) + "\n")
+    assert residues(found) == [f"{HEAVY}:{LIGHT}", OTHER_HEAVY]
+
+
+@pytest.mark.parametrize(
+    ("heavy", "light"), [("_VH", "_VL"), ("|heavy", "|light"), ("_H", "_L"), (" heavy chain", " light chain")]
+)
+def test_heavy_and_light_records_are_joined(heavy, light):
+    text = fasta(
+        (f"ab1{heavy}", HEAVY),
+        (f"ab1{light}", LIGHT),
+        (f"ab2{light}", LIGHT[:-1] + "R"),
+        (f"ab2{heavy}", OTHER_HEAVY),
+    )
+    found = read(text)
+    assert [(item.name, item.aa_string) for item in found.items] == [
+        ("ab1", f"{HEAVY}:{LIGHT}"),
+        ("ab2", f"{OTHER_HEAVY}:{LIGHT[:-1]}R"),
+    ]
+    assert "2 pairs of heavy and light chains were joined" in said(found)
+    assert "without the other" in refused(text + f">ab3{heavy}\n{HEAVY[:-1]}\n")
+
+
+def test_names_that_end_like_a_chain_stay_apart_where_no_antibody_is():
+    assert len(read(fasta(("v1_H", BINDERS[0]), ("v1_L", BINDERS[1])))) == 2
+
+
+# -- what is not a protein
+
+
+def test_nucleotides_are_refused():
+    message = refused(INTAKE / "dna_with_n.fasta")
+    assert message.count("these are nucleotides") == 2
+    assert "line 3, sequence 'nnk_library'" in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GATCGATTACAGCTAGCTANN",
+        "gcuagcuagguacu",
+        "ATGNNKNNKNNKGGTACTGGTATGGCATTACGT",
+        "ACGTACGTACGT",
+        f"{'ACGT' * 9}:{'M' * 9}",
+    ],
+)
+def test_short_and_coded_nucleotides_are_refused_and_an_option_overrides(text):
+    assert "--as-protein (in a form: as_protein)" in refused(designs(text))
+    if set(text.upper()) <= set("ACDEFGHIKLMNPQRSTVWY:"):
+        assert residues(read(designs(text), as_protein=True)) == [text.upper()]
+
+
+@pytest.mark.parametrize(
+    "text", ["GGGGSGGGGSGGGGS", "ACGTACGTACG", "GAGAGSGAGAGS", "AGTCAGTCWYDHKM", "CCCCCCCCCCCCCC"]
+)
+def test_proteins_of_few_kinds_of_letters_are_read(text):
+    assert residues(read(designs(text))) == [text]
+
+
+def test_a_table_with_the_wild_type_in_every_row_is_refused():
+    message = refused(INTAKE / "dms_wildtype_sequence.csv")
+    assert "3 of 3 rows with names of mutations such as 'A24G' have the same residues" in message
+    assert "mutated_sequence" in message
+    other = table(
+        "id,mutation,sequence", *(f"x{at},{each},{PDL1}" for at, each in enumerate(("F1A", "T2G", "V3L:T4S")))
+    )
+    assert "the wild type in every row" in refused(other)
+
+
+def mutated(text: str, *mutations: str) -> str:
+    letters = list(text)
+    for each in mutations:
+        letters[int(each[1:-1]) - 1] = each[-1]
+    return "".join(letters)
+
+
+@pytest.mark.parametrize("offset", [0, 17, 238])
+def test_mutants_are_read_in_any_numbering(offset):
+    places = (3, 8, 20, 31, 44)
+    mutations = [f"{PDL1[at - 1]}{at}{'W' if PDL1[at - 1] != 'W' else 'A'}" for at in places]
+    rows = [f"pdl1_{each[0]}{int(each[1:-1]) + offset}{each[-1]},{mutated(PDL1, each)}" for each in mutations]
+    assert len(read(table("variant,sequence", *rows))) == len(places)
+    shuffled = [f"{row.partition(',')[0]},{mutated(PDL1, mutations[at - 1])}" for at, row in enumerate(rows)]
+    assert "do not have the mutations of their names" in refused(table("variant,sequence", *shuffled))
+
+
+def test_mutants_of_proteingym_are_read():
+    (design,) = read(INTAKE / "multi_mutants.csv").items
+    assert (design.name, design.aa_string[6], design.aa_string[17]) == ("V7A:H18Y", "A", "Y")
+    wild = table("mutant,mutated_sequence,DMS_score", *(f"{each},{PDL1},0.1" for each in ("F1A", "T2G")))
+    assert "the wild type in every row" in refused(wild)
+
+
+def test_airr_gives_the_protein_beside_its_nucleotides():
+    found = read(
+        table(
+            "sequence_id,sequence,sequence_aa,v_call",
+            f"r1,GAGGTGCAGCTGGTGGAGTCT,{HEAVY},IGHV3-66*01",
+            delimiter="\t",
+        )
+    )
+    assert residues(found) == [HEAVY]
+
+
+# -- joined files, names
+
+
+def test_joined_tables_are_read_and_told_apart():
+    found = read(INTAKE / "concatenated_bindcraft.csv")
+    assert [item.name for item in found.items] == ["EGFR_l42_s1_mpnn1", "EGFR_l42_s2_mpnn4"]
+    assert [item.attributes["run"] for item in found.items] == ["run1", "run2"]
+    assert [item.attributes["parent"] for item in found.items] == ["EGFR_l42_s1", "EGFR_l42_s2"]
+    assert "line 3 repeats the header: 2 tables were read" in said(found)
+    header = "name;sequence\n"
+    again = read(f"{header}a;{BINDERS[0]}\nb;{BINDERS[1]}\n{header}a;{BINDERS[2]}\n")
+    assert [item.name for item in again.items] == ["a_run1", "b", "a_run2"]
+    assert "2 names were changed: 'a' is 'a_run1'" in said(again)
+
+
+def test_names_of_several_runs_get_the_run():
+    found = read(INTAKE / "two_runs_same_names.csv")
+    assert [item.name for item in found.items] == ["EGFR_l42_s1_mpnn1_A", "EGFR_l42_s1_mpnn1_B"]
+    assert "2 names were changed" in said(found)
+
+
+def test_names_keep_their_letters_and_mangled_ones_are_said():
+    assert [item.name for item in read(INTAKE / "names_na.csv").items] == ["NA", "null"]
+    found = read(INTAKE / "excel_mangled_names.csv")
+    assert "3 names look like dates, numbers or errors that a spreadsheet made" in said(found)
+    dates = read(fasta(*zip(("2026-03-02", "Mar-02", "design_1"), BINDERS, strict=False)))
+    assert "2 names look like dates" in said(dates)
+    assert "names look like" not in said(read(designs(*BINDERS)))
+
+
+def test_words_that_are_the_designers_own_are_kept():
+    (design,) = read(INTAKE / "tag_his.csv").items
+    assert (design.attributes, design.metadata) == ({"tag": "6xHis"}, {})
+    (vhh,) = read(table("name,type,tag,sequence", f"a,VHH,N,{HEAVY}")).items
+    assert (vhh.attributes, vhh.metadata) == ({"type": "VHH"}, {"tag_location": "N"})
+
+
+def test_decimal_commas_are_read_as_scores():
+    assert [item.attributes["ipTM"] for item in read(INTAKE / "pool_decimal_comma.csv").items] == [
+        "0.61",
+        "0.93",
+        "0.72",
+        "0.88",
+    ]
+
+
+# -- what must pass
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("variants_of_one_scaffold.fasta", "share residues 1 to 38: variants?"),
+        ("fab_common_light_chain.fasta", "a common light chain"),
+        ("vhh_cdr3_library.csv", "share residues 1 to 98: variants?"),
+    ],
+)
+def test_variants_pass_and_what_they_share_is_said(name, line):
+    assert line in said(read(INTAKE / name))
+
+
+FC = "DKTHTCPPCPAPELLGGPSVFLFPPKPKDTLMISRTPEVTCVVVDVSHEDPEVKFNWYVDGVEVHNAKTKPREEQYNSTYRVVSVLTVLHQDWLNGKEYKCKVSNKALPAPIEKTISKAKGQPREPQVYTLPPSRDELTKNQVSLTCLVKGFYPSDIAVEWESNGQPENNYKTTPPVLDSDGSFFLYSKLTVDKSRWQQGNVFSCSVMHEALHNHYTQKSLSLSPGK"  # fmt: skip
+PASS = {
+    "tag": [f"MGSSHHHHHHSSGLVPRGSH{b}" for b in BINDERS],
+    "Fc fusion": [f"{b}GGGGSGGGGS{FC}" for b in BINDERS],
+    "long linker": [f"{b}{'GGGGS' * 8}" for b in BINDERS],
+    "scFv of one light chain": [f"{h}{'GGGGS' * 3}{LIGHT}" for h in (HEAVY, OTHER_HEAVY)],
+    "Fab of one heavy chain": [f"{HEAVY}:{LIGHT}", f"{HEAVY}:{changed(LIGHT, 9)}"],
+    "variants": [changed(PDL1, 6, at) for at in range(6)],
+    "variants at one end": [BINDERS[0] + BINDERS[1][:5] + each for each in ("AA", "GG", "KK")],
+    "truncations": [PDL1[at:] for at in (0, 5, 11)],
+    "two domains, variants": [f"{changed(BINDERS[0], 4, at)}GGS{changed(PDL1, 5, at)}" for at in range(4)],
+    "homodimers": [f"{b}:{b}" for b in BINDERS],
+}
+
+
+@pytest.mark.parametrize("kind", PASS)
+def test_designs_of_one_scaffold_or_construct_pass_with_and_without_a_target(kind):
+    text = designs(*PASS[kind])
+    assert len(read(text)) == len(PASS[kind])
+    target = HEAVY[:20] + BINDERS[2] + BINDERS[3] + "HHHHHHHH"
+    if "variants at" not in kind and not any(b in target for b in PASS[kind] for b in BINDERS):
+        assert len(read(text, target_sequence=BINDERS[1][::-1] * 2)) == len(PASS[kind])
+
+
+# -- properties
+
+_CHAIN = st.text("ACDEFGHIKLMNPQRSTVWY", min_size=1, max_size=70)
+_DESIGN = st.lists(_CHAIN, min_size=1, max_size=3).map(":".join)
+_CHOICES = st.fixed_dictionaries(
+    {
+        "chain": st.sampled_from([None, "1", "2", "1,2"]),
+        "keep_shared": st.booleans(),
+        "target_sequence": st.sampled_from([None, PDL1]),
+    }
+)
+
+
+@given(
+    st.lists(_DESIGN, min_size=1, max_size=5),
+    _CHOICES,
+    st.sampled_from([str, lambda b: b + PDL1, lambda b: f"{b}:{PDL1}"]),
+    st.booleans(),
+)
+def test_nothing_is_ordered_that_is_not_in_the_input_as_a_chain_of_one_design(
+    given_designs, choices, attach, as_table
+):
+    """A chain that is ordered is a whole chain, or a part of one, of the design of its name; what is dropped is named."""
+    written = {f"d{at}": attach(each) for at, each in enumerate(given_designs)}
+    text = table("name,sequence", *map(",".join, written.items())) if as_table else fasta(*written.items())
+    try:
+        found = read(text, as_protein=True, **choices)
+    except InvalidSequences:
+        return
+    for item in found.items:
+        chains = written[item.name].split(":")
+        assert all(any(chain == own or chain in own for own in chains) for chain in item.aa_string.split(":"))
+        if choices["chain"] is None:
+            assert item.aa_string == written[item.name]
+    dropped = written.keys() - {item.name for item in found.items}
+    assert dropped == {each.name for each in found.duplicates} | {each.name for each in found.report.left_out}
+    if choices["chain"] is not None and any(item.aa_string != written[item.name] for item in found.items):
+        assert "of each design was taken" in said(found)
+
+
+def test_pools_have_the_same_report():
+    pool = read_pool(str(INTAKE / "boltzgen_final_designs_metrics_2.csv"))
+    assert pool.report == read(INTAKE / "boltzgen_final_designs_metrics_2.csv").report
+    assert order_lines(pool)[0].startswith("2 designs: 120 to 120 residues")
+
+
+def test_a_table_is_read_from_a_workbook():
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in csv.reader(io.StringIO((INTAKE / "vhh_cdr3_library.csv").read_text())):
+        book.active.append(row)
+    buffer = io.BytesIO()
+    book.save(buffer)
+    assert residues(read_sequences("b.xlsx", data=buffer.getvalue())) == residues(
+        read(INTAKE / "vhh_cdr3_library.csv")
+    )
