@@ -9,7 +9,6 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PAGE = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
 CONTRACTS = {contract["name"]: contract for contract in PYPROJECT["importlinter"]["contracts"]}
 PACKAGE_DIR = PYPROJECT["setuptools"]["package-dir"]
-MODULES_MAX = 14
 
 
 def folder_of(package):
@@ -54,16 +53,6 @@ def test_the_lab_is_forbidden_every_room():
     forbidden = set(CONTRACTS["the lab shares only the vocabulary"]["forbidden_modules"])
     rooms = set().union(*documented()) - {"models", "errors", "tables", "web_origin"}
     assert {f"prefect_assay.{room}" for room in rooms} - forbidden == set()
-
-
-def test_no_folder_is_too_full_to_read():
-    """`models` holds one module per noun, at paths that stored results name."""
-    full = {}
-    for package in PYPROJECT["setuptools"]["packages"]:
-        modules = set(folder_of(package).glob("*.py")) - {folder_of(package) / "__init__.py"}
-        if package != "prefect_assay.models" and len(modules) > MODULES_MAX:
-            full[package] = len(modules)
-    assert full == {}
 
 
 def test_every_package_describes_itself_and_lists_its_public_names():
