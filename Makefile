@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo gb1 test test-long docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
+.PHONY: demo gb1 test test-long test-newest test-lowest docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,8 @@ help:
 	@echo "make gb1      five rounds of 96 designs, chosen by what the local lab measures: GB1_SEED=1, GB1_SEEDS=1"
 	@echo "make test     run the tests"
 	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most, LONG_FIRST=0 is the first file"
+	@echo "make test-newest  the fast tests on the newest Python of this machine"
+	@echo "make test-lowest  the fast tests with the lowest versions of what the product needs"
 	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
 	@echo "make soak     experiments by the thousand through the lab's days, while everything else goes wrong"
@@ -67,6 +69,27 @@ LONG_FIRST ?= 0
 test-long: $(VENV)/.installed
 	@ASSAY_TESTS_FIRST=$(LONG_FIRST) ASSAY_TESTS_END=$$(($$(date +%s) + 60 * $(LONG_MINUTES))) \
 	  $(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
+
+# The fast tests in another environment: the locked versions on the newest Python, or the lowest that pyproject.toml allows.
+FAST := not e2e and not long and not fuzz and not crash and not soak and not browser and not conformance
+NEWEST ?= $(shell .ci/newest-python)
+test-newest: $(VENV)/.installed
+	@echo "fast tests on $(NEWEST)"
+	@test -x build/newest-env/bin/python || $(NEWEST) -m venv build/newest-env
+	@$(BIN)/uv pip install --quiet --python build/newest-env/bin/python -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python build/newest-env/bin/python --no-deps --reinstall-package prefect-assay .
+	@build/newest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)"
+
+# Test tools are the newest that go with those versions.
+test-lowest: $(VENV)/.installed
+	@test -x build/lowest-env/bin/python || $(PYTHON) -m venv build/lowest-env
+	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --no-annotate --extra all \
+	  --output-file build/lowest.txt pyproject.toml
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --extra test --constraint build/lowest.txt \
+	  --output-file build/lowest-test.txt pyproject.toml
+	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python -r build/lowest-test.txt
+	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python --no-deps --reinstall-package prefect-assay .
+	@build/lowest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)"
 
 # Ends on time: the tests of tests/fuzz share the time among themselves.
 FUZZ_MINUTES ?= 10
