@@ -144,6 +144,10 @@ def test_several_tables_are_one_history_and_rows_without_residues_are_named():
             "a,b\n1,2\n",
             r"the given table, line 1: no table of results; a history needs .* and this line has \[a, b\]",
         ),
+        (
+            "HCDR1,KD (nM)\nACD,12\n",
+            r"line 1: a table of measurements without names of designs \(name, design",
+        ),
         ("name,kd (kcal/mol)\nx,-9\n", r"line 1: the unit of 'kd \(kcal/mol\)' is not clear; .* 'KD \(nM\)'"),
         (
             "name,kd\nx,low\n",
@@ -344,3 +348,19 @@ def test_names_that_look_like_missing_values_are_kept():
         assert [design.name for design in history.designs] == names
         assert any("2 names look like dates, numbers or errors" in note for note in history.notes)
         assert all(design.aa_string for design in history.designs)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "protein_id,sequence,binding_label,expressed\na,ACD,1,1\nb,ACE,0,1\nc,ACF,,0\n",
+        "Design,Sequence,Binder,expression\na,ACD,True,high\nb,ACE,False,low\nc,ACF,nan,none\n",
+        "name,sequence,binds,expression\na,ACD,1.0,high\nb,ACE,0.0,low\nc,ACF,no,false\n",
+    ],
+)
+def test_calls_of_other_tables_are_read(table):
+    assert list(outcomes(read_history(table)).values()) == [
+        Outcome.BINDING,
+        Outcome.NO_BINDING,
+        Outcome.NO_EXPRESSION,
+    ]

@@ -1,6 +1,7 @@
 """One proposed design with what its designer says about it: the parents it was made from, its method, its scores."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, Self
 
 from pydantic import Field
@@ -53,9 +54,16 @@ class Candidate(StoredModel):
 
 def parents_of(attributes: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the parents in the designer's columns of one design."""
-    named = {key: cell for title, cell in attributes.items() if (key := title.casefold()) in PARENT_COLUMNS}
-    cell = next((named[title] for title in PARENT_COLUMNS if title in named), "")
+    found = [(place, cell) for title, cell in attributes.items() if (place := _place(title)) is not None]
+    cell = min(found)[1] if found else ""
     return tuple(name for part in cell.split(_SEPARATOR) if (name := part.strip()))
+
+
+@lru_cache(maxsize=4096)
+def _place(title: str) -> int | None:
+    """The place of a title of parents; asked for every column of a million candidates."""
+    key = title.casefold()
+    return PARENT_COLUMNS.index(key) if key in PARENT_COLUMNS else None
 
 
 def method_of(attributes: Mapping[str, str], column: str | None = None) -> str | None:

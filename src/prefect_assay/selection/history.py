@@ -35,8 +35,15 @@ _TIDY: Final = frozenset({"experiment_code", "result_id", "level", "name", "outc
 _SUMMARY: Final = frozenset({"name", "outcome"})
 _FIELDS: Final = frozenset(DesignSummary.model_fields) - {"attributes", "reasons"}
 _EMPTY: Final = frozenset({"", "null", "na", "n/a", "nan"})  # "none" is a call: no expression, no strength
-_WORDS: Final = {"yes": "true", "1": "true", "no": "false", "0": "false"}
-_CALLS: Final = ("binding", "binding_strength", "expression")
+_WORDS: Final = {
+    **dict.fromkeys(("yes", "1", "1.0", "binder", "positive"), "true"),
+    **dict.fromkeys(("no", "0", "0.0", "non-binder", "negative"), "false"),
+}
+_CALLS: Final = {
+    "binding": ("binding", "binder", "binds", "is_binder", "binding_label"),
+    "binding_strength": ("binding_strength",),
+    "expression": ("expression", "expressed"),
+}
 _NUMBER: Final = "replicate"
 _RATES: Final = ("kon", "koff")
 _FAILED: Final = frozenset({Outcome.NO_BINDING, Outcome.NO_EXPRESSION})
@@ -234,7 +241,7 @@ class _Columns:
     def of(cls, titles: Sequence[str]) -> "_Columns":
         name, sequence = _place(titles, NAME), _place(titles, SEQUENCE)
         number = _place(titles, (_NUMBER,))
-        calls = {call: at for call in _CALLS if (at := _place(titles, (call,))) is not None}
+        calls = {call: at for call, titled in _CALLS.items() if (at := _place(titles, titled)) is not None}
         rates = {_place(titles, (rate,)) for rate in _RATES}
         used = {name, sequence, number, *calls.values(), *rates, *affinity_columns(titles).used}
         own = tuple(at for at in range(len(titles)) if at not in used)
@@ -285,13 +292,17 @@ def _is_history(titles: Sequence[str]) -> bool:
     plain = [title.strip() for title in titles]
     if set(plain) >= _SUMMARY:
         return True
-    measured = bool(affinity_columns(plain).values) or _place(plain, ("binding",)) is not None
+    measured = bool(affinity_columns(plain).values) or _place(plain, _CALLS["binding"]) is not None
     return measured and _place(plain, NAME) is not None
 
 
 def _advice(titles: Sequence[str]) -> str:
     unclear = ", ".join(map(repr, unclear_titles(titles)))
-    what = f"the unit of {unclear} is not clear" if unclear else "no table of results"
+    measured = bool(affinity_columns(titles).values) or _place(titles, _CALLS["binding"]) is not None
+    if measured:
+        what = f"a table of measurements without names of designs ({', '.join(NAME[:4])})"
+    else:
+        what = f"the unit of {unclear} is not clear" if unclear else "no table of results"
     return (
         f"{what}; a history needs the columns name and outcome, or name and K_D with its unit, such as 'KD (nM)', or name "
         f"and binding, and this line has [{', '.join(title[:40] for title in titles[:20])}]; give results.csv, summary.csv, "
