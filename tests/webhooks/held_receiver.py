@@ -5,6 +5,7 @@ then the experiment's id is added to `woken`. Everything else is what `prefect-a
 """
 
 import asyncio
+import contextlib
 import sys
 from pathlib import Path
 
@@ -25,4 +26,5 @@ async def wake(experiment_id: str, _: str | None) -> int:
 
 
 settings = ReceiverSettings.from_environment()
-serve(Receiver(settings, wake=wake), settings, "127.0.0.1", port)
+with contextlib.suppress(KeyboardInterrupt):  # as the command does
+    serve(Receiver(settings, wake=wake), settings, "127.0.0.1", port)

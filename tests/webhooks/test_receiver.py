@@ -7,17 +7,19 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from prefect_assay.models.update import Delivery
 from prefect_assay.webhooks import endpoint
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
-from support.webhooks.receiver_place import PATH, SECRET, Wake, settings
+from support.webhooks.receiver_place import PATH, SECRET, Wake, running, settings
 
 NEW_KEY = "the-new-signing-key-of-the-tests-01"
 
@@ -256,6 +258,34 @@ def test_an_announcement_that_fails_changes_nothing():
 def test_announcements_can_be_switched_off(receiver):
     assert receiver.post(body_of()).status_code == 200
     assert receiver.all_announced() == []
+
+
+@pytest.mark.parametrize("echo", [SIGNING_KEY, NEW_KEY, SECRET, derive_secret(NEW_KEY, ORDER_KEY)])
+def test_a_secret_that_the_service_echoes_is_in_no_event_and_no_log(caplog, echo):
+    caplog.set_level(logging.DEBUG, "prefect_assay")
+    escaped = "".join(f"\\u{ord(letter):04X}" for letter in echo)
+    body = body_of(
+        data_experiment_id="e-1",
+        data_update_id=f"u-{echo}",
+        data_name=f"Signed with {quote(echo, safe='')}",
+        data_description="ESCAPED",
+        data_more={"deep": [{echo: echo}]},
+    ).replace(b"ESCAPED", escaped.encode())
+    with running(signing_keys=(SIGNING_KEY, NEW_KEY)) as place:
+        assert place.post(body).json() == {"resumed": 1}
+        (announced,) = place.all_announced()
+    assert place.wake.asked == ["e-1"]
+    assert announced.data.update_id == "u-[secret]"
+    assert announced.data.name == "Signed with [secret]"
+    assert announced.data.description == "[secret]"
+    assert echo not in announced.model_dump_json() + caplog.text
+
+
+def test_a_delivery_without_a_secret_is_announced_as_it_came(receiver):
+    body = body_of(data_eta="2026-12-01T00:00:00+02:00", data_name='Größe "x" \\ /', data_more=[{"a": 1.5}])
+    receiver.post(body)
+    (announced,) = receiver.all_announced()
+    assert announced == Delivery.model_validate_json(body)
 
 
 @settings(announce=False)  # a receiver of its own: of many alike, only the first is logged at once

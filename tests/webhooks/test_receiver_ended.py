@@ -2,6 +2,7 @@
 
 import contextlib
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ import pytest
 from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service.core import LabCore
+from prefect_assay.localstack.environment import free_ports
 from prefect_assay.webhooks.signature import delivery_url, derive_secret
 from support.lab.core import advance, order
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
@@ -41,6 +43,14 @@ def ordered(core, receiver):
 
 def statuses(core):
     return [row["status"] for row in sim_deliveries.journal(core, 0)]
+
+
+@pytest.fixture
+def status_port(receiver):
+    """The receiver with its second server, on a port of its own."""
+    (port,) = free_ports(1)
+    receiver.env["PREFECT_ASSAY_RECEIVER_STATUS_PORT"] = str(port)
+    return port
 
 
 def test_killed_between_the_delivery_and_its_answer_it_loses_nothing(core, receiver):
@@ -84,6 +94,42 @@ def test_asked_to_end_it_finishes_the_wake_up_before_it_answers(receiver):
     assert (answer.status_code, answer.json()) == (200, {"resumed": 1})
     assert receiver.woken() == ["e-1"]
     receiver.process.wait(10)
+
+
+def takes_connections(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        return True
+    return False
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 0)])
+def test_one_signal_ends_both_servers_once_the_wake_up_is_over(receiver, status_port, sent, code):
+    receiver.start()
+    status = f"http://127.0.0.1:{status_port}/health"
+    receiver.hold()
+    with ThreadPoolExecutor(1) as service, httpx.Client(trust_env=False) as scraper:
+        assert scraper.get(status).is_success  # and keeps its connection open, as Prometheus does
+        sending = service.submit(post, receiver)
+        receiver.until(receiver.begun)
+        receiver.process.send_signal(sent)
+        receiver.until(lambda: not takes_connections(receiver.port))
+        assert httpx.get(status, trust_env=False).is_success  # it tells how the other one ends
+        receiver.release()
+        assert sending.result(timeout=20).json() == {"resumed": 1}
+        assert receiver.process.wait(20) == code
+    assert not takes_connections(status_port)
+    assert "Traceback" not in receiver.said()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_one_signal_ends_both_servers_at_once_where_nothing_is_in_progress(receiver, status_port, sent):
+    receiver.start()
+    receiver.until(lambda: takes_connections(status_port))
+    receiver.process.send_signal(sent)
+    receiver.process.wait(20)
+    assert not takes_connections(receiver.port)
+    assert not takes_connections(status_port)
+    assert "Traceback" not in receiver.said()
 
 
 @pytest.mark.parametrize(

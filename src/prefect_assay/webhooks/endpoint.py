@@ -8,7 +8,8 @@ and never after a 4xx (contract 6, rule 3), so only what will be wrong the next 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final, NoReturn
@@ -18,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from prefect_assay.client.http.secrets import cut, spellings
 from prefect_assay.errors import MalformedDelivery, SignatureError
 from prefect_assay.models.update import Delivery
 from prefect_assay.webhooks.event_publisher import EventPublisher
@@ -154,7 +156,8 @@ class DeliveryEndpoint:
             )
         age = now - in_utc(proof.delivery.timestamp)
         self._metrics.genuine(proof.secret, age.total_seconds())
-        return proof
+        keys = [key.get_secret_value() for key in settings.signing_keys]
+        return replace(proof, delivery=_scrubbed(proof.delivery, (*keys, *secrets)))
 
     def _refuse(self, error: SignatureError, order_key: str) -> NoReturn:
         reason = error.reason
@@ -216,6 +219,11 @@ class DeliveryEndpoint:
         )
         self._publisher.publish(delivery)
         return resumed
+
+
+def _scrubbed(delivery: Delivery, secrets: Iterable[str]) -> Delivery:
+    """Cut out secrets that the service may have echoed: ids go to the log, and every field to an event."""
+    return Delivery.model_validate_json(cut(delivery.model_dump_json(), spellings(secrets)))
 
 
 def _order_of(order_key: str) -> str | None:

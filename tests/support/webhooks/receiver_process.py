@@ -26,12 +26,16 @@ class Process:
         self.env = os.environ | {"PREFECT_ASSAY_RECEIVER_SIGNING_KEYS": SIGNING_KEY} | env
         self.env["PREFECT_ASSAY_RECEIVER_ANNOUNCE"] = "false"
         self.process = None
+        self._log = (folder / "log").open("ab")
+
+    def said(self):
+        return (self.folder / "log").read_text(encoding="utf-8")
 
     def start(self):
         self.process = subprocess.Popen(
             [sys.executable, PROGRAM, str(self.port), str(self.folder)],
             env=self.env,
-            stderr=subprocess.DEVNULL,
+            stderr=self._log,
         )
         leash.hold(self.process.pid)
         self.until(self._answers)
@@ -66,3 +70,4 @@ class Process:
             self.process.kill()
             self.process.wait(10)
             leash.release(self.process.pid)
+        self._log.close()
