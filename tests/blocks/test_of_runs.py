@@ -2,6 +2,7 @@
 
 import traceback
 from contextlib import nullcontext
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
@@ -80,11 +81,14 @@ def test_a_deleted_block_that_was_saved_again_is_found_by_its_name(saved, monkey
     run, gives = saved
     gives("archive", DELETED)
     run.labels["assay.block.archive"] = "local-archive/results"
-    monkeypatch.setattr(block_references, "get_client", lambda **_: nullcontext())
-    monkeypatch.setattr(
-        block_references, "_read", lambda _client, name: {"local-archive/results": BLOCKS["archive"]}[name]
+    document = LocalArchive(root="/archive")._to_block_document(
+        name="results", block_schema_id=uuid4(), block_type_id=uuid4()
     )
-    assert archive_of(run) is BLOCKS["archive"]
+    document.block_schema = LocalArchive._to_block_schema(block_type_id=uuid4())
+    by_name = {("results", "local-archive"): document}
+    client = SimpleNamespace(read_block_document_by_name=lambda name, slug: by_name[name, slug])
+    monkeypatch.setattr(block_references, "get_client", lambda **_: nullcontext(client))
+    assert archive_of(run).root == BLOCKS["archive"].root
 
 
 @pytest.mark.parametrize("parameters", [{}, {"credentials": {"token": "secret-token"}}])
