@@ -76,11 +76,11 @@ def local_timezone() -> str:
     return name if name in available_timezones() else "UTC"
 
 
-def next_start(schedule: CronSchedule) -> datetime:
-    """When the schedule starts the loop next, in its own zone."""
+def next_start(schedule: CronSchedule, after: datetime | None = None) -> datetime:
+    """When the schedule starts the loop next, from now or a moment on, in its own zone."""
     # The server's own arithmetic: the client has none.
     from prefect.server.schemas.schedules import CronSchedule as ServersSchedule
 
     zone = schedule.timezone or "UTC"
-    (following,) = asyncio.run(ServersSchedule(cron=schedule.cron, timezone=zone).get_dates(1))
+    (following,) = asyncio.run(ServersSchedule(cron=schedule.cron, timezone=zone).get_dates(1, start=after))
     return following.astimezone(ZoneInfo(zone))
