@@ -213,12 +213,20 @@ def _has_results(run: CampaignRun, plan: Plan, planned: PlannedExperiment, _run:
 
 
 def _order_of(run: CampaignRun, plan: Plan, planned: PlannedExperiment) -> Order | None:
-    """The order, or None if it cannot be read: it must not hide the other results, and its own run reports it."""
+    """The order, or None if it cannot be read: it must not hide the other results, and its own run reports it.
+
+    Raises:
+        OrderNotVisible: the credentials lead to another service or organisation by now, which says nothing about it.
+    """
+    book = run.book(plan, planned)
     try:
-        return find_order(run.options.credentials, run.book(plan, planned), planned.spec)
+        found = find_order(run.options.credentials, book, planned.spec)
     except (OrderMismatch, OrderOutcomeUnknown) as error:
         get_run_logger().warning("Experiment %d: %s", planned.batch_index + 1, error)
         return None
+    if found is None:
+        book.require_only_log()
+    return found
 
 
 def _completed(run: FlowRun) -> bool:

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from prefect_assay.errors import OrderMismatch, OrderOutcomeUnknown, ServiceUnavailable
+from prefect_assay.errors import OrderMismatch, OrderNotVisible, OrderOutcomeUnknown, ServiceUnavailable
 from prefect_assay.flows import campaign
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.results.row import CampaignTable, ResultRow
 from prefect_assay.tasks.report import ArchivedReport
+from support.archive.memory_store import MemoryStore, a_book, books_in
 
 module = sys.modules[campaign.fn.__module__]  # the package has the flow under this name
 
@@ -31,7 +32,8 @@ def line(monkeypatch):
     monkeypatch.setattr(module, "kept_location", lambda _archive, _campaign, code: f"archive/{code}")
     monkeypatch.setattr(module, "get_run_logger", lambda: logging.getLogger("test"))
     options = SimpleNamespace(credentials=None, archive=None)
-    run = SimpleNamespace(options=options, book=lambda plan, planned: None)
+    books = [a_book(experiment=None)]
+    run = SimpleNamespace(options=options, book=lambda plan, planned: books[0])
     plan = SimpleNamespace(campaign_id="c")
     planned = SimpleNamespace(order_key="k", batch_index=1, spec=None)
 
@@ -39,6 +41,7 @@ def line(monkeypatch):
         answers.append(answer)
         return module._line(run, plan, planned, problem)
 
+    made.books = books
     return made
 
 
@@ -46,6 +49,15 @@ def line(monkeypatch):
 def test_an_order_that_cannot_be_seen_does_not_hide_the_others(line, error):
     assert line(error, "Failed: another one").problem == "experiment 2: Failed: another one"
     assert line(error).problem == "experiment 2: ended without results in the archive"
+
+
+def test_an_order_in_another_log_of_the_archive_is_not_reported_as_lost(line):
+    """The credentials lead to another service by now: the report would be without its results."""
+    store = MemoryStore()
+    a_book(store)  # as it was ordered
+    line.books[0] = books_in(store, "another-organisation").order("c", "k")
+    with pytest.raises(OrderNotVisible):
+        line(None)
 
 
 def test_trouble_that_passes_is_left_to_the_next_look(line):

@@ -35,7 +35,7 @@ from prefect_assay.books.log import (
     Working,
 )
 from prefect_assay.books.state import NotBegun, OrderState
-from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown
+from prefect_assay.errors import ArchiveError, OrderNotVisible
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments.interfaces import (
@@ -105,14 +105,14 @@ class OrderBook:
             self.record(lambda state: Left(run=run) if any(one.run == run for one in state.working) else None)
 
     def require_only_log(self) -> None:
-        """Raise OrderOutcomeUnknown if the order is in another log of this archive, where it is or may be placed.
+        """Raise OrderNotVisible if the order is in another log of this archive, where it is or may be placed.
 
         Asked before an experiment is created or adopted, and before money is committed to it.
         """
         for books in Books.every(self.books.store, self.books.prefix):
             book = books.order(self.campaign_id, self.order_key)
             if books.folder != self.books.folder and book.read().placed:
-                raise OrderOutcomeUnknown(
+                raise OrderNotVisible(
                     f"order {self.order_key} is in another log of this archive, {book.location}: for another "
                     "organisation, or under another address of the service; nothing is ordered or paid again. Put the "
                     "earlier token and address back into the credentials block and run it again, or give the campaign "
