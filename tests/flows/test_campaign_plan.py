@@ -8,11 +8,11 @@ from pydantic import SecretStr
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.designs import Reading
-from prefect_assay.errors import InvalidSpec
+from prefect_assay.errors import InvalidSequences, InvalidSpec
 from prefect_assay.flows import campaign_plan
 from prefect_assay.flows.campaign_plan import CampaignInput, make_plan
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.spec import Assay
+from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.read import plan_campaign, read_designs
@@ -91,3 +91,26 @@ def test_warnings_and_notes_are_logged(run, caplog):
         make_plan(run, given(MPNN))
     assert "the native input of ProteinMPNN left out: 3HTN" in caplog.text
     assert "1 of 2 designs have an odd number of cysteines" in caplog.text
+
+
+TARGET = "NAFTVTVPKDLYVVEYGSNMTIECKFPVEKQLDLAALIVYWEMEDKNIIQFVHGEEDLKV"
+FUSED = f">a\nSEEKKKLALEAAAKLSQAMKVLAEKRDDVKAAAEEAVKLMKE{TARGET}\n>b\nSKALEYFGSLSEEEFERLREELDELMVRGKQVGLVTREAHWL{TARGET}\n"
+
+
+def test_what_is_in_doubt_ends_the_run_before_the_service_is_asked(run):
+    with pytest.raises(InvalidSequences, match=r"in a form: keep_shared"):
+        make_plan(run, given(FUSED))
+    plan = make_plan(run, given(FUSED, reading=Reading(keep_shared=True)))
+    assert "2 designs: 102 to 102 residues" in plan.reading[0]
+    cut = make_plan(run, given(FUSED, reading=Reading(chain="1")))
+    assert [len(value.aa_string) for value in cut.sequences.values()] == [42, 42]
+
+
+def test_the_catalogs_target_is_refused_though_all_designs_are_variants(run, monkeypatch):
+    target = Target(id="t", details={"sequence": TARGET})
+    monkeypatch.setattr(campaign_plan, "resolve_target", lambda *_: target)
+    variants = FUSED.replace(
+        "SKALEYFGSLSEEEFERLREELDELMVRGKQVGLVTREAHWL", "SEEKKKLALEAAAKLSQAMKVLAEKRDDVKAAAEEAVKLMKK"
+    )
+    with pytest.raises(InvalidSequences, match="the target in the service's catalog"):
+        make_plan(run, given(variants))

@@ -44,3 +44,12 @@ def test_a_name_in_the_list_of_duplicates_is_no_markup(shown):
 def test_plain_designs_have_no_such_section(shown):
     artifacts.show_campaign_estimate(plan(ProteinSequence("d", PLAIN)), {})
     assert "Worth a second look:" not in shown
+
+
+def test_how_the_designs_were_read_is_in_the_artifact_and_in_the_form(shown):
+    given = plan(ProteinSequence("d|1", PLAIN), ProteinSequence("d2", f"{PLAIN}A:{PLAIN}"))
+    artifacts.show_campaign_estimate(given, {})
+    assert "- `2 designs: 32 to 65 residues, median 48.5; 1 with 1 chain; 1 with 2 chains`" in shown
+    figures = artifacts.reading_figures(given)
+    assert figures["designs"].startswith("`2 designs: 32 to 65 residues")
+    assert "first letters: 'd/1' MKVLAAEI..., 'd2' MKVLAAEI:MKVLAAEI..." in "".join(figures.values())

@@ -35,7 +35,9 @@ def _find(client: AssayClient, wanted: str) -> Target:
     named = [t for t in near if _is_named(t, wanted)]
     # The search covers names; a catalog number may need the whole list. Conjugated forms are listed on request only.
     for conjugated in (None, True):
-        named = named or [t for t in client.iter_targets(show_conjugated=conjugated) if _is_named(t, wanted)]
+        named = named or [
+            t for t in client.iter_targets(show_conjugated=conjugated, detailed=True) if _is_named(t, wanted)
+        ]
     if len(named) == 1:
         return named[0]
     if named:

@@ -49,7 +49,7 @@ def data_folder() -> Traversable:
 def _catalog() -> Iterator[dict[str, Any]]:
     for record in json.loads((data_folder() / "targets.json").read_text(encoding="utf-8")):
         number = record["catalog_number"]
-        names = {"description", "organism", "molecular_weight", "conjugated"} & record.keys()
+        names = {"description", "organism", "molecular_weight", "sequence", "conjugated"} & record.keys()
         details = {name: record.pop(name) for name in sorted(names)}
         yield {
             "id": str(uuid.uuid5(NAMESPACE, number)),
