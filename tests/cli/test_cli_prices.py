@@ -153,16 +153,17 @@ def test_a_token_in_the_environment_needs_no_prefect(lab, designs, tmp_path):
 PDL1 = "FTVTVPKDLYVVEYGSNMTIECKFPVEKQLDLAALIVYWEMEDKNIIQFVHGEEDLKVQHSSYRQRARLLKDQLSLG"
 
 
-def test_designs_with_the_catalogs_target_have_no_price(service, tmp_path):
+def test_designs_with_the_catalogs_target_have_no_price(lab, tmp_path):
+    env = {"PREFECT_ASSAY_BASE_URL": lab.base_url, "PREFECT_ASSAY_TOKEN": lab.token}
     path = tmp_path / "fused.fasta"
     binder = "SPEELLKKAEELLKRGDYEEALKLLEEALELARELGDEEREA"
     path.write_text(f">a\n{binder}AKK{PDL1}\n>b\n{binder}GEE{PDL1}\n")
     estimate = ("estimate", str(path), "--target", "LOCAL-002", "--json")
-    refused = command(*estimate)
-    assert refused.code == 1
-    (finding,) = refused.json()["error"]["findings"] or [refused.out]
+    refused = command(*estimate, **env)
+    assert refused.code == 2
+    (finding,) = refused.json()["error"]["findings"]
     assert "the end of 2 of 2 designs is the target in the service's catalog" in finding
-    cut = command(*estimate, "--chain", "1", "--target-sequence", PDL1)
+    cut = command(*estimate, "--chain", "1", "--target-sequence", PDL1, **env)
     assert cut.code == 0, cut.err
     assert cut.json()["reading"][0] == "2 designs: 45 to 45 residues, median 45; 1 chain each"
-    assert command(*estimate, "--keep-shared").code == 0
+    assert command(*estimate, "--keep-shared", **env).code == 0
