@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.sources import s3_cause
+from prefect_assay.models.bounds import SECRET_MAX, Line
 
 if TYPE_CHECKING:
     from prefect_assay.archive import Store
@@ -84,7 +85,7 @@ def _secret(key: SecretStr | None) -> SecretStr | None:
     return key if text else None
 
 
-_Prefix = Annotated[str, AfterValidator(_prefix)]
+_Prefix = Annotated[Line, AfterValidator(_prefix)]
 
 
 class LocalArchive(StrictFields, Block):
@@ -106,7 +107,7 @@ class LocalArchive(StrictFields, Block):
     _documentation_url = DOCUMENTATION
     _logo_url = logo("filesystem")
 
-    root: Annotated[str, AfterValidator(_folder)] = Field(
+    root: Annotated[Line, AfterValidator(_folder)] = Field(
         default="~/assay-archive",
         title="Folder",
         description="Where results are kept: an absolute path, or one below the home folder with ~. "
@@ -142,25 +143,25 @@ class S3Archive(StrictFields, Block):
     _documentation_url = DOCUMENTATION
     _logo_url = logo("filesystem")
 
-    bucket: Annotated[str, AfterValidator(_bucket)] = Field(
+    bucket: Annotated[Line, AfterValidator(_bucket)] = Field(
         title="Bucket", description="Name of the bucket. It must exist."
     )
     prefix: _Prefix = Field(default="", title="Prefix", description="Key prefix for everything written here.")
-    endpoint_url: Annotated[str | None, AfterValidator(_endpoint)] = Field(
+    endpoint_url: Annotated[Line | None, AfterValidator(_endpoint)] = Field(
         default=None,
         title="Endpoint",
         description="Address of an S3 server other than AWS; empty for AWS.",
     )
-    region: Annotated[str | None, AfterValidator(_region)] = Field(
+    region: Annotated[Line | None, AfterValidator(_region)] = Field(
         default=None, title="Region", description="Region, for example eu-central-1."
     )
-    access_key_id: Annotated[str | None, AfterValidator(_key_id)] = Field(
+    access_key_id: Annotated[Line | None, AfterValidator(_key_id)] = Field(
         default=None,
         title="Access key id",
         description="Empty: the environment's own credentials (role, profile, variables).",
     )
     secret_access_key: Annotated[SecretStr | None, AfterValidator(_secret)] = Field(
-        default=None, title="Secret access key", description="Belongs to the access key id."
+        default=None, max_length=SECRET_MAX, title="Secret access key", description="Belongs to the access key id."
     )
     encryption: Literal["AES256", "aws:kms"] | None = Field(
         default=None,

@@ -6,6 +6,7 @@ from prefect.blocks.abstract import CredentialsBlock
 from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.models.bounds import SECRET_MAX, Line
 
 if TYPE_CHECKING:
     from prefect_assay.client import AssayClient, AsyncAssayClient
@@ -32,23 +33,24 @@ class AssayCredentials(StrictFields, CredentialsBlock):
     _documentation_url = DOCUMENTATION
     _logo_url = logo("secret")
 
-    base_url: str = Field(
+    base_url: Line = Field(
         title="Service address",
         description="Base address without /api/v1, for example https://lab.example.org. "
         "Plain http is accepted on loopback only.",
     )
     token: SecretStr = Field(
+        max_length=SECRET_MAX,
         title="API token",
         description="Your own token from the service's portal (Organization, Settings, Tokens). "
         "Orders are placed in your name.",
     )
-    provider_word: str = Field(
+    provider_word: Line = Field(
         default="provider",
         title="Payment provider's word",
         description="How this deployment spells the payment provider in field names, "
         "as in <provider>_invoice_url.",
     )
-    service_word: str = Field(
+    service_word: Line = Field(
         default="Service",
         title="Service's word",
         description="How this deployment spells the service in header names, as in X-<Service>-Signature.",
@@ -56,6 +58,7 @@ class AssayCredentials(StrictFields, CredentialsBlock):
     max_package_gb: float = Field(
         default=10,
         gt=0,
+        le=1_000_000,
         title="Largest data package (GB)",
         description="A data package that is larger is not kept with the results.",
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from prefect.blocks.abstract import JobBlock
 from pydantic import Field
@@ -13,6 +13,7 @@ from prefect_assay.blocks.credentials import AssayCredentials
 from prefect_assay.blocks.spending import SpendingPolicy
 from prefect_assay.blocks.wallets import Wallet
 from prefect_assay.blocks.webhook import WebhookEndpoint
+from prefect_assay.models.bounds import CampaignId, Text
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.waiting import DEADLINE_DAYS
@@ -61,13 +62,13 @@ class AssayExperiment(StrictFields, _Job):
     _documentation_url = DOCUMENTATION
     _logo_url = logo("process")
 
-    designs: str = Field(
+    designs: Text = Field(
         title="Designs",
         description="A FASTA, CSV or TSV file: a path on the machine that triggers, an s3:// address, or pasted FASTA "
         "text. All designs go into one experiment.",
     )
     assay: Assay = Field(title="Assay", description="What to measure.")
-    campaign_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")] = Field(
+    campaign_id: CampaignId = Field(
         title="Campaign",
         description="Part of the order key: the same id, designs and assay are ordered once, ever. To measure again, "
         "choose another id.",

@@ -6,6 +6,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, model_validator
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.models.bounds import LIST_MAX, Cents, Line
 
 
 class SpendingPolicy(StrictFields, Block):
@@ -26,19 +27,16 @@ class SpendingPolicy(StrictFields, Block):
     _documentation_url = DOCUMENTATION
     _logo_url = logo("process")
 
-    per_experiment_cents: int = Field(
-        ge=0,
+    per_experiment_cents: Cents = Field(
         title="Cap per experiment (cents)",
         description="An experiment that costs more asks for approval. In US cents: 500000 is 5,000.00 USD.",
     )
-    per_campaign_cents: int = Field(
-        ge=0,
+    per_campaign_cents: Cents = Field(
         title="Cap per campaign (cents)",
         description="A campaign whose experiments cost more in total asks for approval, once for all.",
     )
-    rolling_cents: int | None = Field(
+    rolling_cents: Cents | None = Field(
         default=None,
-        ge=0,
         title="Rolling cap for machine payments (cents)",
         description="Machine payments over the last days never pass this sum. Needed to allow machine payments.",
     )
@@ -50,8 +48,9 @@ class SpendingPolicy(StrictFields, Block):
         title="Allow machine payments",
         description="Off by default: with it off, no wallet is ever used and invoices are paid by a person.",
     )
-    network_ids: list[str] = Field(
+    network_ids: list[Line] = Field(
         default=[],
+        max_length=LIST_MAX,
         title="Receivers of shared payment tokens",
         description="Profile ids (networkId) that mpp-spt may pay. Everything else is refused before a token is issued.",
     )

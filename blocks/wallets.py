@@ -7,6 +7,7 @@ from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.bounds import LIST_MAX, SECRET_MAX, Line
 
 if TYPE_CHECKING:
     from prefect_assay.payments import TokenIssuer
@@ -36,24 +37,30 @@ class X402Wallet(StrictFields, Block):
     _logo_url = logo("secret")
 
     private_key: SecretStr = Field(
+        max_length=SECRET_MAX,
         title="Private key",
         description="Hex private key of a wallet that holds only what may be spent.",
     )
-    networks: list[str] = Field(
+    networks: list[Line] = Field(
+        max_length=LIST_MAX,
         title="Networks",
         description="Networks that may be used, as CAIP-2 ids: eip155:8453 is Base, eip155:84532 its test network.",
     )
-    assets: list[str] = Field(
+    assets: list[Line] = Field(
+        max_length=LIST_MAX,
         title="Assets",
         description="Tokens that may be spent, each with its network (CAIP-19): "
         "eip155:8453/erc20:0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 is USDC on Base. With a single network, the "
         "contract's address alone will do.",
     )
-    pay_to: list[str] = Field(
-        title="Payees", description="Addresses that may be paid. Everything else is refused unsigned."
+    pay_to: list[Line] = Field(
+        max_length=LIST_MAX,
+        title="Payees",
+        description="Addresses that may be paid. Everything else is refused unsigned.",
     )
     node_url: SecretStr | None = Field(
         default=None,
+        max_length=SECRET_MAX,
         title="Node",
         description="Address of a JSON-RPC node of the network. With it the sweep reads the balance and warns of a "
         "low one. Plain http is accepted on loopback only.",
@@ -97,13 +104,14 @@ class SharedPaymentTokens(StrictFields, Block):
     _documentation_url = DOCUMENTATION
     _logo_url = logo("secret")
 
-    issuer_url: str = Field(
+    issuer_url: Line = Field(
         title="Issuer address",
         description="Your own service, asked once for each payment: POST with the limits currency, max_amount (cents), "
         'expires_at (Unix seconds) and network_id as JSON; it answers {"spt": "spt_..."}. '
         "Plain http is accepted on loopback only.",
     )
     issuer_key: SecretStr = Field(
+        max_length=SECRET_MAX,
         title="Issuer key",
         description="Secret that the issuer knows this installation by, sent as Authorization: Bearer.",
     )

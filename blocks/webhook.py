@@ -4,6 +4,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
+from prefect_assay.models.bounds import SECRET_MAX, Line
 
 
 class WebhookEndpoint(StrictFields, Block):
@@ -27,12 +28,13 @@ class WebhookEndpoint(StrictFields, Block):
     _documentation_url = DOCUMENTATION
     _logo_url = logo("webhook")
 
-    url: str = Field(
+    url: Line = Field(
         title="Receiver address",
         description="Public https address of the receiver, for example https://hooks.example.org/assay.",
     )
     signing_key: SecretStr = Field(
         min_length=32,
+        max_length=SECRET_MAX,
         title="Signing key",
         description="At least 32 characters. The receiver is started with the same key; "
         "each experiment's webhook secret is derived from it.",

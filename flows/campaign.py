@@ -22,11 +22,13 @@ from prefect_assay.errors import (
     CampaignFailed,
     OrderMismatch,
     OrderOutcomeUnknown,
+    shortened,
 )
 from prefect_assay.events import concerning
 from prefect_assay.flows.campaign_plan import CampaignInput, approved_limits, make_plan, pinned_plan
 from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.run_options import CampaignRun, ExperimentRun, RunOptions
+from prefect_assay.models.bounds import CampaignId, Cents, Line, PollSeconds, Residues, Text
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
@@ -61,28 +63,28 @@ from prefect_assay.waiting import DEADLINE_DAYS
     on_cancellation=[report_cancellation, wake_waiting_parent],
 )
 def campaign(
-    designs: str,
+    designs: Text,
     assay: Assay,
     credentials: AssayCredentials,
     policy: SpendingPolicy,
     archive: Archive,
-    campaign_id: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")] = None,
+    campaign_id: CampaignId | None = None,
     payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
     wallet: Wallet | None = None,
     webhook: WebhookEndpoint | None = None,
     request_quote: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
     sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
     deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
-    poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
-    name_column: str | None = None,
-    sequence_column: str | None = None,
+    poll_seconds: PollSeconds = 300.0,
+    name_column: Line | None = None,
+    sequence_column: Line | None = None,
     keep_native: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
-    chain: str | None = None,
-    target_sequence: str | None = None,
+    chain: Line | None = None,
+    target_sequence: Residues | None = None,
     keep_shared: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
     as_protein: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
-    designs_name: str | None = None,
-    limit_cents: Annotated[int | None, Field(ge=0)] = None,
+    designs_name: Line | None = None,
+    limit_cents: Cents | None = None,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, collate.
 
@@ -172,6 +174,7 @@ def _child(
     return ExperimentRun(
         run.options,
         spec=planned.spec,
+        planned=planned.order_key,
         campaign_id=plan.campaign_id,
         batch_index=planned.batch_index,
         batch_count=len(plan.experiments),
@@ -236,7 +239,7 @@ def _completed(run: FlowRun) -> bool:
 def _problem_of(run: FlowRun | None) -> str:
     if run is None or run.state is None:
         return "its run was deleted"
-    return f"{run.state.name}: {run.state.message}"
+    return shortened(f"{run.state.name}: {run.state.message}", 600)
 
 
 def _run_here(run: CampaignRun, plan: Plan, limits: Mapping[str, int]) -> dict[str, str]:
@@ -246,7 +249,7 @@ def _run_here(run: CampaignRun, plan: Plan, limits: Mapping[str, int]) -> dict[s
     ]
     results = call_children(calls)
     return {
-        planned.order_key: str(result)
+        planned.order_key: shortened(str(result), 600)
         for planned, result in zip(plan.experiments, results, strict=True)
         if isinstance(result, BaseException)
     }
@@ -282,9 +285,9 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
     if not table.rows:
         set_labels(current_run.id, {ORDER_OVER_LABEL: "reported"})
         # Prefect can only raise an exception for a failed run.
-        return Failed(message=message, data=CampaignFailed(message, report=report))
+        return Failed(message=shortened(message), data=CampaignFailed(message, report=report))
     return Completed(
-        name="CompletedWithGaps" if report.problems else "Completed", message=message, data=report
+        name="CompletedWithGaps" if report.problems else "Completed", message=shortened(message), data=report
     )
 
 

@@ -36,6 +36,7 @@ from prefect_assay.looping import (
 )
 from prefect_assay.looping.loop import LOOP_ID
 from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
+from prefect_assay.models.bounds import Cents, Count, Line, Number, PollSeconds, Positive, Residues
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.models.spec import Assay
@@ -52,9 +53,9 @@ from prefect_assay.waiting import DEADLINE_DAYS
 
 @durable_flow(name="design-build-test", on_cancellation=[report_cancellation])
 def design_build_test(
-    source: str | None = None,
+    source: Line | None = None,
     *,
-    loop_id: Annotated[str, Field(pattern=f"^{LOOP_ID}$")],
+    loop_id: Annotated[str, Field(max_length=30, pattern=f"^{LOOP_ID}$")],
     assay: Assay,
     credentials: AssayCredentials,
     policy: SpendingPolicy,
@@ -63,25 +64,25 @@ def design_build_test(
     wallet: Wallet | None = None,
     webhook: WebhookEndpoint | None = None,
     max_rounds: Annotated[int, Field(ge=1, le=1000)] = 10,
-    goal_kd_nM: Annotated[float | None, Field(gt=0)] = None,  # noqa: N803 - nM is the unit
-    designer: str | None = None,
+    goal_kd_nM: Positive | None = None,  # noqa: N803 - nM is the unit
+    designer: Line | None = None,
     request_quote: bool = False,
     sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
     deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
-    poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
-    name_column: str | None = None,
-    sequence_column: str | None = None,
+    poll_seconds: PollSeconds = 300.0,
+    name_column: Line | None = None,
+    sequence_column: Line | None = None,
     keep_native: bool = False,
-    chain: str | None = None,
-    target_sequence: str | None = None,
+    chain: Line | None = None,
+    target_sequence: Residues | None = None,
     keep_shared: bool = False,
     as_protein: bool = False,
     designs_per_round: Annotated[int | None, Field(ge=1, le=10_000)] = None,
     selection: SelectionSettings | None = None,
-    budget_cents: Annotated[int | None, Field(ge=0)] = None,
-    goal_tm_C: float | None = None,  # noqa: N803 - as scientists spell it
-    goal_expression_nM: Annotated[float | None, Field(gt=0)] = None,  # noqa: N803
-    stop_after_flat_rounds: Annotated[int | None, Field(ge=1)] = None,
+    budget_cents: Cents | None = None,
+    goal_tm_C: Number | None = None,  # noqa: N803 - as scientists spell it
+    goal_expression_nM: Positive | None = None,  # noqa: N803
+    stop_after_flat_rounds: Count | None = None,
     ask_each_round: bool = False,
     wait_days: Annotated[float, Field(ge=0, le=365)] = 0,
     settle_seconds: Annotated[float, Field(ge=0, le=3600)] = SETTLE_SECONDS,

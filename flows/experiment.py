@@ -27,13 +27,15 @@ from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, leave, outlasting
 from prefect_assay.flows.first_look import look_first
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
+from prefect_assay.models.bounds import CampaignId, Cents, Count, PollSeconds, Position
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import adopt, placed_order
+from prefect_assay.ordering.identity import KEY_LENGTH
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs import can_suspend, was_suspended
+from prefect_assay.runs import can_suspend, outlast, was_suspended
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.children import wake_waiting_parent
 from prefect_assay.runs.crashes import stop_crash_loop
@@ -51,6 +53,7 @@ from prefect_assay.runs.tags import (
 )
 from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import check_archive
+from prefect_assay.tasks.collate import planned_spec
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import find_order
 from prefect_assay.tasks.pay import require_rail
@@ -74,17 +77,18 @@ def experiment(
     credentials: AssayCredentials,
     policy: SpendingPolicy,
     archive: Archive,
-    campaign_id: str,
-    batch_index: Annotated[int, Field(ge=0)] = 0,
-    batch_count: Annotated[int, Field(ge=1)] = 1,
+    campaign_id: CampaignId,
+    batch_index: Position = 0,
+    batch_count: Count = 1,
     payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
     wallet: Wallet | None = None,
     webhook: WebhookEndpoint | None = None,
-    limit_cents: Annotated[int | None, Field(ge=0)] = None,
-    campaign_limit_cents: Annotated[int | None, Field(ge=0)] = None,
+    limit_cents: Cents | None = None,
+    campaign_limit_cents: Cents | None = None,
     request_quote: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
     deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
-    poll_seconds: Annotated[float, Field(gt=0)] = 300.0,
+    poll_seconds: PollSeconds = 300.0,
+    planned: Annotated[str | None, Field(max_length=KEY_LENGTH)] = None,
 ) -> ExperimentReport | State[ExperimentReport]:
     """Order one experiment once, pay it once, wait for the laboratory, archive its results.
 
@@ -104,6 +108,8 @@ def experiment(
         request_quote: order by quote, even if the estimate is complete.
         deadline_days: how long to wait, counted from the order.
         poll_seconds: longest pause between two polls of a run that is not deployed.
+        planned: set by a campaign whose sequences are too many for a run's parameters: the order key under which they
+            are in its plan in the archive.
 
     Returns:
         ExperimentReport: the order, its payment, its outcome and its archive.
@@ -127,6 +133,13 @@ def experiment(
         deadline_days=deadline_days,
         poll_seconds=poll_seconds,
     )
+    if planned is not None:
+        spec = outlast(
+            lambda: planned_spec(archive, campaign_id, planned),
+            key="plan",
+            timeout=options.round_timeout,
+            poll=options.poll,
+        )
     run = ExperimentRun(
         options,
         spec=spec,
@@ -135,6 +148,7 @@ def experiment(
         batch_count=batch_count,
         limit_cents=limit_cents,
         campaign_limit_cents=campaign_limit_cents,
+        planned=planned,
     )
     concerning(campaign_id=campaign_id, order_key=run.key)
     look_first(run)

@@ -22,6 +22,7 @@ from prefect_assay.payments.interfaces import address
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.runs import PollPolicy, outlast
 from prefect_assay.runs.block_references import passed_on
+from prefect_assay.runs.parameters import bytes_max, bytes_of
 
 T = TypeVar("T")
 
@@ -95,6 +96,7 @@ class ExperimentRun:
     batch_count: int
     limit_cents: int | None = None
     campaign_limit_cents: int | None = None
+    planned: str | None = None  # the order key, if the campaign's plan in the archive has the specification
 
     @cached_property
     def key(self) -> str:
@@ -161,10 +163,18 @@ class ExperimentRun:
         return self.options.books.order(self.campaign_id, self.key)
 
     def parameters(self) -> dict[str, Any]:
-        """The flat parameters of `experiment`. A campaign's limit that is not set is left to the deployment's default."""
+        """The flat parameters of `experiment`. A campaign's limit that is not set is left to the deployment's default.
+
+        Sequences beyond what Prefect stores with a run stay in the campaign's plan.
+        """
         own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "options"}
         if self.campaign_limit_cents is None:
             del own["campaign_limit_cents"]
+        limit = bytes_max()
+        if self.planned and limit is not None and bytes_of(self.spec.model_dump(mode="json")) > limit:
+            own["spec"] = self.spec.model_copy(update={"sequences": {}})
+        else:
+            del own["planned"]
         return own | self.options.parameters()
 
 

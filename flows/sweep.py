@@ -15,9 +15,11 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 from pydantic import Field
 
+from prefect_assay.alerts.find import stuck_run
 from prefect_assay.alerts.saved import save_problems
 from prefect_assay.approvals.questions import answer_expired, ask_again, report_questions
 from prefect_assay.approvals.uncertain_payment import answer_paid
+from prefect_assay.errors import shortened
 from prefect_assay.looping.wakes import loops_to_wake
 from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.report import SweepReport
@@ -35,6 +37,8 @@ from prefect_assay.runs.queries import (
     recoverable_runs,
     run_filter,
     suspended_filter,
+    unreadable_runs,
+    why_unreadable,
 )
 from prefect_assay.runs.states import has_expired, waits_for_input
 from prefect_assay.runs.tags import GROUP_TAG, tag_values
@@ -65,7 +69,7 @@ _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 
 @flow(name="sweep", **PINNED)
 def sweep(
-    full_check_minutes: Annotated[int, Field(ge=0)] = 60,
+    full_check_minutes: Annotated[int, Field(ge=0, le=10_080)] = 60,
     alert_limits: AlertLimits = AlertLimits(),  # noqa: B008 - frozen
 ) -> State[SweepReport]:
     """Wake every suspended run whose experiment has news, and every parent whose children have all ended.
@@ -94,7 +98,7 @@ def sweep(
     for line in lines:
         get_run_logger().info(line)
     name = "CompletedWithGaps" if report.problems or report.attention else "Completed"
-    return Completed(name=name, message="; ".join(lines), data=report)
+    return Completed(name=name, message=shortened("; ".join(lines)), data=report)
 
 
 @dataclass
@@ -150,6 +154,8 @@ class _Sweep:
             stuck = [*find_stuck_runs(self.prefect, self.now), *stuck]
         with progress.part("open orders of failed runs"):
             stuck += find_open_orders(self.prefect, self.now)
+        for run_id in unreadable_runs(self.prefect):
+            stuck.append(stuck_run(str(run_id), str(run_id), self.now, *why_unreadable(run_id)))
         attention = [problem.line for problem in stuck]
         self._alert(stuck, checked=checked)
         suspended = 0

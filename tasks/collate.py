@@ -11,7 +11,7 @@ from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE
 from prefect_assay.archive.read import choose_version, chosen_version
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
-from prefect_assay.models.spec import Plan
+from prefect_assay.models.spec import ExperimentSpec, Plan
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import best_binders, collate, from_csv, to_csv
 from prefect_assay.results.row import CampaignTable
@@ -67,6 +67,22 @@ def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
             f"the plan of campaign {campaign_id} was written by another version of prefect-assay, and this one cannot "
             f"read {error.error_count()} of its fields; nothing new was ordered. Upgrade, and run it again"
         ) from None
+
+
+def planned_spec(archive: Archive, campaign_id: str, key: str) -> ExperimentSpec:
+    """The specification of an order in a campaign's plan.
+
+    Raises:
+        ArchiveError: the plan, or the order in it, is not in this archive.
+    """
+    plan = kept_plan(archive, campaign_id)
+    for planned in plan.experiments if plan else ():
+        if planned.order_key == key:
+            return planned.spec
+    raise ArchiveError(
+        f"the plan of campaign {campaign_id} with the sequences of order {key} is not in this archive; nothing new was "
+        "ordered. Restore the archive, or point its block to it, and run it again"
+    )
 
 
 @task(name="collate-campaign", **READ)

@@ -5,9 +5,43 @@
 and no retry changes that. `OutcomeUnknown`: read the state, never repeat the request. Imports nothing of the package.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Final, Self, TypedDict, Unpack
+
+MESSAGE_MAX: Final = 2000
+# Residues, also a part of them in a quoted value; no word of a message is written like this.
+_RESIDUES: Final = re.compile(r"[A-Z]{20,}|[A-Za-z]{60,}")
+
+
+def shortened(text: str, longest: int = MESSAGE_MAX) -> str:
+    """A message without residues, and of bounded length: other packages quote whole requests in theirs."""
+    text = _RESIDUES.sub(lambda found: f"[{len(found[0])} letters]", text)
+    if len(text) <= longest:
+        return text
+    more = f" ... ({len(text):,} characters)"
+    return text[: longest - len(more)] + more
+
+
+@contextmanager
+def short_messages() -> Iterator[None]:
+    """Shorten, in place, the messages of an exception that passes, and of those that led to it."""
+    try:
+        yield
+    except Exception as error:
+        shorten(error)
+        raise
+
+
+def shorten(error: BaseException | None) -> None:
+    """Shorten the messages of an exception and of those that led to it, in place."""
+    for _ in range(20):  # a chain may close on itself
+        if error is None:
+            return
+        error.args = tuple(shortened(arg) if isinstance(arg, str) else arg for arg in error.args)
+        error = error.__cause__ or error.__context__
 
 
 class _Response(TypedDict, total=False):
@@ -31,6 +65,7 @@ class AssayError(Exception):
     def __init__(
         self, message: str, *, request_id: str | None = None, status_code: int | None = None
     ) -> None:
+        message = shortened(message)
         super().__init__(message)
         self.message = message
         self.request_id = request_id
@@ -62,9 +97,12 @@ class _Findings(InputError):
 
     def __init__(self, findings: Sequence[str]) -> None:
         self.findings = tuple(findings)
-        super().__init__(
-            "\n".join([f"{self.headline} ({len(self.findings)}):", *(f"  - {f}" for f in self.findings)])
-        )
+        super().__init__(self.whole)
+
+    @property
+    def whole(self) -> str:
+        """The headline and every finding; the message of an error is shorter where they are many."""
+        return "\n".join([f"{self.headline} ({len(self.findings)}):", *(f"  - {f}" for f in self.findings)])
 
     @classmethod
     def check(cls, findings: Sequence[str]) -> None:

@@ -17,14 +17,14 @@ TYPES = [
 ]
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
-    "assay-credentials": "sha256:9d9b13f627a3a163f79a9bb2260605509be22ac14b0660acbc4c91393c746cd4",
-    "assay-experiment": "sha256:4f665e416fd465454567ea13fa927bd0cb9cc46c38d031fdb0bb9323c5446ad8",
-    "assay-local-archive": "sha256:7da6fa97d459ecc89debb64f72525bef04e4dc014138e639d64e3ba751578d5e",
-    "assay-s3-archive": "sha256:b864dc0b6348af4c71541171dd39ceedfae2cb71fdc879dbc8de635b838a3625",
-    "assay-shared-payment-tokens": "sha256:7bc6c75f604cedeb2c120fc7eac32d138284f87a320c508711e958799da0b5f9",
-    "assay-spending-policy": "sha256:f27a1b3af8691d8a962707fd31e0d57c22b3168d7b80237393927da12780e225",
-    "assay-webhook-endpoint": "sha256:04d907aab0060f6571ad808e897c10c25dfbdf043acf6798400b124bbe5c46ea",
-    "assay-x402-wallet": "sha256:9e5e373f3135726ecccbb01a94567c0c555cb491885411e8ec4d7b56c616a55d",
+    "assay-credentials": "sha256:cdc3f0c090c51c06143de6905fc96d03d3865fd53b684791bef54d00a5db79f6",
+    "assay-experiment": "sha256:feeaf12b96dac9143990d59096ebe362d029f9969991d09994e25dede6d91c0d",
+    "assay-local-archive": "sha256:e11c52af1942a9e7f87aaf7cda67c94c45d2cebf0b855458f097ad6148af1b2c",
+    "assay-s3-archive": "sha256:361c00226573b51ae98a11384c57410fe1933dff7f90d8f9e1724bb06595a4e0",
+    "assay-shared-payment-tokens": "sha256:a800d3c5c11d580107d7d1c4c4ce236ad3ecd09a2e71e2790f11da67fad9891e",
+    "assay-spending-policy": "sha256:0d28b3129e5cee804ef3f957ae4c962e7e44ac85f01e32331f430bd225b688b9",
+    "assay-webhook-endpoint": "sha256:861e42064f5a26b077eb0eacc1f8009e7ce49a9016b247a7760facca18247a09",
+    "assay-x402-wallet": "sha256:7e8c1e1bc144df59935839b16b719f398ec0178d026216009c83ff74535e4b93",
 }
 
 

@@ -1,6 +1,7 @@
 """Design files of a folder or a bucket: only complete ones are taken, each as it was at one moment."""
 
 import os
+import re
 import string
 
 import boto3
@@ -78,6 +79,18 @@ def test_any_file_name_gives_a_campaign_id(name):
     found = campaign_of("loop", name)
     assert len(found) <= 60
     assert set(found) <= {*string.ascii_letters, *string.digits, *"._-"}
+
+
+@given(
+    st.text(string.ascii_letters + " ä", min_size=60, max_size=80),
+    st.text(string.ascii_letters, min_size=1),
+    st.text(string.ascii_letters, min_size=1),
+)
+def test_two_long_names_that_begin_alike_are_two_rounds(start, one, other):
+    first, second = (campaign_of("loop", f"{start}{end}.fasta") for end in (one, other))
+    assert (first == second) == (one == other)
+    assert len(first) <= 60
+    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", first)
 
 
 def test_two_files_of_one_round_are_refused_and_rounds_left_out(tmp_path):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from prefect_assay.alerts import kinds
-from prefect_assay.errors import AssayError, Forbidden, Unauthorized
+from prefect_assay.errors import AssayError, Forbidden, Unauthorized, shortened
 from prefect_assay.models.billing import usd
 from prefect_assay.models.problem import RUNS_MAX, AlertLimits, Problem
 
@@ -178,7 +178,7 @@ def _count(runs: Sequence[str]) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    return str(error).rstrip(".")[:600]
+    return shortened(str(error), 600).rstrip(".")
 
 
 def _when(moment: datetime | None) -> str:

@@ -5,6 +5,7 @@ choices are literals, which a test compares with the vocabulary.
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -90,5 +91,10 @@ app.add_typer(designs_app, name="designs", rich_help_panel=_DESIGNS)
 
 def main() -> None:
     """Entry point of `prefect-assay`. It sends nothing to Prefect's makers, unless the user wants it."""
+    if any("\ud800" <= letter <= "\udfff" for given in sys.argv for letter in given):
+        print(
+            "Error: an argument is not UTF-8, so that no run could keep it; rename the file.", file=sys.stderr
+        )
+        raise SystemExit(2)
     os.environ.setdefault("DO_NOT_TRACK", "1")  # read when Prefect is imported, and by every process below
     app()

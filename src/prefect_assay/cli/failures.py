@@ -45,7 +45,7 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         if as_json:
             print(json.dumps({"error": describe(error)}, indent=2))
         else:
-            print(f"Error: {error}", file=sys.stderr)
+            print(f"Error: {getattr(error, 'whole', error)}", file=sys.stderr)
         raise SystemExit(exit_code(error)) from None
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Words and options that several commands share. Choices are literals, which a test compares with the vocabulary."""
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -23,6 +23,17 @@ OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unk
 ObjectiveWord = Literal["affinity", "melting", "expression"]
 AcquisitionWord = Literal["expected_improvement", "thompson"]
 KdUnitWord = Literal["M", "mM", "uM", "nM", "pM", "fM"]
+
+# The same as in `models/bounds.py`, which a test compares: `--help` imports no pydantic.
+CENTS_MAX: Final = 10**12
+COUNT_MAX: Final = 1_000_000
+NUMBER_MAX: Final = 2**53 - 1
+
+
+def number(text: str, lowest: float = -NUMBER_MAX) -> Any:
+    """An option that takes a finite number."""
+    return typer.Option(min=lowest, max=NUMBER_MAX, help=text)
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]

@@ -1,5 +1,6 @@
 """The Prefect API for commands: blocks by name, addresses in the UI, and errors of this package."""
 
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from prefect_assay.errors import ConfigurationError, ServiceUnavailable, Unautho
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
+    from prefect.client.orchestration import SyncPrefectClient
 
     from prefect_assay.blocks import Archive
 
@@ -48,6 +50,16 @@ def api_errors() -> Iterator[None]:
                 status_code=error.response.status_code,
             ) from error
         raise
+
+
+def report_unreadable(client: "SyncPrefectClient") -> list[str]:
+    """Name on stderr the runs that were left out of what was read, because Prefect cannot send them; returns their ids."""
+    from prefect_assay.runs.queries import unreadable_runs, why_unreadable
+
+    found = unreadable_runs(client)
+    for run_id in found:
+        print("Warning: flow run {} {}.".format(run_id, ". ".join(why_unreadable(run_id))), file=sys.stderr)
+    return [str(run_id) for run_id in found]
 
 
 def require_api() -> None:

@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from prefect_assay.client.http.deadline import Pace
 from prefect_assay.client.http.exchange import (
     ANSWER_BYTES_MAX,
     Attempt,
@@ -74,9 +75,14 @@ class AsyncAssayClient(Methods[httpx.AsyncBaseTransport, Callable[[float], Await
         failure: AssayError | None = None
         try:
             meter = Meter(response.headers, self._max_bytes(file))
-            async for piece in response.aiter_bytes(file.chunk_size):
+            pieces, pace = response.aiter_bytes(file.chunk_size), Pace(self._wire.total_seconds)
+            while True:
+                async with asyncio.timeout(pace.left(meter.received)):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    break
                 yield meter.count(piece)
-        except (TooLarge, httpx.HTTPError) as error:
+        except (TooLarge, httpx.HTTPError, TimeoutError) as error:
             failure = broken_off(request, error, response.status_code)
         finally:
             await response.aclose()
@@ -102,20 +108,19 @@ class AsyncAssayClient(Methods[httpx.AsyncBaseTransport, Callable[[float], Await
         outgoing = self._wire.outgoing(self._http, attempt)
         auth = self._wire.auth if attempt.with_token else None
         try:
-            with unlogged_query(active=attempt.url is not None, path=attempt.hides_path):
-                response = await self._http.send(outgoing, auth=auth, stream=True)
-            if attempt.url is not None and response.is_success:
-                return response
-            return self._noted(self._wire.answer(response, await self._body(attempt.request, response)))
+            async with asyncio.timeout(self._wire.total_seconds):
+                with unlogged_query(active=attempt.url is not None, path=attempt.hides_path):
+                    response = await self._http.send(outgoing, auth=auth, stream=True)
+                if attempt.url is not None and response.is_success:
+                    return response
+                return self._noted(self._wire.answer(response, await self._body(attempt.request, response)))
         except NO_ANSWER as error:
             return lost(attempt.request, error)
 
     async def _body(self, request: Request, response: httpx.Response) -> bytes:
-        """The whole body; a service that trickles must not hold the caller for ever."""
         try:
-            async with asyncio.timeout(self._wire.total_seconds):
-                meter = Meter(response.headers, ANSWER_BYTES_MAX)
-                return b"".join([meter.count(piece) async for piece in response.aiter_bytes()])
+            meter = Meter(response.headers, ANSWER_BYTES_MAX)
+            return b"".join([meter.count(piece) async for piece in response.aiter_bytes()])
         except TooLarge as cause:
             raise too_large(request, cause, response.status_code) from None
         finally:

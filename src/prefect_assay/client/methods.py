@@ -23,6 +23,7 @@ from pydantic import SecretStr
 
 from prefect_assay.client import operations
 from prefect_assay.client.http.dates import sent_at
+from prefect_assay.client.http.deadline import limit_connections
 from prefect_assay.client.http.exchange import DOWNLOAD_BYTES_MAX, Attempt, Download, RetryPolicy
 from prefect_assay.client.http.pagination import Walk
 from prefect_assay.client.http.request import Answer, Operation
@@ -211,6 +212,7 @@ class Methods(Generic[Transport, Sleep]):
         self._pace = pace
         self._service_time: datetime | None = None
         self._http = self._http_client(transport=transport, **self._wire.options())
+        limit_connections(self._http)
 
     @property
     def base_url(self) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from prefect_assay.client.http.deadline import Pace, deadline
 from prefect_assay.client.http.exchange import (
     ANSWER_BYTES_MAX,
     Attempt,
@@ -84,7 +85,13 @@ class AssayClient(Methods[httpx.BaseTransport, Callable[[float], None]]):
         failure: AssayError | None = None
         try:
             meter = Meter(response.headers, self._max_bytes(file))
-            yield from map(meter.count, response.iter_bytes(file.chunk_size))
+            pieces, pace = response.iter_bytes(file.chunk_size), Pace(self._wire.total_seconds)
+            while True:
+                with deadline(pace.left(meter.received)):
+                    piece = next(pieces, None)
+                if piece is None:
+                    break
+                yield meter.count(piece)
         except (TooLarge, httpx.HTTPError) as error:
             failure = broken_off(request, error, response.status_code)
         finally:
@@ -111,26 +118,20 @@ class AssayClient(Methods[httpx.BaseTransport, Callable[[float], None]]):
         outgoing = self._wire.outgoing(self._http, attempt)
         auth = self._wire.auth if attempt.with_token else None
         try:
-            with unlogged_query(active=attempt.url is not None, path=attempt.hides_path):
-                response = self._http.send(outgoing, auth=auth, stream=True)
-            if attempt.url is not None and response.is_success:
-                return response
-            return self._noted(self._wire.answer(response, self._body(attempt.request, response)))
+            with deadline(self._wire.total_seconds):
+                with unlogged_query(active=attempt.url is not None, path=attempt.hides_path):
+                    response = self._http.send(outgoing, auth=auth, stream=True)
+                if attempt.url is not None and response.is_success:
+                    return response
+                return self._noted(self._wire.answer(response, self._body(attempt.request, response)))
         except NO_ANSWER as error:
             return lost(attempt.request, error)
 
     def _body(self, request: Request, response: httpx.Response) -> bytes:
-        """The whole body; a service that trickles must not hold the caller for ever."""
-        end = time.monotonic() + self._wire.total_seconds
-        pieces: list[bytes] = []
         try:
             meter = Meter(response.headers, ANSWER_BYTES_MAX)
-            for piece in response.iter_bytes():
-                pieces.append(meter.count(piece))
-                if time.monotonic() > end:
-                    raise TimeoutError
+            return b"".join(map(meter.count, response.iter_bytes()))
         except TooLarge as cause:
             raise too_large(request, cause, response.status_code) from None
         finally:
             response.close()
-        return b"".join(pieces)

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
+from prefect_assay.models.bounds import cut
 from prefect_assay.sources import Listed, UnreadableSource, listed, opened
 
 SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv", ".xlsx", ".xls", ".ods", ".parquet"})
@@ -44,8 +45,9 @@ class FileChanged(ServiceUnavailable):
 
 
 def campaign_of(loop_id: str, name: str) -> str:
-    """The campaign id of a file's round. It never changes: earlier versions have ordered under it."""
-    return f"{loop_id}-{re.sub(r'[^A-Za-z0-9._-]+', '-', PurePosixPath(name).stem)}"[:_ID_LENGTH]
+    """The campaign id of a file's round, by which its orders are found; a long name is cut, and keeps its digest."""
+    stem = PurePosixPath(name).stem
+    return cut(f"{loop_id}-{re.sub(r'[^A-Za-z0-9._-]+', '-', stem)}", _ID_LENGTH)
 
 
 def design_files(source: str, *, now: float, settle: float) -> DesignFiles:

@@ -1,11 +1,11 @@
 """A problem that an operator should know of, and the limits from which something is one."""
 
 from datetime import datetime
-from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
 from prefect_assay.models.base import Maybe, Model, StoredModel
+from prefect_assay.models.bounds import Cents, Days
 
 RUNS_MAX = 10  # names of runs that a problem keeps; a Prefect variable holds 5,000 characters
 
@@ -44,18 +44,18 @@ class SavedState(StoredModel):
 class AlertLimits(Model):
     """From when on something is a problem. Each is a parameter of the sweep's deployment."""
 
-    invoice_days: Annotated[float, Field(ge=0)] = Field(
+    invoice_days: Days = Field(
         default=7, title="Unpaid invoice (days)", description="Days since an open invoice was made."
     )
-    quote_days: Annotated[float, Field(ge=0)] = Field(
+    quote_days: Days = Field(
         default=3, title="Expiring quote (days)", description="Days until an unanswered quote expires."
     )
-    deadline_days: Annotated[float, Field(ge=0)] = Field(
+    deadline_days: Days = Field(
         default=5, title="Near deadline (days)", description="Days until the deadline of an experiment."
     )
-    token_days: Annotated[float, Field(ge=0)] = Field(
+    token_days: Days = Field(
         default=14, title="Expiring token (days)", description="Days until a token of the service expires."
     )
-    wallet_cents: Annotated[int, Field(ge=0)] = Field(
+    wallet_cents: Cents = Field(
         default=50_000, title="Low wallet (cents)", description="Least balance of a wallet that names a node."
     )

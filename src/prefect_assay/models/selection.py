@@ -11,6 +11,7 @@ from typing import Final, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.models.bounds import LIST_MAX, Count, Line, Positive, Seed
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.form import form_of
 from prefect_assay.models.sequences import ProteinSequence
@@ -50,42 +51,43 @@ class SelectionSettings(Model):
     policy: SelectionPolicy = Field(
         default=SelectionPolicy.METHOD_HISTORY, description="How candidates are ranked."
     )
-    seed: int = Field(default=0, ge=0, description="The same seed and input give the same choices.")
-    score_column: str | None = Field(
+    seed: Seed = Field(default=0, description="The same seed and input give the same choices.")
+    score_column: Line | None = Field(
         default=None, description="The designer's column to rank by, such as ipTM."
     )
     higher_is_better: bool | None = Field(
         default=None,
         description="Whether a high score is a good one. Default: as the score's name says, and else yes, with a note.",
     )
-    method_column: str | None = Field(
+    method_column: Line | None = Field(
         default=None,
         description="The designer's column that names the method. Default: method, if there is one.",
     )
     objective: Objective = Field(
         default=Objective.AFFINITY, description="What the next round should improve."
     )
-    hit_limit: float | None = Field(
+    hit_limit: Positive | None = Field(
         default=None,
-        gt=0,
         description="What a hit reaches: K_D in nM at most, melting temperature in degrees Celsius or concentration in nM "
         "at least. Default: every design that binds, melts or expresses is a hit.",
     )
     acquisition: Acquisition = Field(
         default=Acquisition.EXPECTED_IMPROVEMENT, description="How gp turns predictions into a ranking."
     )
-    controls: tuple[str, ...] = Field(default=(), description="Names of designs that are always bought.")
+    controls: tuple[Line, ...] = Field(
+        default=(), max_length=LIST_MAX, description="Names of designs that are always bought."
+    )
     repeat_measured: bool = Field(default=False, description="Also buy designs that were measured already.")
-    max_per_method: int | None = Field(default=None, ge=1, description="Designs of one method at most.")
-    max_per_parent: int | None = Field(default=None, ge=1, description="Designs of one parent at most.")
+    max_per_method: Count | None = Field(default=None, description="Designs of one method at most.")
+    max_per_parent: Count | None = Field(default=None, description="Designs of one parent at most.")
     identity: float | None = Field(
         default=None,
         ge=0.7,
         le=1,
         description="Designs at least this identical are one cluster: 0.9 is 90 %.",
     )
-    max_per_cluster: int | None = Field(
-        default=None, ge=1, description="With identity: designs of one cluster at most. Default: 1."
+    max_per_cluster: Count | None = Field(
+        default=None, description="With identity: designs of one cluster at most. Default: 1."
     )
 
     @model_validator(mode="after")

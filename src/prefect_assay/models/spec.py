@@ -9,6 +9,17 @@ from typing import Any, Final, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from prefect_assay.models.base import Maybe, Model, Moment, StoredModel, WireModel
+from prefect_assay.models.bounds import (
+    RESIDUES_MAX,
+    Concentrations,
+    ConcentrationsForm,
+    FreeForm,
+    FreeForms,
+    Line,
+    LineForm,
+    ReplicatesForm,
+    ResiduesForm,
+)
 from prefect_assay.models.form import Schema, form_of, text_only_for
 from prefect_assay.models.sequences import Batch, Duplicate, ProteinSequence
 from prefect_assay.models.vocabulary import (
@@ -96,7 +107,7 @@ class Assay(Model):
         description=_TYPE_HELP,
         json_schema_extra={"position": 0},
     )
-    target: str | None = Field(
+    target: Line | None = Field(
         default=None,
         title="Target",
         description="Needed for affinity, screening and epitope_binning: a catalog target by its id, its catalog "
@@ -117,13 +128,13 @@ class Assay(Model):
         description=_REPLICATES_HELP,
         json_schema_extra={"position": 3},
     )
-    antigen_concentrations: tuple[float, ...] | None = Field(
+    antigen_concentrations: Concentrations | None = Field(
         default=None,
         title="Antigen concentrations (nM)",
         description=_CONCENTRATIONS_HELP,
         json_schema_extra={"position": 4},
     )
-    parameters: dict[str, Any] | None = Field(
+    parameters: FreeForm | None = Field(
         default=None,
         title="Further settings",
         description=_PARAMETERS_HELP,
@@ -144,9 +155,9 @@ class SequenceValue(Model):
     # contract 2.3
     model_config = ConfigDict(json_schema_extra=form_of())
 
-    aa_string: str = Field(title="Residues", description="Amino acids; a colon between chains.")
+    aa_string: ResiduesForm = Field(title="Residues", description="Amino acids; a colon between chains.")
     control: bool = Field(default=False, title="Control", description="A control, and not a design.")
-    metadata: dict[str, Any] | None = Field(
+    metadata: FreeForms | None = Field(
         default=None, title="Metadata", description="Passed on to the service, such as the construct's type."
     )
 
@@ -157,7 +168,8 @@ class SequenceValue(Model):
 
 
 def _bare_residues_too(schema: Schema) -> None:
-    schema["additionalProperties"] = {"anyOf": [{"type": "string"}, schema["additionalProperties"]]}
+    bare = {"type": "string", "maxLength": RESIDUES_MAX}
+    schema["additionalProperties"] = {"anyOf": [bare, schema["additionalProperties"]]}
     schema["position"] = 3
 
 
@@ -178,7 +190,7 @@ class ExperimentSpec(Model):
         description=f"{_METHOD_HELP}Needed there, empty elsewhere.",
         json_schema_extra={"position": 2},
     )
-    target_id: str | None = Field(
+    target_id: LineForm | None = Field(
         default=None,
         title="Target",
         description="Needed for affinity, screening and epitope_binning: the catalog id (uuid) of the target. Empty for "
@@ -191,16 +203,16 @@ class ExperimentSpec(Model):
         'chains. With a control: {"ref": {"aa_string": "MKVLAAGT", "control": true}}.',
         json_schema_extra=_bare_residues_too,
     )
-    n_replicates: int | None = Field(
+    n_replicates: ReplicatesForm | None = Field(
         default=None, title="Replicates", description=_REPLICATES_HELP, json_schema_extra={"position": 4}
     )
-    antigen_concentrations: tuple[float, ...] | None = Field(
+    antigen_concentrations: ConcentrationsForm | None = Field(
         default=None,
         title="Antigen concentrations (nM)",
         description=_CONCENTRATIONS_HELP,
         json_schema_extra={"position": 5},
     )
-    parameters: dict[str, Any] | None = Field(
+    parameters: FreeForms | None = Field(
         default=None,
         title="Further settings",
         description=_PARAMETERS_HELP,

@@ -6,12 +6,17 @@ from typing import Any, Final
 
 import httpx
 from pydantic import SecretStr
+from pydantic_core import from_json
 
+from prefect_assay.client.http.deadline import deadline, limit_connections
+from prefect_assay.client.http.exchange import Meter, TooLarge
 from prefect_assay.client.http.wire import unlogged_query
 from prefect_assay.errors import ServiceUnavailable
 from prefect_assay.payments.rails.x402 import address_of
 
 _SECONDS: Final = 10.0
+_WHOLE_SECONDS: Final = 60.0  # for all questions to a node
+_BYTES_MAX: Final = 65_536
 _DECIMALS_MAX: Final = 36  # of tokens that exist: 18 and fewer
 _ASSET: Final = re.compile(r"(?:eip155:(?P<chain>\d+)/erc20:)?(?P<contract>0x[0-9a-fA-F]{40})")
 # The first four bytes of the Keccak digests of the functions' signatures.
@@ -27,7 +32,12 @@ def balance_cents(node_url: SecretStr, private_key: SecretStr, assets: Iterable[
     """
     owner = address_of(private_key).removeprefix("0x").lower().rjust(64, "0")
     try:
-        with unlogged_query(path=True), httpx.Client(timeout=_SECONDS, follow_redirects=False) as client:
+        with (
+            unlogged_query(path=True),
+            deadline(_WHOLE_SECONDS),
+            httpx.Client(timeout=_SECONDS, follow_redirects=False) as client,
+        ):
+            limit_connections(client)
             chain = _call(client, node_url, "eth_chainId", [])
             return sum(
                 _cents(
@@ -37,7 +47,7 @@ def balance_cents(node_url: SecretStr, private_key: SecretStr, assets: Iterable[
                 for asset in assets
                 if (found := _ASSET.fullmatch(asset)) and found["chain"] in {None, str(chain)}
             )
-    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+    except (httpx.HTTPError, TooLarge, ValueError, KeyError, TypeError) as error:
         raise ServiceUnavailable(
             f"the node of the wallet gives no balance ({type(error).__name__})"
         ) from None
@@ -49,8 +59,10 @@ def _read(client: httpx.Client, url: SecretStr, contract: str, data: str) -> int
 
 def _call(client: httpx.Client, url: SecretStr, method: str, params: list[Any]) -> int:
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    answer = client.post(url.get_secret_value(), json=body).raise_for_status().json()
-    return int(answer["result"], 16)
+    with client.stream("POST", url.get_secret_value(), json=body) as answer:
+        meter = Meter(answer.headers, _BYTES_MAX)
+        content = b"".join(map(meter.count, answer.raise_for_status().iter_bytes()))
+    return int(from_json(content)["result"], 16)
 
 
 def _cents(units: int, decimals: int) -> int:

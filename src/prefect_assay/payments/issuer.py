@@ -8,12 +8,14 @@ from pydantic import SecretStr
 from pydantic_core import from_json
 
 from prefect_assay.client.http.address import checked_token, is_protected
+from prefect_assay.client.http.deadline import deadline, limit_connections
 from prefect_assay.client.http.exchange import Meter, TooLarge
 from prefect_assay.client.http.wire import unlogged_query
 from prefect_assay.errors import ConfigurationError, PaymentRefused
 from prefect_assay.payments import TokenLimits
 
 _SECONDS: Final = 30.0
+_WHOLE_SECONDS: Final = 60.0
 _BYTES_MAX: Final = 65_536
 
 
@@ -67,17 +69,13 @@ class HttpTokenIssuer:
         }
         with (
             unlogged_query(),
-            httpx.stream(
-                "POST",
-                self._url,
-                json=limits.model_dump(),
-                headers=headers,
-                timeout=_SECONDS,
-                follow_redirects=False,
-            ) as answer,
+            deadline(_WHOLE_SECONDS),
+            httpx.Client(timeout=_SECONDS, follow_redirects=False) as client,
         ):
-            meter = Meter(answer.headers, _BYTES_MAX)
-            return answer.status_code, b"".join(map(meter.count, answer.iter_bytes()))
+            limit_connections(client)
+            with client.stream("POST", self._url, json=limits.model_dump(), headers=headers) as answer:
+                meter = Meter(answer.headers, _BYTES_MAX)
+                return answer.status_code, b"".join(map(meter.count, answer.iter_bytes()))
 
 
 def _token(body: bytes) -> str | None:

@@ -1,5 +1,6 @@
 """Artifacts of the Prefect UI: figures, links, tables. No secrets and no decisions."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -34,12 +35,18 @@ from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 
 _ROWS_SHOWN: Final = 200
 _LINES_SHOWN: Final = 12
+_KEY_DIGITS: Final = 6
 
 
 def label_of(campaign_id: str, batch_index: int | None = None) -> str:
-    """The end of an artifact's key, `my-campaign-1`: Prefect allows lower case, digits and dashes."""
-    words = campaign_id if batch_index is None else f"{campaign_id}-{batch_index + 1}"
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+    """The end of an artifact's key, `my-campaign-1`: Prefect allows lower case, digits and dashes.
+
+    An id with other characters keeps its digest, so that `A.1` and `a-1` stay two.
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", campaign_id.lower()).strip("-")
+    if plain != campaign_id:
+        plain += f"-{hashlib.sha256(campaign_id.encode()).hexdigest()[:_KEY_DIGITS]}"
+    return plain if batch_index is None else f"{plain}-{batch_index + 1}"
 
 
 def label_of_run(run: FlowRun) -> str:

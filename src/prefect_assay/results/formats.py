@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.errors import ConfigurationError, InputError
+from prefect_assay.models.bounds import cut
 from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow
 from prefect_assay.sources import UnreadableSource, opened
 
@@ -245,7 +246,7 @@ def _significant(value: float) -> str:
 def _shortened(name: str) -> str:
     """Cut a name: pipelines write whole score lines there, and the values must remain visible."""
     flat = _one_line(name)
-    return flat if len(flat) <= _NAME_LENGTH else f"{flat[: _NAME_LENGTH - 1]}…"
+    return cut(flat, _NAME_LENGTH)
 
 
 def _one_line(text: str) -> str:

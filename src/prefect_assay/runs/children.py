@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
+import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType
 from prefect.deployments import run_deployment
@@ -22,6 +23,7 @@ from prefect.flows import Flow
 
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.parameters import check_parameters
 from prefect_assay.runs.queries import read_runs, run_filter
 from prefect_assay.runs.states import LOST_AFTER, has_ended, successor_of
 from prefect_assay.runs.suspend import PollPolicy, this_run, wait_until
@@ -34,6 +36,7 @@ T = TypeVar("T")
 DEPLOYMENT_NAME: Final = "prefect-assay"
 _ATTEMPTS_MAX: Final = 50
 _THREADS_MAX: Final = 16
+_REASON_MAX: Final = 200
 _UNFINISHED: Final = [state for state in StateType if state not in TERMINAL_STATES]
 _log = logging.getLogger("prefect_assay.flows")
 
@@ -50,13 +53,16 @@ def start_run(
 
     Raises:
         ConfigurationError: the deployment does not exist, a block is not saved, or a parameter does not fit its schema.
+        InputError: the parameters hold what Prefect's database does not keep, or are too large.
     """
     try:
         # In an async flow, too: a caller that must not block calls this in a thread.
+        given = {name: as_parameter(value) for name, value in parameters.items()}
+        check_parameters(given)
         run = cast("Any", run_deployment)(
             deployment,
             _sync=True,
-            parameters={name: as_parameter(value) for name, value in parameters.items()},
+            parameters=given,
             flow_run_name=name,
             tags=list(tags),
             idempotency_key=idempotency_key,
@@ -66,12 +72,23 @@ def start_run(
     except ObjectNotFound as error:
         raise no_deployment(deployment) from error
     except PrefectHTTPStatusError as error:
-        if error.response.status_code != HTTPStatus.CONFLICT:
+        if error.response.status_code not in {HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY}:
             raise
         raise ConfigurationError(
-            f"Prefect does not start {deployment}, and nothing was ordered: {error.response.json()['detail']}"
-        ) from error
+            f"Prefect does not start {deployment}, and nothing was ordered: {_refusal(error.response)}"
+        ) from None  # its message quotes the request
     return cast("FlowRun", run)
+
+
+def _refusal(response: httpx.Response) -> str:
+    """Why Prefect refuses a run, without the values that it quotes."""
+    detail = response.json().get("detail") if response.status_code == HTTPStatus.CONFLICT else None
+    if isinstance(detail, str):
+        field, quoted, reason = detail.partition("Failure reason: ")
+        # The reason begins with the value, and may be as long.
+        return field + quoted + (reason if len(reason) <= _REASON_MAX else reason.rpartition("'")[2].strip())
+    said = response.json().get("exception_detail") or [{}]
+    return str(said[0].get("msg") or f"HTTP {response.status_code}")
 
 
 def no_deployment(name: str) -> ConfigurationError:

@@ -19,7 +19,7 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import ParameterTypeError
 from prefect.flows import Flow
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.errors import ConfigurationError, short_messages
 from prefect_assay.events import EVENTS_LABEL, recording
 from prefect_assay.runs.block_references import (
     UNUSABLE,
@@ -31,6 +31,7 @@ from prefect_assay.runs.block_references import (
     with_saved_blocks,
 )
 from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
+from prefect_assay.runs.parameters import check_parameters
 from prefect_assay.runs.suspend import can_suspend, is_made_for_run, outlive
 from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.runs.transient_failures import is_away
@@ -63,6 +64,16 @@ class DurableFlow(Flow[P, R]):
         given = inspect.signature(self.fn).bind_partial(*args, **kwargs).arguments
         return start_run(f"{self.name}/{DEPLOYMENT_NAME}", given)
 
+    def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters as Prefect stores them with the run.
+
+        Raises:
+            InputError: they hold what Prefect's database does not keep, or are too large.
+        """
+        stored = super().serialize_parameters(parameters)
+        check_parameters(stored)
+        return stored
+
     def validate_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return the known parameters, cast to their types.
 
@@ -77,7 +88,7 @@ class DurableFlow(Flow[P, R]):
                 "This version does not know the parameters %s; a newer version has stored them with the run",
                 unknown,
             )
-        with _crashing_without_prefect():
+        with short_messages(), _crashing_without_prefect():
             return self._validated(known)
 
     def _validated(self, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +117,7 @@ def durable_flow(
     def decorated(function: Callable[P, R]) -> DurableFlow[P, R]:
         @functools.wraps(function)
         def outliving(*args: P.args, **kwargs: P.kwargs) -> R:
-            with _crashing_without_prefect(), _recording_events():
+            with short_messages(), _crashing_without_prefect(), _recording_events():
                 arguments = inspect.signature(function).bind(*args, **kwargs).arguments
                 given = _with_saved_blocks(arguments, asks_for)
                 try:

@@ -1,17 +1,25 @@
 """Flow runs as they are read of Prefect, by filters that no other module builds.
 
 Other flows of a server may be called `experiment` or `campaign`, too; `is_assay_run` recognizes the runs of this package.
+A run whose parameters the server has stored and cannot send, such as lists within a thousand lists, makes every page with
+it fail. Every list here is read around such runs, and `unreadable_runs` names them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Final
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
+from prefect.exceptions import PrefectHTTPStatusError
+
+from prefect_assay.errors import UnexpectedAnswer
 
 # The flows that wait, by their Prefect names; importing them here would be circular.
 FLOW_NAMES: Final = ("campaign", "design-build-test", "experiment")
@@ -20,6 +28,8 @@ ASSAY_TAG: Final = "assay"  # on every run of this package's deployments
 
 _REQUIRED: Final = frozenset({"credentials", "policy", "archive"})  # parameters of each of these flows
 _PAGE: Final = 200  # the server's limit
+_REQUESTS_MAX: Final = 120  # to read around the unreadable runs of one page: about eight
+_unreadable: WeakKeyDictionary[SyncPrefectClient, dict[UUID, None]] = WeakKeyDictionary()
 
 
 def is_assay_run(run: FlowRun) -> bool:
@@ -92,29 +102,128 @@ def read_run_pages(
     seen: set[UUID] = set()
     offset = 0
     while True:
-        page = client.read_flow_runs(
-            flow_filter=flows,
-            flow_run_filter=wanted,
-            sort=FlowRunSort.ID_DESC,
-            limit=_PAGE,
-            offset=offset,
-        )
-        if offset and not any(run.id in seen for run in page):
+        page = _read_page(client, wanted, flows, FlowRunSort.ID_DESC, offset)
+        if offset and seen.isdisjoint(page.ids):
             offset = max(0, offset - _PAGE + 1)
             continue
-        yield [run for run in page if run.id not in seen]
-        seen.update(run.id for run in page)
-        if len(page) < _PAGE:
+        yield [run for run in page.runs if run.id not in seen]
+        seen.update(page.ids)
+        if page.is_last:
             return
-        offset += len(page) - 1
+        offset += len(page.ids) - 1
+
+
+@dataclass(frozen=True)
+class _Page:
+    """The readable runs of a page, and the ids of all."""
+
+    runs: list[FlowRun]
+    ids: Sequence[UUID]
+
+    @property
+    def is_last(self) -> bool:
+        return len(self.ids) < _PAGE
+
+
+def _read_page(
+    client: SyncPrefectClient,
+    wanted: FlowRunFilter | None,
+    flows: FlowFilter | None,
+    sort: FlowRunSort | None,
+    offset: int = 0,
+) -> _Page:
+    try:
+        runs = client.read_flow_runs(
+            flow_filter=flows, flow_run_filter=wanted, sort=sort, limit=_PAGE, offset=offset
+        )
+    except PrefectHTTPStatusError as error:
+        if error.response.status_code != HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        ids = _ids_of_page(client, wanted, flows, sort, offset)
+        return _Page(_read_around(client, ids, error), ids)
+    return _Page(runs, [run.id for run in runs])
+
+
+def _ids_of_page(
+    client: SyncPrefectClient,
+    wanted: FlowRunFilter | None,
+    flows: FlowFilter | None,
+    sort: FlowRunSort | None,
+    offset: int,
+) -> list[UUID]:
+    """The ids of a page alone: this list, which Prefect's own interface draws its runs from, has no parameters."""
+    asked: dict[str, Any] = {"limit": _PAGE, "offset": offset}
+    asked |= {"sort": sort} if sort else {}
+    asked |= {"flows": flows.model_dump(mode="json", exclude_unset=True)} if flows else {}
+    asked |= {"flow_runs": wanted.model_dump(mode="json", exclude_unset=True)} if wanted else {}
+    answer = client.request("POST", "/ui/flow_runs/history", json=asked)
+    return [UUID(row["id"]) for row in answer.json()]
+
+
+def _read_around(client: SyncPrefectClient, ids: Sequence[UUID], error: Exception) -> list[FlowRun]:
+    """Read these runs by halves, down to the ones that cannot be read.
+
+    Raises:
+        PrefectHTTPStatusError: it takes too many requests, so that the server rather than a run is at fault.
+    """
+    found: dict[UUID, FlowRun] = {}
+    known = _unreadable.setdefault(client, {})
+    parts = [[run_id for run_id in ids if run_id not in known]]
+    for _ in range(_REQUESTS_MAX):
+        if not parts:
+            return [found[run_id] for run_id in ids if run_id in found]
+        part = parts.pop()
+        if not part:
+            continue
+        try:
+            runs = client.read_flow_runs(flow_run_filter=run_filter(ids=part), limit=len(part))
+        except PrefectHTTPStatusError as failed:
+            if failed.response.status_code != HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
+            half = len(part) // 2
+            if half:
+                parts += [part[half:], part[:half]]
+            else:
+                known[part[0]] = None
+        else:
+            found |= {run.id: run for run in runs}
+    raise error
+
+
+def unreadable_runs(client: SyncPrefectClient) -> tuple[UUID, ...]:
+    """The runs that this client could not read, in lists that it has read so far."""
+    return tuple(_unreadable.get(client, ()))
+
+
+def read_run(client: SyncPrefectClient, run_id: UUID) -> FlowRun:
+    """Read one run.
+
+    Raises:
+        UnexpectedAnswer: the server cannot send it.
+        ObjectNotFound: there is no such run.
+    """
+    try:
+        return client.read_flow_run(run_id)
+    except PrefectHTTPStatusError as error:
+        if error.response.status_code != HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        raise UnexpectedAnswer("flow run {} {}. {}".format(run_id, *why_unreadable(run_id))) from None
+
+
+def why_unreadable(run_id: UUID) -> tuple[str, str]:
+    """What is wrong with a run that cannot be read, after its name, and the next step."""
+    next_step = (
+        f"Delete it: prefect flow-run delete {run_id}. What it has ordered stays in the archive's log: start its campaign "
+        "again under the same id, and nothing is ordered twice"
+    )
+    return "cannot be read: the Prefect server answers 500, also for each list with it", next_step
 
 
 def read_first_page(
     client: SyncPrefectClient, wanted: FlowRunFilter, sort: FlowRunSort | None = None
 ) -> list[FlowRun]:
     """Read at most one page of assay runs, for a report that is not read further."""
-    found = client.read_flow_runs(flow_filter=ASSAY_FLOWS, flow_run_filter=wanted, sort=sort, limit=_PAGE)
-    return [run for run in found if is_assay_run(run)]
+    return [run for run in _read_page(client, wanted, ASSAY_FLOWS, sort).runs if is_assay_run(run)]
 
 
 def newest_runs(client: SyncPrefectClient, flow_name: str, limit: int) -> list[FlowRun]:
@@ -123,19 +232,15 @@ def newest_runs(client: SyncPrefectClient, flow_name: str, limit: int) -> list[F
     Other packages' flows of the same name do not count.
     """
     now = datetime.now(UTC)
+    named = FlowFilter(name=FlowFilterName(any_=[flow_name]))
     found: dict[UUID, FlowRun] = {}
     offset = 0
     while len(found) < limit:
-        page = client.read_flow_runs(
-            flow_filter=FlowFilter(name=FlowFilterName(any_=[flow_name])),
-            sort=FlowRunSort.EXPECTED_START_TIME_DESC,
-            limit=_PAGE,
-            offset=offset,
-        )
-        found |= {run.id: run for run in page if is_assay_run(run) and not _is_planned(run, now)}
-        if len(page) < _PAGE:
+        page = _read_page(client, None, named, FlowRunSort.EXPECTED_START_TIME_DESC, offset)
+        found |= {run.id: run for run in page.runs if is_assay_run(run) and not _is_planned(run, now)}
+        if page.is_last:
             break
-        offset += len(page)
+        offset += len(page.ids)
     return list(found.values())[:limit]
 
 

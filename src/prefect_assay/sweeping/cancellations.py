@@ -22,6 +22,7 @@ from prefect_assay.blocks.of_runs import archive_of, credentials_of, policy_of
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
+from prefect_assay.errors import shortened
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
@@ -45,6 +46,7 @@ from prefect_assay.sweeping.settle_cancellation import (
     settle_cancellation,
 )
 from prefect_assay.sweeping.stranded_runs import DeploymentIndex, replace_run
+from prefect_assay.tasks.collate import planned_spec
 
 LOOK_BACK: Final = timedelta(days=60)
 # A request that was in flight when its process was killed has arrived by then, or never will.
@@ -99,7 +101,7 @@ def report_canceled_runs(
             else:
                 problems.append(_NO_DEPLOYMENT.format(name=run.name))
         except Exception as error:  # noqa: BLE001 - one deleted block must not stop the others
-            problems.append(f"canceled run {run.name}: {error}")
+            problems.append(shortened(f"canceled run {run.name}: {error}", 600))
     return CanceledRuns(
         len(open_runs), min((run.end_time for run in open_runs if run.end_time), default=None)
     )
@@ -191,13 +193,15 @@ def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bo
 
 
 def _book_of(run: FlowRun, credentials: AssayCredentials) -> OrderBook:
-    archive = archive_of(run)
-    campaign_id, spec = (
-        str(run.parameters["campaign_id"]),
-        ExperimentSpec.model_validate(run.parameters["spec"]),
-    )
-    key = order_key(campaign_id, int(run.parameters.get("batch_index") or 0), spec)
-    return open_books(credentials, archive).order(campaign_id, key)
+    campaign_id = str(run.parameters["campaign_id"])
+    key = order_key(campaign_id, int(run.parameters.get("batch_index") or 0), _spec_of(run))
+    return open_books(credentials, archive_of(run)).order(campaign_id, key)
+
+
+def _spec_of(run: FlowRun) -> ExperimentSpec:
+    if planned := run.parameters.get("planned"):
+        return planned_spec(archive_of(run), str(run.parameters["campaign_id"]), str(planned))
+    return ExperimentSpec.model_validate(run.parameters["spec"])
 
 
 def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | None:
@@ -207,7 +211,7 @@ def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | No
         return recorded
     for experiment_id in tag_values(run.tags, EXPERIMENT_TAG):
         return read_order(service, experiment_id, book.order_key)
-    return find_order(service, book.order_key, ExperimentSpec.model_validate(run.parameters["spec"]))
+    return find_order(service, book.order_key, _spec_of(run))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
 
 from prefect_assay.blocks import AssayCredentials
+from prefect_assay.models.bounds import cut
 from prefect_assay.models.sweep import SweepMemory, Watermark
 from prefect_assay.reporting import facts as reported_facts
 from prefect_assay.runs.block_references import block_reference, name_of
@@ -173,7 +174,7 @@ class ExperimentWatch:
     def _check(self, reference: str, waits: list[WaitingRun]) -> None:
         """Read the state of all these experiments, wake the runs that may go on, and note that in the watermark."""
         now = self.progress.now
-        names = sorted(waiting.reference.name[:NAME_LENGTH_MAX] for waiting in waits)
+        names = sorted(cut(waiting.reference.name, NAME_LENGTH_MAX) for waiting in waits)
         mark = self.marks[reference] = self.marks[reference].model_copy(
             update={"used": now, "behind": tuple(names[:NAMES_MAX]), "waiting": len(waits)}
         )

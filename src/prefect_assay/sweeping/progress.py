@@ -8,6 +8,7 @@ from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 
+from prefect_assay.errors import shortened
 from prefect_assay.runs.states import resume
 from prefect_assay.runs.transient_failures import is_away
 
@@ -33,7 +34,7 @@ class SweepProgress:
                 raise
             self._prefect_was_away = is_away(error)
             self.failed.add(name)
-            self.problems.append(f"{name}: {error}")
+            self.problems.append(shortened(f"{name}: {error}", 600))
         else:
             self._prefect_was_away = False
 

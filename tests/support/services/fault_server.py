@@ -87,6 +87,20 @@ def trickle(pieces, pause):
     return step
 
 
+def raw(*pieces, pause=0.0, then=None):
+    """Sends these bytes as they are, then the last ones again and again, until the client hangs up."""
+
+    def step(connection, request):
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(pause)
+        while then is not None:
+            connection.sendall(then)
+            time.sleep(pause)
+
+    return step
+
+
 @dataclass
 class FaultServer:
     """What it will do and what it has seen."""

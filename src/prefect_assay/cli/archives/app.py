@@ -60,7 +60,7 @@ def results(
         str | None, typer.Option(help="Column. Default: measured designs by K_D, then the other outcomes.")
     ] = None,
     descending: Annotated[bool, typer.Option("--descending", help="With --sort: highest first.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Rows at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=10_000_000, help="Rows at most.")] = None,
     csv: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write CSV for a spreadsheet; - prints it.")
     ] = None,

@@ -7,6 +7,7 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
+    CENTS_MAX,
     ArchiveName,
     AsJson,
     AsProtein,
@@ -204,7 +205,9 @@ def approve(
     cap_cents: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Instead of this amount, approve all of the run up to this cap (change_cap)."
+            min=0,
+            max=CENTS_MAX,
+            help="Instead of this amount, approve all of the run up to this cap (change_cap).",
         ),
     ] = None,
     by: By = None,

@@ -20,7 +20,7 @@ from prefect_assay.cli.campaigns.find import children_of, parents_of, with_child
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
 from prefect_assay.cli.output import plain, plain_table, print_json
-from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.prefect_api import api_errors, report_unreadable, require_api
 from prefect_assay.errors import AssayError, InputError, NotFound
 from prefect_assay.looping import of_designs_address
 from prefect_assay.models.billing import usd
@@ -82,6 +82,7 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool, even_if_shared: bool = 
             _cancel(client, parents_of(client, which), alone=even_if_shared) if running or canceled else []
         )
         others = _other_schedules(client, found)
+        report_unreadable(client)
     if as_json:
         shown = {
             "experiments": [asdict(line) for line in lines],

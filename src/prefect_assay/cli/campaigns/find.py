@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.errors import NotFound
-from prefect_assay.runs.queries import FLOW_NAMES, is_assay_run, newest_runs, read_runs, run_filter
+from prefect_assay.runs.queries import FLOW_NAMES, is_assay_run, newest_runs, read_run, read_runs, run_filter
 from prefect_assay.runs.states import successor_of
 from prefect_assay.runs.tags import (
     CAMPAIGN_TAG,
@@ -31,7 +31,7 @@ def parents_of(client: SyncPrefectClient, which: str) -> list[FlowRun]:
         NotFound: nothing has this id.
     """
     try:
-        found = [successor_of(client, client.read_flow_run(UUID(which)))]
+        found = [successor_of(client, read_run(client, UUID(which)))]
     except ObjectNotFound:
         found = []
     except ValueError:  # no flow run id

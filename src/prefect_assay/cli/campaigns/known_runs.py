@@ -15,7 +15,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect_assay.cli.campaigns.find import parents_of, tagged
 from prefect_assay.cli.prefect_api import run_url
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import NotFound
+from prefect_assay.errors import NotFound, shortened
 from prefect_assay.reporting.progress import eta_of
 from prefect_assay.runs.queries import is_experiment, newest_runs
 from prefect_assay.runs.states import has_ended, suspension_key
@@ -141,7 +141,7 @@ def line_of(run: FlowRun) -> RunLine:
         name=run.name,
         state=(run.state.name if run.state else None) or "unknown",
         ended=ended,
-        message=run.state.message if run.state else None,
+        message=shortened(run.state.message) if run.state and run.state.message else None,
         waits_for=_waits_for(run),
         experiment_id=next(iter(tag_values(run.tags, EXPERIMENT_TAG)), None),
         experiment_code=str(code) if code else None,

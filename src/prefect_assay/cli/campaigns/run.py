@@ -19,6 +19,7 @@ from prefect_assay.cli.prefect_api import (
 )
 from prefect_assay.designs import Reading, is_pasted
 from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec, LoopFailed
+from prefect_assay.models.bounds import cut
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
@@ -119,7 +120,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
         title = campaign_id or (Path(request.designs).stem if "://" not in request.designs else "campaign")
-        name = f"{title[:40]}, {len(sequences)} designs"
+        name = f"{cut(title, 60)}, {len(sequences)} designs"
         run = start_deployed("campaign", {**_designs(request.designs), **settings, **blocks}, name=name)
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if wait:

@@ -21,7 +21,7 @@ from prefect_assay.cli.campaigns.known_runs import CAMPAIGN, EXPERIMENT, RunLine
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.status import loop_rounds, rounds_table
 from prefect_assay.cli.output import plain, plain_table, print_json
-from prefect_assay.cli.prefect_api import api_errors, load_block, require_api
+from prefect_assay.cli.prefect_api import api_errors, load_block, report_unreadable, require_api
 from prefect_assay.errors import NotFound
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport
@@ -74,11 +74,12 @@ def show_status(
             return _read(client, which, credentials=credentials, limit=limit)
 
         known = read()
+        unreadable = report_unreadable(client)
         if watch and not as_json:
             _watch(known, read)
             return
     if as_json:
-        print_json(known.as_json())
+        print_json(known.as_json() | ({"unreadable": unreadable} if unreadable else {}))
         return
     console = Console(highlight=False)
     if not known.lines:

@@ -7,6 +7,9 @@ import typer
 
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
+    CENTS_MAX,
+    COUNT_MAX,
+    NUMBER_MAX,
     AcquisitionWord,
     ArchiveBlock,
     ArchiveFolder,
@@ -24,6 +27,7 @@ from prefect_assay.cli.options import (
     ServiceName,
     TargetSequence,
     TypeWord,
+    number,
 )
 
 sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
@@ -88,9 +92,11 @@ def designs_select(
     kd_unit: Annotated[
         KdUnitWord | None, typer.Option(help="With --history: the unit of K_D, whatever titles say.")
     ] = None,
-    number: Annotated[int, typer.Option("-n", "--number", min=1, help="Designs to buy at most.")] = 24,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, max=COUNT_MAX, help="Designs to buy at most.")] = 24,
     policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "method_history",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed and input give the same choices.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=NUMBER_MAX, help="The same seed and input give the same choices.")
+    ] = 0,
     score: Annotated[str | None, typer.Option(help="The column to rank by, by its title.")] = None,
     higher_is_better: Annotated[
         bool | None,
@@ -105,9 +111,7 @@ def designs_select(
     objective: Annotated[ObjectiveWord, typer.Option(help="What the round should improve.")] = "affinity",
     hit_limit: Annotated[
         float | None,
-        typer.Option(
-            help="What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else."
-        ),
+        number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
     ] = None,
     acquisition: Annotated[
         AcquisitionWord, typer.Option(help="How gp turns predictions into a ranking.")
@@ -119,18 +123,28 @@ def designs_select(
     repeat_measured: Annotated[
         bool, typer.Option("--repeat-measured", help="Also buy designs that were measured already.")
     ] = False,
-    max_per_method: Annotated[int | None, typer.Option(min=1, help="Designs of one method at most.")] = None,
-    max_per_parent: Annotated[int | None, typer.Option(min=1, help="Designs of one parent at most.")] = None,
+    max_per_method: Annotated[
+        int | None, typer.Option(min=1, max=COUNT_MAX, help="Designs of one method at most.")
+    ] = None,
+    max_per_parent: Annotated[
+        int | None, typer.Option(min=1, max=COUNT_MAX, help="Designs of one parent at most.")
+    ] = None,
     identity: Annotated[
         float | None, typer.Option(min=0.7, max=1, help="Designs at least this identical are one cluster.")
     ] = None,
     max_per_cluster: Annotated[
-        int | None, typer.Option(min=1, help="With --identity: designs of one cluster at most. Default: 1.")
+        int | None,
+        typer.Option(
+            min=1, max=COUNT_MAX, help="With --identity: designs of one cluster at most. Default: 1."
+        ),
     ] = None,
     price_cents: Annotated[
-        int | None, typer.Option(min=0, help="Price of a design. Default: the median of the history.")
+        int | None,
+        typer.Option(min=0, max=CENTS_MAX, help="Price of a design. Default: the median of the history."),
     ] = None,
-    budget_cents: Annotated[int | None, typer.Option(min=0, help="What all may cost together.")] = None,
+    budget_cents: Annotated[
+        int | None, typer.Option(min=0, max=CENTS_MAX, help="What all may cost together.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The file of designs to write.")
     ] = None,
@@ -204,10 +218,7 @@ def designs_history(
     objective: Annotated[ObjectiveWord, typer.Option(help="What a hit is measured by.")] = "affinity",
     hit_limit: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            help="What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.",
-        ),
+        number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
     ] = None,
     csv: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write one line per measured design; - prints it.")

@@ -7,6 +7,9 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
+    CENTS_MAX,
+    COUNT_MAX,
+    NUMBER_MAX,
     ArchiveName,
     AsJson,
     AsProtein,
@@ -28,6 +31,7 @@ from prefect_assay.cli.options import (
     Type,
     WalletName,
     WebhookName,
+    number,
 )
 
 loop_app = typer.Typer()
@@ -47,11 +51,15 @@ def loop(
     designer: Annotated[
         str | None, typer.Option(help="A function, module:function, or a deployment, flow/name.")
     ] = None,
-    designs: Annotated[int | None, typer.Option(min=1, help="Designs that a round measures at most.")] = None,
+    designs: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Designs that a round measures at most.")
+    ] = None,
     select: Annotated[
         PolicyWord | None, typer.Option(help="How they are chosen. Default: the first ones proposed.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="With --select: its seed. Default: 0.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=NUMBER_MAX, help="With --select: its seed. Default: 0.")
+    ] = None,
     score_column: Annotated[
         str | None, typer.Option(help="With --select: the designer's column of scores.")
     ] = None,
@@ -64,17 +72,19 @@ def loop(
         ),
     ] = None,
     budget_cents: Annotated[
-        int | None, typer.Option(min=0, help="What all rounds may cost, in US cents without VAT.")
+        int | None,
+        typer.Option(min=0, max=CENTS_MAX, help="What all rounds may cost, in US cents without VAT."),
     ] = None,
-    goal_kd_nm: Annotated[float | None, typer.Option(help="Stop at a K_D of so many nM or less.")] = None,
+    goal_kd_nm: Annotated[float | None, number("Stop at a K_D of so many nM or less.", 0)] = None,
     goal_tm_c: Annotated[
-        float | None, typer.Option(help="Stop at a melting temperature of so many degrees C or more.")
+        float | None, number("Stop at a melting temperature of so many degrees C or more.")
     ] = None,
     goal_expression_nm: Annotated[
-        float | None, typer.Option(help="Stop at a concentration of so many nM or more.")
+        float | None, number("Stop at a concentration of so many nM or more.", 0)
     ] = None,
     flat_rounds: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many rounds without an improvement.")
+        int | None,
+        typer.Option(min=1, max=COUNT_MAX, help="Stop after so many rounds without an improvement."),
     ] = None,
     ask: Annotated[bool, typer.Option("--ask", help="Ask a person before each round is ordered.")] = False,
     wait_days: Annotated[

@@ -17,6 +17,7 @@ from prefect_assay.cli.campaigns.known_runs import LOOP
 from prefect_assay.errors import InputError
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.parameters import check_parameters
 
 DEPLOYMENT: Final = f"{LOOP}/{DEPLOYMENT_NAME}"
 
@@ -24,6 +25,7 @@ DEPLOYMENT: Final = f"{LOOP}/{DEPLOYMENT_NAME}"
 def schedule_loop(loop_id: str, schedule: CronSchedule, parameters: dict[str, Any]) -> None:
     """Start the loop on a schedule, in place of an earlier schedule of the same loop, also of one that `cancel` ended."""
     kept = {name: as_parameter(value) for name, value in parameters.items()}
+    check_parameters(kept)
     made = DeploymentScheduleCreate(schedule=schedule, slug=loop_id, parameters=kept)
     with get_client(sync_client=True) as client:
         deployment = client.read_deployment_by_name(DEPLOYMENT)

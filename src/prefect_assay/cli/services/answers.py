@@ -5,6 +5,7 @@ from decimal import Decimal, InvalidOperation
 
 import typer
 
+from prefect_assay.cli.options import CENTS_MAX
 from prefect_assay.client.http.address import is_address
 from prefect_assay.errors import InputError
 from prefect_assay.models.billing import usd
@@ -18,7 +19,7 @@ def cents(value: str | None, option: str, question: str, default: int) -> int:
         amount = Decimal(text) * 100
     except InvalidOperation:
         amount = Decimal(-1)
-    if not amount.is_finite() or amount < 0 or amount != int(amount):
+    if not amount.is_finite() or not 0 <= amount <= CENTS_MAX or amount != int(amount):
         raise InputError(f"{option}: {text!r} is no amount in USD, such as 5000 or 438.50")
     return int(amount)
 

@@ -64,11 +64,15 @@ def up(
     *,
     port: Annotated[
         int | None,
-        typer.Option(help="Port of the Prefect server, where no Prefect API is configured. Default: 4200."),
+        typer.Option(
+            min=0,
+            max=65_535,
+            help="Port of the Prefect server, where no Prefect API is configured. Default: 4200.",
+        ),
     ] = None,
     receiver_host: Annotated[str, typer.Option(help="Address that the receiver listens on.")] = "127.0.0.1",
-    receiver_port: Annotated[int, typer.Option(help="Port that the receiver listens on.")] = 8100,
-    limit: Annotated[int | None, typer.Option(min=1, help="Flow runs at once. Default: no limit.")] = None,
+    receiver_port: Annotated[int, typer.Option(min=0, max=65_535, help="Port that the receiver listens on.")] = 8100,
+    limit: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Flow runs at once. Default: no limit.")] = None,
     allow_host: AllowHost = None,
     password: Password = False,
 ) -> None:
@@ -140,7 +144,9 @@ def lab(
     context: typer.Context,
     *,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+    ] = 8000,
     database: Annotated[
         Path | None, typer.Option(help="SQLite file; without it nothing survives the lab's end.")
     ] = None,
@@ -149,7 +155,9 @@ def lab(
     ] = "manual",
     seconds_per_day: Annotated[
         float | None,
-        typer.Option(min=0.001, help="With --clock scaled: real seconds that a lab day takes. Default: 1."),
+        typer.Option(
+            min=0.001, max=86_400, help="With --clock scaled: real seconds that a lab day takes. Default: 1."
+        ),
     ] = None,
     landscape: Annotated[
         str | None,
@@ -195,7 +203,7 @@ def lab(
 @services.command()
 def receiver(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8100,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on.")] = 8100,
     prefix: Annotated[
         str | None, typer.Option(help="Path in front of the order key. Default: /assay.")
     ] = None,
@@ -231,7 +239,7 @@ def deploy(
     ] = False,
     sweep_seconds: Annotated[
         float | None,
-        typer.Option(min=1, help="With --serve: seconds between two sweeps. Default: 300."),
+        typer.Option(min=1, max=86_400, help="With --serve: seconds between two sweeps. Default: 300."),
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing; report what exists and what would be created.")

@@ -17,6 +17,7 @@ from typing import Any, Final
 import httpx
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 from rich.text import Text
@@ -36,6 +37,15 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.service import WireWords
 from prefect_assay.runs.block_references import fault_of
+from prefect_assay.runs.queries import (
+    FLOW_NAMES,
+    newest_runs,
+    read_runs,
+    run_filter,
+    suspended_filter,
+    unreadable_runs,
+    why_unreadable,
+)
 from prefect_assay.runs.starting import find_obstacles, own_deployments
 from prefect_assay.webhooks.signature import sign
 
@@ -122,9 +132,21 @@ def _server(client: SyncPrefectClient) -> Iterator[Line]:
     yield _clock("server", answer.headers)
     client.count_flow_runs()
     yield Line("database", ok=True, text="answers a query of the runs")
+    yield from _runs(client)
     for advice in settings_advice(client):
         fault, _, mend = advice.partition("; ")
         yield Line("server", ok=False, text=fault, mend=mend)
+
+
+def _runs(client: SyncPrefectClient) -> Iterator[Line]:
+    """A run that cannot be read fails every list with it; one that is due keeps its worker from all others, too."""
+    for wanted in (suspended_filter(), run_filter(states=[StateType.SCHEDULED, StateType.RUNNING])):
+        read_runs(client, wanted)
+    for flow in FLOW_NAMES:
+        newest_runs(client, flow, 1)
+    for run_id in unreadable_runs(client):
+        what, mend = why_unreadable(run_id)
+        yield Line("database", ok=False, text=f"flow run {run_id} {what}", mend=mend)
 
 
 def _clock(what: str, headers: Mapping[str, str]) -> Line:

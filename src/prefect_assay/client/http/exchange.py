@@ -121,6 +121,11 @@ class Meter:
         if announced.isdecimal():
             self._check(int(announced[:20]))
 
+    @property
+    def received(self) -> int:
+        """How many bytes have come so far."""
+        return self._bytes
+
     def count(self, piece: bytes) -> bytes:
         """Return the piece if everything up to its end is within the limit."""
         self._bytes += len(piece)

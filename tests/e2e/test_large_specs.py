@@ -1,0 +1,69 @@
+"""Specifications larger than what Prefect stores with a run: the campaign's plan in the archive holds their sequences."""
+
+import json
+import random
+
+import pytest
+from prefect.client.orchestration import get_client
+
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.errors import InputError
+from prefect_assay.flows import campaign
+from prefect_assay.models.spec import Assay
+from support.runs.world import EGFR
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+PREFECT_STORES = 524_288
+
+
+def residues(number, length=1400):
+    drawn = random.Random(1)
+    return ["".join(drawn.choices(LETTERS, k=length)) for _ in range(number)]
+
+
+def test_an_experiment_of_384_long_designs_is_ordered_woken_and_canceled_like_any_other(world):
+    policy = SpendingPolicy(per_experiment_cents=10**9, per_campaign_cents=10**9, accept_quotes=True)
+    policy.save("large", overwrite=True)
+    designs = residues(384)
+    given = {
+        "campaign_id": "large",
+        "assay": {"experiment_type": "screening", "target": EGFR},
+        "sequences_per_experiment": 384,
+        "policy": policy,
+        "payment_method": "async_invoice",
+        "wallet": None,
+    }
+    run = world.campaign(world.designs("large", *designs), **given)
+    (child,) = world.suspended_children("large", seconds=200)
+    (order,) = world.orders("large")
+    assert len(world.service.experiment(order.id).experiment_spec["sequences"]) == 384
+    stored = world.run(child).parameters
+    assert stored["spec"]["sequences"] == {}
+    assert len(json.dumps(stored)) < PREFECT_STORES
+    with get_client(sync_client=True) as client:  # woken without news, it reads its plan again
+        client.resume_flow_run(child.id)
+    world.asleep(child, seconds=120)
+    assert len(world.orders("large")) == 1
+    with get_client(sync_client=True) as client:
+        states = client.read_flow_run_states(child.id)
+    assert all(len(state.message or "") <= 2000 for state in states)
+    from prefect_assay.cli.campaigns.cancel import cancel_runs
+
+    cancel_runs("large", yes=True, as_json=True)
+    world.until(run, "Cancelled", seconds=60)
+
+
+def test_what_is_too_large_is_refused_before_anything_and_the_id_stays_usable(world):
+    text = "".join(f">d{n}\n{line}\n" for n, line in enumerate(residues(384)))
+    blocks = {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
+    given = {"campaign_id": "too-large", "assay": Assay(experiment_type="screening", target=EGFR), **blocks}
+    for start in (campaign.start, campaign):
+        with pytest.raises(InputError, match=r"'designs'.*file") as refused:
+            start(designs=text, **given)
+        assert len(str(refused.value)) < 1000
+    run = campaign.start(designs=">a\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n", **given)
+    world.suspended_children("too-large")
+    assert len(world.orders("too-large")) == 1
+    assert world.run(run).state.name == "Suspended"
