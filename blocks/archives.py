@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.errors import ArchiveError, ConfigurationError
-from prefect_assay.sources import s3_cause
 from prefect_assay.models.bounds import SECRET_MAX, Line
+from prefect_assay.sources import s3_cause
 
 if TYPE_CHECKING:
     from prefect_assay.archive import Store
@@ -161,7 +161,10 @@ class S3Archive(StrictFields, Block):
         description="Empty: the environment's own credentials (role, profile, variables).",
     )
     secret_access_key: Annotated[SecretStr | None, AfterValidator(_secret)] = Field(
-        default=None, max_length=SECRET_MAX, title="Secret access key", description="Belongs to the access key id."
+        default=None,
+        max_length=SECRET_MAX,
+        title="Secret access key",
+        description="Belongs to the access key id.",
     )
     encryption: Literal["AES256", "aws:kms"] | None = Field(
         default=None,

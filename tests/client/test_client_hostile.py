@@ -27,9 +27,7 @@ SLOW = {
     "informational answers": raw(then=b"HTTP/1.1 103 X\r\n\r\n", pause=0.05),
     "body": raw(JSON + b"\r\n", then=b" ", pause=0.05),
     "chunks": raw(CHUNKED, then=b"1\r\n \r\n", pause=0.05),
-    "promised length": raw(
-        JSON + b"content-length: 1000000\r\n\r\n", then=b" ", pause=0.05
-    ),
+    "promised length": raw(JSON + b"content-length: 1000000\r\n\r\n", then=b" ", pause=0.05),
 }
 BROKEN = {
     "giant header": raw(HEAD, then=b"x" * 65536),

@@ -92,7 +92,9 @@ def designs_select(
     kd_unit: Annotated[
         KdUnitWord | None, typer.Option(help="With --history: the unit of K_D, whatever titles say.")
     ] = None,
-    number: Annotated[int, typer.Option("-n", "--number", min=1, max=COUNT_MAX, help="Designs to buy at most.")] = 24,
+    number: Annotated[
+        int, typer.Option("-n", "--number", min=1, max=COUNT_MAX, help="Designs to buy at most.")
+    ] = 24,
     policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "method_history",
     seed: Annotated[
         int, typer.Option(min=0, max=NUMBER_MAX, help="The same seed and input give the same choices.")

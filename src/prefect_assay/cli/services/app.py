@@ -71,8 +71,12 @@ def up(
         ),
     ] = None,
     receiver_host: Annotated[str, typer.Option(help="Address that the receiver listens on.")] = "127.0.0.1",
-    receiver_port: Annotated[int, typer.Option(min=0, max=65_535, help="Port that the receiver listens on.")] = 8100,
-    limit: Annotated[int | None, typer.Option(min=1, max=1_000_000, help="Flow runs at once. Default: no limit.")] = None,
+    receiver_port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port that the receiver listens on.")
+    ] = 8100,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=1_000_000, help="Flow runs at once. Default: no limit.")
+    ] = None,
     allow_host: AllowHost = None,
     password: Password = False,
 ) -> None:
@@ -275,7 +279,8 @@ def server(
         str | None, typer.Option(help="Address to listen on. Default: PREFECT_SERVER_API_HOST, 127.0.0.1.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on. Default: PREFECT_SERVER_API_PORT, 4200.")
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port to listen on. Default: PREFECT_SERVER_API_PORT, 4200."),
     ] = None,
     allow_host: AllowHost = None,
     password: Password = False,
@@ -295,7 +300,7 @@ def server(
         LogLevel | None, typer.Option(case_sensitive=False, help="Default: PREFECT_SERVER_LOGGING_LEVEL.")
     ] = None,
     keep_alive_timeout: Annotated[
-        int | None, typer.Option(min=1, help="Seconds that an idle connection stays open.")
+        int | None, typer.Option(min=1, max=86_400, help="Seconds that an idle connection stays open.")
     ] = None,
     background: Annotated[bool, typer.Option("--background", "-b", hidden=True)] = False,
 ) -> None:
