@@ -44,9 +44,18 @@ def test_a_campaign_hands_an_experiment_all_that_it_sets():
     run = ExperimentRun(OPTIONS, spec=SPEC, campaign_id="c", batch_index=1, batch_count=2, limit_cents=50)
     given = run.parameters()
     # An operator may give the experiment's deployment a default for the campaign's cap.
-    assert given.keys() == parameters_of(experiment).keys() - {"campaign_limit_cents"}
+    assert given.keys() == parameters_of(experiment).keys() - {"campaign_limit_cents", "planned"}
     assert (given["request_quote"], given["deadline_days"], given["limit_cents"]) == (True, 7, 50)
     assert given["credentials"] is OPTIONS.credentials
+
+
+def test_sequences_beyond_what_prefect_stores_stay_in_the_plan(monkeypatch):
+    run = ExperimentRun(OPTIONS, spec=SPEC, campaign_id="c", batch_index=0, batch_count=1, planned="k")
+    assert run.parameters()["spec"] == SPEC
+    assert "planned" not in run.parameters()
+    monkeypatch.setattr("prefect_assay.flows.run_options.bytes_max", lambda: 10)
+    given = run.parameters()
+    assert (given["planned"], given["spec"]) == ("k", SPEC.model_copy(update={"sequences": {}}))
 
 
 def test_a_limit_of_the_campaign_is_handed_on():
