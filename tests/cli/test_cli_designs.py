@@ -57,6 +57,7 @@ def test_select_writes_designs_with_reasons_that_can_be_ordered(files):
     assert answer["counts"] == {"chosen": 3, "measured": 1, "ranked_lower": 12}
     assert answer["price_cents"] == 60_000
     assert answer["notes"] == [
+        "all 16 designs share their last 25 residues (STVWYGSTEGSTEGSTEGSTEGSTE)",
         "competition.csv: kd has no unit, and its values (2e-08) are taken as M",
         "the budget pays for 3 of 4 designs",
     ]
