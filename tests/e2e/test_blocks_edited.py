@@ -1,0 +1,173 @@
+"""Blocks that are edited while a run waits: it orders and pays nothing in a second place, and says which block it needs.
+
+The books of both laboratories, and of both organisations of the first one, are the judge.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.logging import disable_run_logger
+
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
+from prefect_assay.client import AssayClient
+from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.tokens import Attenuation
+from prefect_assay.sweeping.watermarks import SweepState
+from support.runs.held import Held
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
+
+_SECOND_KEY = (
+    "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # Anvil's second: worthless, too
+)
+_CAPS = {
+    "accept_quotes": True,
+    "per_experiment_cents": 2_000_000,
+    "per_campaign_cents": 5_000_000,
+    "machine_payments": True,
+    "rolling_cents": 50_000_000,
+}
+
+
+@pytest.fixture(scope="module")
+def held(world):
+    return Held(world)
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """Another laboratory, with the same catalog."""
+    with LocalLab() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def second(world):
+    """Another organisation of the same laboratory."""
+    return world.stack.lab.seed("second")
+
+
+@pytest.fixture
+def edits(world, elsewhere, second):
+    lab = world.stack.lab
+    wallet = world.wallet.model_dump(include={"networks", "assets", "pay_to"})
+    return {
+        "another laboratory": (
+            "credentials",
+            AssayCredentials(base_url=elsewhere.base_url, token=elsewhere.token),
+        ),
+        "another organisation": ("credentials", AssayCredentials(base_url=lab.base_url, token=second.token)),
+        "a token that may only read": (
+            "credentials",
+            AssayCredentials(base_url=lab.base_url, token=lab.viewer_token),
+        ),
+        "a revoked token": (
+            "credentials",
+            AssayCredentials(base_url=lab.base_url, token="assay_lab" + "x" * 30),
+        ),
+        "an address that is no service": (
+            "credentials",
+            AssayCredentials(base_url=world.stack.ui_url, token=lab.token),
+        ),
+        "another folder": ("archive", LocalArchive(root=str(world.folder / "another-archive"))),
+        "another prefix": ("archive", world.archive.model_copy(update={"prefix": "elsewhere"})),
+        "another key": ("wallet", X402Wallet(private_key=_SECOND_KEY, **wallet)),
+        "no machine payments": ("policy", SpendingPolicy(**_CAPS | {"machine_payments": False})),
+        "lower caps": (
+            "policy",
+            SpendingPolicy(
+                **_CAPS | {"per_experiment_cents": 1, "per_campaign_cents": 1, "rolling_cents": 1}
+            ),
+        ),
+    }
+
+
+class Story:
+    """A run with blocks of its own, which waits for results or asks a person."""
+
+    def __init__(self, world, held, elsewhere, second, name, **policy):
+        self.world, self.held, self.name = world, held, name
+        self.others = [(elsewhere.base_url, elsewhere.token), (world.stack.lab.base_url, second.token)]
+        self.blocks = {
+            "credentials": world.credentials.model_copy(),
+            "policy": SpendingPolicy(**_CAPS | policy),
+            "archive": world.archive.model_copy(),
+            "wallet": world.wallet.model_copy(),
+        }
+        for parameter in self.blocks:
+            self.save(parameter)
+
+    def begin(self, **changes):
+        self.run = self.held.experiment(self.name, **self.blocks | changes)
+        return self.held.execute(self.run)
+
+    def save(self, parameter, block=None):
+        (block or self.blocks[parameter]).save(f"{self.name}-{parameter}", overwrite=True)
+
+    def wake(self):
+        self.world.api.resume_flow_run(self.run.id)
+        return self.held.execute(self.run)
+
+    def books(self):
+        """Orders and payments here; elsewhere there is neither."""
+        for address, token in self.others:
+            with AssayClient(address, token) as other:
+                assert list(other.iter_experiments(search=self.name)) == []
+        return len(self.world.orders(self.name)), len(self.world.settlements(self.name))
+
+    def swept(self, after=timedelta()):
+        with get_client(sync_client=True) as client, disable_run_logger():
+            return _Sweep(client, SweepState.read(client), datetime.now(UTC) + after, 60).run()
+
+
+@pytest.fixture
+def story(world, held, elsewhere, second):
+    return lambda name, **policy: Story(world, held, elsewhere, second, name, **policy)
+
+
+WAITS = ["another organisation", "another folder"]
+
+
+@pytest.mark.parametrize("edit", WAITS)
+def test_a_run_that_has_paid_waits_for_the_block_and_goes_on_when_it_is_saved_again(
+    world, story, edits, edit
+):
+    mine = story(f"paid-{edit.replace(' ', '-')}")
+    assert mine.begin().name == "Suspended"
+    assert mine.books() == (1, 1)
+    parameter, block = edits[edit]
+    mine.save(parameter, block)
+    world.advance(days=16)
+    state = mine.wake()
+    assert state.name == "Suspended", state.message
+    named = f"{block.get_block_type_slug()}/{mine.name}-{parameter}"
+    (artifact,) = world.artifacts(mine.run, f"assay-block-{parameter}")
+    assert named in artifact.data
+    report = mine.swept()
+    assert any(named in line for line in report.attention), report.attention
+    assert str(mine.run.id) not in report.woken
+    assert mine.books() == (1, 1)
+
+    mine.save(parameter)
+    assert str(mine.run.id) in mine.swept().woken
+    assert mine.held.execute(mine.run).is_completed(), mine.held.state(mine.run).message
+    assert mine.books() == (1, 1)
+
+
+def test_a_token_expires_and_another_one_of_the_organisation_takes_its_place(world, story):
+    lab = world.stack.lab
+    mine = story("rotated")
+    soon = datetime.fromisoformat(lab.clock()["now"]) + timedelta(days=2)
+    made = world.service.attenuate_token(lab.token, Attenuation(expires_at=soon), "rotated")
+    mine.save("credentials", AssayCredentials(base_url=lab.base_url, token=made.token))
+    assert mine.begin().name == "Suspended"
+    assert mine.books() == (1, 1)
+    world.advance(days=16)
+    assert mine.wake().name == "Suspended"
+    assert len(world.artifacts(mine.run, "assay-block-credentials")) == 1
+    mine.save("credentials")
+    assert str(mine.run.id) in mine.swept().woken
+    assert mine.held.execute(mine.run).is_completed(), mine.held.state(mine.run).message
+    assert mine.books() == (1, 1)
