@@ -53,6 +53,7 @@ _WORDS: Final = {
 }
 # A variable domain: its two cysteines, the tryptophan between them, and the J segment's WG-G of heavy or FG-G of light chains.
 _VARIABLE = re.compile(r"C.{8,20}?W.{40,80}?C.{2,45}?([WF])G.G[ST]")
+_LOOKED_AT: Final = 3000  # residues: longer than any antibody, and the pattern takes its time
 _BEFORE: Final = 26  # residues of the domain before its first cysteine, and behind the motif
 _BEHIND: Final = 8
 
@@ -90,7 +91,7 @@ def _long_parts(chain: str) -> Iterator[Part]:
 def variable_domains(chain: str) -> list[Part]:
     """The antibody domains of a chain, called `heavy` and `light`."""
     found = []
-    for match in _VARIABLE.finditer(chain):
+    for match in _VARIABLE.finditer(chain[:_LOOKED_AT]):
         kind = "heavy" if match[1] == "W" else "light"
         found.append(Part(kind, max(0, match.start() - _BEFORE), min(len(chain), match.end() + _BEHIND)))
     return found
