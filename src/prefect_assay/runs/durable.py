@@ -4,12 +4,13 @@ After a roll-back, stored parameters that this version does not know are left ou
 the run crashes in place of failing, so that it is rescheduled.
 """
 
+import copy
 import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, Self, TypeVar
 
 import httpx
 from prefect.blocks.core import UnknownBlockType
@@ -63,6 +64,13 @@ class DurableFlow(Flow[P, R]):
         """
         given = inspect.signature(self.fn).bind_partial(*args, **kwargs).arguments
         return start_run(f"{self.name}/{DEPLOYMENT_NAME}", given)
+
+    def with_options(self, **options: Any) -> Self:  # Prefect checks them
+        """Return a copy with these options of `prefect.flow`, durable as this one; Prefect's own makes a plain `Flow`."""
+        plain = super().with_options(**options)
+        durable = copy.copy(self)
+        vars(durable).update(vars(plain))
+        return durable
 
     def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as Prefect stores them with the run.
