@@ -101,3 +101,22 @@ def test_a_process_that_was_thought_dead_wakes_up_beside_the_one_in_its_place(wo
         held.execute(run)
     assert held.state(run).is_completed(), held.state(run)
     judge(world, campaign)
+
+
+@pytest.mark.parametrize("woken", [False, True])
+def test_two_processes_begin_the_same_execution_at_the_same_moment(world, held, engine, woken):
+    campaign = f"at-once-{woken}".lower()
+    run = held.experiment(campaign)
+    if woken:
+        assert held.execute(run).name == "Suspended"
+        world.advance(days=16)
+        world.api.resume_flow_run(run.id)
+    for process in [engine(run), engine(run)]:
+        process.wait(_ENDS_WITHIN)
+    if not woken:
+        assert held.state(run).name == "Suspended", held.state(run)
+        world.advance(days=16)
+        world.api.resume_flow_run(run.id)
+        held.execute(run)
+    assert held.state(run).is_completed(), held.state(run)
+    judge(world, campaign)
