@@ -165,3 +165,27 @@ def test_a_hosted_order_without_an_answer_is_never_sent_again_in_a_script(lab, c
     assert again["error"] == "OrderOutcomeUnknown"
     assert "Ask the laboratory" in again["message"]
     assert orders_of(client, "hosted") == []
+
+
+def test_one_loop_in_two_homes_measures_each_file_of_a_folder_once_and_another_loop_again(
+    lab, client, empty, tmp_path, passing
+):
+    folder = tmp_path / "designs"
+    folder.mkdir()
+    for n in (1, 2):
+        (folder / f"monday-{n}.fasta").write_text(f">design-{n}\n{DESIGN[:-n]}\n")
+    given = job(lab, client, "unused", tmp_path / "archive", EGFR)
+    given |= {
+        "source": str(folder),
+        "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
+    }
+    began = [
+        here.start(tmp_path / f"home-{n}", empty, **given | {"loop_id": loop_id})
+        for n, loop_id in enumerate(["egfr", "egfr", "other"])
+    ]
+    for process in began:
+        answer = here.said(process, seconds=280)
+        assert len(answer.get("rounds", [])) == 2, answer
+    for campaign_id in ("egfr-monday-1", "egfr-monday-2", "other-monday-1", "other-monday-2"):
+        (order,) = orders_of(client, campaign_id)
+        assert len(paid_for(lab, order)) == 1

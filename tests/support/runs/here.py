@@ -1,4 +1,4 @@
-"""One experiment in a process of its own, without a deployment: `python here.py '<JSON>'`, one JSON line out.
+"""One experiment, or a loop over a folder of design files, in a process of its own, without a deployment: `python here.py '<JSON>'`, one JSON line out.
 
 Each process has a Prefect home, and so a Prefect server, of its own: a notebook or `run --here`.
 """
@@ -52,7 +52,7 @@ def kill(process: "subprocess.Popen[str]") -> None:
 
 
 def said(process: "subprocess.Popen[str]", seconds: float = 150) -> dict[str, Any]:
-    """Its answer: the experiment and how it ended, or the error."""
+    """Its answer: the experiment or the loop and how it ended, or the error."""
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -65,32 +65,36 @@ def said(process: "subprocess.Popen[str]", seconds: float = 150) -> dict[str, An
 
 
 def main(job: dict[str, Any]) -> dict[str, Any]:
-    """Run the flow; pauses between two looks are short, their order is what counts."""
+    """Run the flow, the loop `loop_id` if the job has one; pauses between two looks are short, their order is what counts."""
     from prefect_assay import ordering, payments
     from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
     from prefect_assay.errors import AssayError
-    from prefect_assay.flows import experiment
+    from prefect_assay.flows import design_build_test, experiment
 
     ordering.find_or_create.__kwdefaults__["patience"] = (0.2,) * job.get("looks", 3)
     payments.settle.__kwdefaults__["read_delays"] = (0.0, 0.2)
     wallet = X402Wallet(**job["wallet"]) if job["wallet"] else None
+    shared = {
+        "credentials": AssayCredentials(base_url=job["base_url"], token=job["token"]),
+        "policy": SpendingPolicy(
+            per_experiment_cents=2_000_000,
+            per_campaign_cents=5_000_000,
+            accept_quotes=True,
+            machine_payments=True,
+            rolling_cents=10**12,
+        ),
+        "archive": LocalArchive(root=job["archive"]),
+        "payment_method": "x402-exact" if wallet else "async_invoice",
+        "wallet": wallet,
+        "poll_seconds": 0.5,
+    }
     try:
-        report = experiment(
-            spec=job["spec"],
-            credentials=AssayCredentials(base_url=job["base_url"], token=job["token"]),
-            policy=SpendingPolicy(
-                per_experiment_cents=2_000_000,
-                per_campaign_cents=5_000_000,
-                accept_quotes=True,
-                machine_payments=True,
-                rolling_cents=10**12,
-            ),
-            archive=LocalArchive(root=job["archive"]),
-            campaign_id=job["campaign_id"],
-            payment_method="x402-exact" if wallet else "async_invoice",
-            wallet=wallet,
-            poll_seconds=0.5,
-        )
+        if "loop_id" in job:
+            loop = design_build_test(
+                loop_id=job["loop_id"], source=job["source"], assay=job["assay"], settle_seconds=0, **shared
+            )
+            return {"stop": str(loop.stop), "rounds": [entry.campaign_id for entry in loop.rounds]}
+        report = experiment(spec=job["spec"], campaign_id=job["campaign_id"], **shared)
     except AssayError as error:
         return {"error": type(error).__name__, "message": str(error)}
     return {
