@@ -55,9 +55,10 @@ def _endpoint(address: str | None) -> str | None:
     try:
         url = urlsplit(address)
         sound = url.scheme in {"http", "https"} and url.hostname and (url.port or 1)
+        plain = not (url.query or url.fragment or "@" in url.netloc)
     except ValueError:
-        sound = False
-    if not sound or not _ONE_WORD.fullmatch(address) or url.query or url.fragment or "@" in url.netloc:
+        sound = plain = False
+    if not sound or not plain or not _ONE_WORD.fullmatch(address):
         raise ValueError(
             "give the server's address with its scheme, such as https://s3.example.org:9000, without user, password or query"
         )

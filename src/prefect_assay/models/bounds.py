@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, JsonValue
 
 NUMBER_MAX: Final = 2**53 - 1  # the largest that a browser keeps exactly (RFC 8259, 6)
 CENTS_MAX: Final = 10**12  # ten billion USD
@@ -22,7 +22,7 @@ DEPTH_MAX: Final = 4  # of lists and mappings in free-form settings, themselves 
 TEXT_MAX: Final = 500_000  # pasted designs, and texts of free-form settings: what a run's parameters hold
 
 _UNSTORABLE: Final = r"\u0000\ud800-\udfff"
-_PATTERN: Final = {"pattern": f"^[^{_UNSTORABLE}]*$"}
+_PATTERN: Final[dict[str, JsonValue]] = {"pattern": f"^[^{_UNSTORABLE}]*$"}
 _FINDINGS_MAX: Final = 20
 _NAME_SHOWN: Final = 40
 _CUT_DIGITS: Final = 12
