@@ -375,6 +375,16 @@ def test_another_authorisation_waits_for_a_failed_one_to_expire_and_for_one_in_d
             guard.check_again(previous, entry(**change), now)
 
 
+def test_a_wallets_new_key_is_named_where_the_earlier_one_has_to_pay():
+    one, other = entry(payer="0xaa"), entry(payer="0xbb", nonce="0x02")
+    with pytest.raises(
+        PaymentRefused, match=r"the first authorisation is of 0xaa, this one of 0xbb\. Save the first key"
+    ):
+        guard.check_again(one, other, LATER)
+    with pytest.raises(PaymentRefused, match=r"could be settled besides it$"):
+        guard.check_again(one, entry(payer="0xaa", nonce="0x02"), LATER)
+
+
 def test_what_was_never_sent_binds_nothing():
     guard.check_again(None, entry(), NOW)
 

@@ -214,8 +214,17 @@ def check_again(
             f"invoice {attempt.invoice_id}: an authorisation over {ascii_quoted(previous.asset)} on {previous.network} with "
             f"nonce {previous.nonce} was sent and is {previous.state.value}, valid until "
             f"{previous.expires_at:%Y-%m-%d %H:%M:%S} UTC; one over {ascii_quoted(attempt.asset)} on {attempt.network} with "
-            f"nonce {attempt.nonce} could be settled besides it"
+            f"nonce {attempt.nonce} could be settled besides it{_of_another_wallet(previous, attempt)}"
         )
+
+
+def _of_another_wallet(previous: PaymentAttempt, attempt: PaymentAttempt) -> str:
+    if previous.rail is not attempt.rail or previous.payer in ("", attempt.payer):
+        return ""
+    return (
+        f". The wallet block has another key now: the first authorisation is of {previous.payer}, this one of {attempt.payer}. "
+        "Save the first key in it again before you pay again"
+    )
 
 
 def faults(
