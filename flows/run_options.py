@@ -30,10 +30,11 @@ T = TypeVar("T")
 CAMPAIGN_CAP: Final = "cap of the campaign"
 EXPERIMENT_CAP: Final = "policy's cap per experiment"
 
-# Prefect's suspension time-out only backs up the run's own deadline, so each level outlasts the level below it.
-_EXPERIMENT_MARGIN: Final = timedelta(days=30)
-_CAMPAIGN_MARGIN: Final = timedelta(days=200)
-_ROUND_MARGIN: Final = timedelta(days=250)
+# Prefect's suspension time-out only backs up the run's own deadline: a server that was off fails what is over it at its
+# start, before the sweep can wake it. Each level outlasts the level below it.
+_EXPERIMENT_MARGIN: Final = timedelta(days=365)
+_CAMPAIGN_MARGIN: Final = timedelta(days=535)
+_ROUND_MARGIN: Final = timedelta(days=585)
 
 
 @dataclass(frozen=True)

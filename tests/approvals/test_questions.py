@@ -8,6 +8,7 @@ from uuid import uuid4
 import httpx
 import pytest
 from prefect.client.schemas.objects import StateType
+from prefect.exceptions import Abort
 from prefect.utilities.schema_tools.validation import validate
 
 from prefect_assay.approvals import questions, rounds
@@ -55,6 +56,22 @@ def ask(status):
 
 def test_without_a_question_there_is_no_decision(given):
     assert ask("open") is None
+
+
+def test_a_question_outlasts_a_server_that_is_off_for_months(monkeypatch):
+    """Prefect would end the run at the server's start, without a word about the question."""
+    asked = []
+
+    def suspend(_run, state):
+        asked.append(state)
+        raise Abort
+
+    monkeypatch.setattr(questions, "this_run", lambda: SimpleNamespace(id=uuid4()))
+    monkeypatch.setattr(questions, "add_tags", lambda _run_id, _tags: None)
+    monkeypatch.setattr(questions, "suspend", suspend)
+    with pytest.raises(Abort):
+        questions.ask(PaymentDoubt, question="payment-k", title="t", description="d", hours=72)
+    assert asked[0].state_details.pause_timeout - datetime.now(UTC) > timedelta(days=365)
 
 
 @pytest.mark.parametrize("decision", ["paid", "pay_again"])

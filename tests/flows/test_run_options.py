@@ -2,6 +2,7 @@
 
 import inspect
 from dataclasses import fields
+from datetime import timedelta
 
 import pytest
 
@@ -56,6 +57,14 @@ def test_sequences_beyond_what_prefect_stores_stay_in_the_plan(monkeypatch):
     monkeypatch.setattr("prefect_assay.flows.run_options.bytes_max", lambda: 10)
     given = run.parameters()
     assert (given["planned"], given["spec"]) == ("k", SPEC.model_copy(update={"sequences": {}}))
+
+
+def test_prefects_time_outs_leave_a_server_a_year_to_be_off_and_each_level_outlasts_the_one_below():
+    child = ExperimentRun(OPTIONS, spec=SPEC, campaign_id="c", batch_index=0, batch_count=1).timeout
+    parent = CampaignRun(OPTIONS).timeout
+    assert timedelta(days=7 + 365) <= child < parent < OPTIONS.round_timeout
+    # A child suspends again until its own deadline; its parent counts from the beginning.
+    assert parent - child > timedelta(days=90)
 
 
 def test_a_limit_of_the_campaign_is_handed_on():

@@ -31,8 +31,8 @@ from prefect_assay.runs.suspend import suspend, this_run
 from prefect_assay.runs.tags import ASKS_TAG, add_tags, set_labels
 from prefect_assay.waiting import WaitsFor
 
-# Only a backup of the sweep's time-out: Prefect's own ends a run without a message about the question.
-_BACKUP: Final = timedelta(days=7)
+# Only a backup: Prefect's own time-out ends a run without a word about the question, at once when a server starts that was off.
+_BACKUP: Final = timedelta(days=365)
 # A run that lives has sent its own event, and written its label, by then.
 _REPORTED_AFTER: Final = timedelta(minutes=1)
 _NAME: Final = re.compile(r"(?:suspended-)?(?P<question>.+)-until-(?P<until>\d+)-[0-9a-f]{32}(?:-response)?")
