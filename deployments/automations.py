@@ -18,12 +18,12 @@ from prefect.client.schemas.objects import StateType
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 
-from prefect_assay.runs.crashes import RESCHEDULED_BY_AUTOMATION
+from prefect_assay.runs.crashes import CRASHES_AUTOMATION, RESCHEDULED_BY_AUTOMATION
 from prefect_assay.runs.heartbeats import default_silence
 from prefect_assay.runs.queries import ASSAY_TAG, FLOW_NAMES
 
 ZOMBIES: Final = "assay-zombies"
-CRASHES: Final = "assay-crashes"
+CRASHES: Final = CRASHES_AUTOMATION
 
 Change = Literal["created", "updated", "unchanged", "kept", "refused"]
 

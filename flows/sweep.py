@@ -138,15 +138,15 @@ class _Sweep:
         self._retry(marked)
         with progress.part("finished groups"):
             progress.woken += wake_finished_groups(self.prefect, watch.groups)
-        canceled, reported, silence = before.canceled, 0, before.silence
+        canceled, reported = before.canceled, 0
         with progress.part("canceled runs"):
             since = None if checked else before.canceled
             found = report_canceled_runs(self.prefect, self.now, progress.problems, since=since)
             reported, canceled = found.read, min(found.unsettled_since or self.now, self.now) - _MARGIN
-        with progress.part("silent runs"):
-            silence = mark_missing_heartbeats_crashed(self.prefect, self.now, before.silence)
         with progress.part("stranded runs"):
             self._restart_stranded()
+        with progress.part("silent runs"):
+            mark_missing_heartbeats_crashed(self.prefect, self.now)
         with progress.part("crashed runs"):
             progress.woken += reschedule_crashed(self.prefect, self.now, progress.problems)
         stuck = find_blocked_runs(marked)
@@ -174,7 +174,6 @@ class _Sweep:
                 walked=self.now if checked else before.walked,
                 canceled=canceled,
                 told=digest,
-                silence=silence,
             )
         )
         return SweepReport(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx
 import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import SetStateStatus
@@ -51,6 +52,8 @@ def test_crashes_are_counted_since_the_last_wait_or_end(types, count):
 class Api:
     """One run with a history, as the two questions and the one answer of `reschedule_crashed` see it."""
 
+    automated = True
+
     def __init__(self, *types, age):
         self.history = states(*types, last=NOW - age)
         self.run = FlowRun(id=uuid4(), flow_id=uuid4(), name="run", state=self.history[-1])
@@ -61,6 +64,12 @@ class Api:
 
     def read_flow_run_states(self, _run_id):
         return self.history
+
+    def read_automations_by_name(self, name):
+        if self.automated is None:
+            request = httpx.Request("POST", "http://prefect")
+            httpx.Response(404, request=request).raise_for_status()
+        return [SimpleNamespace(enabled=self.automated)] if name == CRASHES else []
 
     def set_flow_run_state(self, _run_id, state, *, force=False):
         self.set.append((state.type, state.name, force))
@@ -92,6 +101,24 @@ def test_the_sweep_reschedules_crashed_runs_that_are_left(types, age, taken):
     pending = types[-1] == StateType.PENDING
     assert api.set == ([(StateType.SCHEDULED, "AwaitingRetry", pending)] if taken else [])
     assert problems == []
+
+
+@pytest.mark.parametrize("automated", [False, None], ids=["disabled", "a server without automations"])
+@pytest.mark.parametrize(
+    ("times", "age", "taken"),
+    [
+        (1, timedelta(), True),
+        (1, -timedelta(minutes=1), True),  # set to Crashed by this very sweep
+        (2, timedelta(minutes=3), False),
+        (2, timedelta(minutes=9), True),
+    ],
+)
+def test_where_no_automation_is_at_it_the_sweep_reschedules_the_first_crash_at_once(
+    automated, times, age, taken
+):
+    api = Api(*crashed(times), age=age)
+    api.automated = automated
+    assert reschedule_crashed(api, NOW, []) == ([api.run.id] if taken else [])
 
 
 @pytest.mark.parametrize(

@@ -35,17 +35,6 @@ class Watermark(StoredModel):
     waiting: Maybe[int] = None  # number of these runs
 
 
-class Silence(StoredModel):
-    """Runs without heartbeats."""
-
-    since: Maybe[datetime] = None  # when the sweep noticed them
-    runs: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()  # their ids
-
-
-def _silence(value: Any) -> Any:
-    return value if isinstance(value, Silence | dict) else {}
-
-
 class SweepMemory(StoredModel):
     """The state of the whole sweep."""
 
@@ -53,4 +42,3 @@ class SweepMemory(StoredModel):
     walked: Maybe[datetime] = None  # when all suspended runs were last read
     canceled: Maybe[datetime] = None  # when the earliest canceled run ended that may still need a report
     told: Maybe[str] = None  # a digest of the list in the newest artifact
-    silence: Annotated[Silence, BeforeValidator(_silence)] = Silence()

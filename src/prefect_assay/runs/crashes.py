@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import TERMINAL_STATES, State, StateType
 from prefect.exceptions import Abort
@@ -17,14 +18,16 @@ from prefect.states import Cancelled, Failed
 from prefect_assay.errors import CrashedTooOften
 from prefect_assay.runs.queries import recoverable_runs
 from prefect_assay.runs.states import LOST_AFTER, reschedule, set_state
+from prefect_assay.runs.transient_failures import is_busy
 
 CRASHES_MAX: Final = 5
+CRASHES_AUTOMATION: Final = "assay-crashes"
 # What a state says that no person has requested: of the automation, and the beginning of the sweep's.
 RESCHEDULED_BY_AUTOMATION: Final = "It crashed, and goes on where the service says it is."
 _RESCHEDULED_BY_SWEEP: Final = "Rescheduled by the sweep: "
 
-# How long a crashed run is left to the automation, which is much faster; four times as long after each crash, so that
-# a worker that cannot start anything is tried for half a day.
+# How long a crashed run is left to the automation, where there is one; four times as long after each further crash, so
+# that a worker that cannot start anything is tried for half a day.
 _PATIENCE: Final = timedelta(minutes=2)
 _GROWTH: Final = 4
 # A start takes seconds. One that takes longer, as with a large image, may be executed twice: the order's log lets one order.
@@ -112,11 +115,13 @@ def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[
     """
     message = f"{_RESCHEDULED_BY_SWEEP}the run crashed, or its start was never finished."
     rescheduled: list[UUID] = []
-    for run in recoverable_runs(client, StateType.CRASHED, StateType.PENDING):
+    runs = recoverable_runs(client, StateType.CRASHED, StateType.PENDING)
+    automated = bool(runs) and _has_automation(client)
+    for run in runs:
         if run.state is None:
             continue
         age, pending = now - run.state.timestamp, run.state.is_pending()
-        if not (age > _STARTS_WITHIN if pending else _PATIENCE < age < LOST_AFTER):
+        if not (age > _STARTS_WITHIN if pending else age < LOST_AFTER):
             continue
         states = _in_order(client.read_flow_run_states(run.id))
         if not states or states[-1].type != run.state.type:
@@ -125,9 +130,20 @@ def reschedule_crashed(client: SyncPrefectClient, now: datetime, problems: list[
         if count > CRASHES_MAX:
             client.set_flow_run_state(run.id, Failed(message=_TOO_OFTEN.format(count=count)))
             problems.append(f"run {run.name} has crashed {count} times in a row and is not started again")
+            continue
         # Forced, because Prefect refuses to take back a start that has begun otherwise.
-        elif (pending or age > _PATIENCE * _GROWTH ** (count - 1)) and reschedule(
+        at_once = pending or (count <= 1 and not automated)
+        if (at_once or age > _PATIENCE * _GROWTH ** (count - 1)) and reschedule(
             client, run.id, message, force=pending
         ):
             rescheduled.append(run.id)
     return rescheduled
+
+
+def _has_automation(client: SyncPrefectClient) -> bool:
+    try:
+        return any(found.enabled for found in client.read_automations_by_name(CRASHES_AUTOMATION))
+    except httpx.HTTPStatusError as error:
+        if is_busy(error):
+            raise
+        return False  # a server without automations

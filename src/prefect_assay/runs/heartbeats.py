@@ -1,11 +1,14 @@
 """Runs whose process sends no heartbeats any more: the sweep marks them as crashed where no automation did.
 
 One that is being canceled is set to Cancelled, where the Prefect server's own cleanup, after five minutes, is switched off.
-A server that was away itself looks the same, so a run has to be silent at two sweeps.
+A server that was away itself looks the same, so the sweep looks twice, with the time of a heartbeat between.
 """
 
+import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun, State, StateType
@@ -14,16 +17,17 @@ from prefect.settings import get_current_settings
 from prefect.states import Cancelled, Crashed
 from prefect.types import DateTime
 
-from prefect_assay.models.sweep import Silence
 from prefect_assay.runs.queries import recoverable_runs
 from prefect_assay.runs.states import set_state
 
-# Prefect sends a heartbeat every 180 s by default. Three may be lost; a margin for a busy server.
+# Of Prefect's default interval of 180 s, or the 30 s of `runner.env`, three may be lost; a margin for a busy server.
 _MISSED_HEARTBEATS: Final = 3
 _MARGIN: Final = timedelta(seconds=60)
+_CLOCKS_DIFFER: Final = timedelta(days=1)
 _NO_EXECUTION_LASTS: Final = timedelta(days=1)
-_NOTED_MAX: Final = 100  # a Prefect variable holds 5,000 characters; later sweeps note the others
 _HEARTBEAT: Final = "prefect.flow-run.heartbeat"
+
+_Sign = tuple[datetime, datetime | None]  # when the run entered its state, and its last heartbeat
 
 
 def _heartbeat() -> timedelta:
@@ -41,24 +45,29 @@ def default_silence() -> timedelta:
     return _MISSED_HEARTBEATS * _heartbeat() + _MARGIN
 
 
-def mark_missing_heartbeats_crashed(client: SyncPrefectClient, now: datetime, noted: Silence) -> Silence:
-    """Set runs to Crashed that were silent at an earlier sweep (`noted`) and still are; returns what to note now.
+def mark_missing_heartbeats_crashed(
+    client: SyncPrefectClient, now: datetime, sleep: Callable[[float], None] = time.sleep
+) -> list[UUID]:
+    """Set runs to Crashed that are silent, and stay so while a live process would send a heartbeat; returns their ids.
 
     Runs that are being canceled are set to Cancelled.
 
-    A run without any heartbeat since it was started is left alone for a day: its process may send none. No execution
-    lasts that long, and Prefect deletes heartbeats after a week, in which no server may have run.
+    The second look compares with the first, not with a clock: a live run is heard as soon as the server is back. With
+    the shipped interval, one at Prefect's default interval is heard, too.
     """
-    if noted.since and now - noted.since < _heartbeat() + _MARGIN:  # too early; the noted runs stay noted
-        return noted
-    silent = {str(run.id): run for run in _silent(client, now)}
+    silent = _silent(client, now)
+    if not silent:
+        return []
+    pause = _heartbeat() + _MARGIN
+    sleep(pause.total_seconds())
     message = f"No heartbeat for {default_silence().total_seconds():.0f} s: its process is gone."
-    for run_id in silent.keys() & set(noted.runs):
-        run = silent[run_id]
+    marked = []
+    for run, sign in _silent(client, now + pause).values():
         canceling = run.state is not None and run.state.is_cancelling()
-        if set_state(client, run.id, Cancelled(message=message) if canceling else Crashed(message=message)):
-            del silent[run_id]
-    return Silence(since=now, runs=tuple(sorted(silent))[:_NOTED_MAX]) if silent else Silence()
+        state: State = Cancelled(message=message) if canceling else Crashed(message=message)
+        if run.id in silent and silent[run.id][1] == sign and set_state(client, run.id, state):
+            marked.append(run.id)
+    return marked
 
 
 def last_heartbeat(client: SyncPrefectClient, run: FlowRun, state: State, now: datetime) -> datetime | None:
@@ -71,7 +80,7 @@ def last_heartbeat(client: SyncPrefectClient, run: FlowRun, state: State, now: d
         EventFilter(
             event=EventNameFilter(name=[_HEARTBEAT]),
             any_resource=EventAnyResourceFilter(id=[f"prefect.flow-run.{run.id}"]),
-            occurred=EventOccurredFilter(since=_moment(since), until=_moment(now)),
+            occurred=EventOccurredFilter(since=_moment(since), until=_moment(now + _CLOCKS_DIFFER)),
         ),
         limit=1,  # the latest comes first
     )
@@ -82,16 +91,20 @@ def _moment(when: datetime) -> DateTime:
     return DateTime.fromtimestamp(when.timestamp(), when.tzinfo)
 
 
-def _silent(client: SyncPrefectClient, now: datetime) -> list[FlowRun]:
+def _silent(client: SyncPrefectClient, now: datetime) -> dict[UUID, tuple[FlowRun, _Sign]]:
     since = now - default_silence()
-    return [
-        run
-        for run in recoverable_runs(client, StateType.RUNNING, StateType.CANCELLING)
-        if run.state is not None
-        and run.state.timestamp < since
-        and _is_silent(run.state, last_heartbeat(client, run, run.state, now), since, now)
-    ]
+    found = {}
+    for run in recoverable_runs(client, StateType.RUNNING, StateType.CANCELLING):
+        if run.state is None or run.state.timestamp >= since:
+            continue
+        last = last_heartbeat(client, run, run.state, now)
+        if _is_silent(run.state, last, since, now):
+            found[run.id] = (run, (run.state.timestamp, last))
+    return found
 
 
 def _is_silent(state: State, last: datetime | None, since: datetime, now: datetime) -> bool:
-    return last < since if last is not None else now - state.timestamp > _NO_EXECUTION_LASTS
+    """A process sends its first heartbeat when it starts; where they are switched off, no execution lasts a day."""
+    if last is None and get_current_settings().flows.heartbeat_frequency is None:
+        return now - state.timestamp > _NO_EXECUTION_LASTS
+    return last is None or last < since
