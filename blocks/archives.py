@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.models.bounds import SECRET_MAX, Line
+from prefect_assay.network_variables import check_s3_variables
 from prefect_assay.sources import s3_cause
 
 if TYPE_CHECKING:
@@ -183,8 +184,10 @@ class S3Archive(StrictFields, Block):
         """The store this block describes.
 
         Raises:
-            ConfigurationError: no client can be made with these fields and the AWS_ variables.
+            ConfigurationError: no client can be made with these fields, the AWS_ variables, and those for proxies and
+                certificates.
         """
+        check_s3_variables()
         import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 

@@ -411,6 +411,12 @@ class ConfigurationError(AssayError):
         return cls(f"{purpose} needs an extra: pip install 'prefect-assay[{extra}]'")
 
 
+class CertificatesUnreadable(ConfigurationError):
+    """Certificates that a variable of the environment names cannot be read now; a run that has ordered waits for them."""
+
+    retriable = True
+
+
 class BlockMissing(ConfigurationError):
     """A block, `type/name`, of a run was deleted or is not valid; saving it under the same name repairs the run."""
 

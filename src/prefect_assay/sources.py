@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
 from prefect_assay.errors import InputError, ServiceUnavailable
+from prefect_assay.network_variables import check_s3_variables
 
 S3: Final = "s3://"
 _AGAIN: Final = "run again later"
@@ -267,6 +268,7 @@ def _from_s3(source: str) -> Iterator[BinaryIO]:
 def _s3() -> Any:
     import boto3  # noqa: PLC0415 - likewise
 
+    check_s3_variables()
     try:
         return boto3.client("s3")
     except ValueError as error:  # a malformed AWS_ENDPOINT_URL

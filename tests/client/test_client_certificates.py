@@ -8,6 +8,7 @@ import certifi
 import pytest
 
 from prefect_assay.client.http.wire import certificates
+from prefect_assay.errors import CertificatesUnreadable
 
 BUNDLE = Path(certifi.where()).read_text(encoding="utf-8")
 END = "-----END CERTIFICATE-----\n"
@@ -67,5 +68,5 @@ def test_the_usual_bundle_is_read_again_too(monkeypatch, tmp_path):
 def test_a_file_that_is_not_there_is_an_error_each_time(tmp_path, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none"))
     for _ in range(2):
-        with pytest.raises(OSError, match="No such file"):
+        with pytest.raises(CertificatesUnreadable, match="No such file"):
             _read()

@@ -14,6 +14,7 @@ from prefect_assay.errors import (
     PaymentError,
     Stopped,
 )
+from prefect_assay.network_variables import drop_unreadable_exceptions
 
 INTERRUPTED: Final = 130
 FAILED: Final = 1
@@ -38,7 +39,14 @@ def exit_code(error: AssayError) -> int:
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Turn this package's errors into a message and an exit code, Ctrl-C into 130; others keep their traceback."""
+    """Turn this package's errors into a message and an exit code, Ctrl-C into 130; others keep their traceback.
+
+    The command and its children run with a NO_PROXY that httpx can read.
+    """
+    for entry in drop_unreadable_exceptions():
+        print(
+            f"Warning: NO_PROXY: the entry {entry!r} has no effect here; name the addresses", file=sys.stderr
+        )
     try:
         yield
     except AssayError as error:

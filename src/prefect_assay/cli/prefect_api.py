@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
 from prefect_assay.cli.options import BLOCKS
 from prefect_assay.errors import ConfigurationError, ServiceUnavailable, Unauthorized
+from prefect_assay.network_variables import check_certificates, check_http_variables
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
@@ -21,9 +22,14 @@ B = TypeVar("B", bound="Block")
 
 @contextmanager
 def api_errors() -> Iterator[None]:
-    """Turn errors of the Prefect client into `ServiceUnavailable` and `Unauthorized`; others stay as they are."""
+    """Turn errors of the Prefect client into `ServiceUnavailable` and `Unauthorized`; others stay as they are.
+
+    Raises:
+        ConfigurationError: Prefect's client cannot be made with the environment's variables.
+    """
     import httpx
 
+    check_client_variables()
     try:
         yield
     except httpx.TransportError as error:
@@ -62,6 +68,16 @@ def report_unreadable(client: "SyncPrefectClient") -> list[str]:
     return [str(run_id) for run_id in found]
 
 
+def check_client_variables() -> None:
+    """Check the variables that a Prefect client is made with: proxies and certificates."""
+    from prefect.settings import get_current_settings
+
+    check_http_variables()
+    api = get_current_settings().api
+    if api.ssl_cert_file and not api.tls_insecure_skip_verify:
+        check_certificates("PREFECT_API_SSL_CERT_FILE", api.ssl_cert_file)
+
+
 def require_api() -> None:
     """Refuse the temporary server that Prefect starts where no API is configured: no other process sees its runs."""
     from prefect.settings import get_current_settings
@@ -81,6 +97,7 @@ def start_temporary_server() -> None:
     if settings.api.url or not settings.server.ephemeral.enabled:
         require_api()
         return
+    check_client_variables()
     try:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.home):

@@ -246,7 +246,10 @@ class LocalStack:
     def _worker_online(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
             answer = httpx.post(
-                f"{self.api_url}/work_pools/{WORK_POOL}/workers/filter", json={}, verify=NO_TLS
+                f"{self.api_url}/work_pools/{WORK_POOL}/workers/filter",
+                json={},
+                trust_env=False,
+                verify=NO_TLS,
             )
             return answer.is_success and any(worker.get("status") == "ONLINE" for worker in answer.json())
         return False
@@ -262,5 +265,5 @@ def _is_helper(process: psutil.Process) -> bool:
 def answers(url: str) -> bool:
     """Whether an address answers with success."""
     with contextlib.suppress(httpx.TransportError):
-        return httpx.get(url, timeout=5, verify=NO_TLS).is_success
+        return httpx.get(url, timeout=5, trust_env=False, verify=NO_TLS).is_success
     return False

@@ -12,6 +12,7 @@ from prefect_assay.client.http.deadline import deadline, limit_connections
 from prefect_assay.client.http.exchange import Meter, TooLarge
 from prefect_assay.client.http.wire import unlogged_query
 from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.network_variables import check_http_variables
 from prefect_assay.payments.rails.x402 import address_of
 
 _SECONDS: Final = 10.0
@@ -28,8 +29,10 @@ def balance_cents(node_url: SecretStr, private_key: SecretStr, assets: Iterable[
     """Sum what the wallet holds of its assets on the node's network, in cents: they are worth a US dollar each.
 
     Raises:
+        ConfigurationError: a variable for proxies or certificates has no usable value.
         ServiceUnavailable: the node does not answer as it should. The message does not name its address.
     """
+    check_http_variables()
     owner = address_of(private_key).removeprefix("0x").lower().rjust(64, "0")
     try:
         with (

@@ -12,6 +12,7 @@ from prefect_assay.client.http.deadline import deadline, limit_connections
 from prefect_assay.client.http.exchange import Meter, TooLarge
 from prefect_assay.client.http.wire import unlogged_query
 from prefect_assay.errors import ConfigurationError, PaymentRefused
+from prefect_assay.network_variables import check_http_variables
 from prefect_assay.payments import TokenLimits
 
 _SECONDS: Final = 30.0
@@ -46,7 +47,13 @@ class HttpTokenIssuer:
         return "HttpTokenIssuer()"
 
     def __call__(self, limits: TokenLimits) -> SecretStr:
-        """One token within the limits; PaymentRefused when the issuer gave none."""
+        """One token within the limits.
+
+        Raises:
+            ConfigurationError: a variable for proxies or certificates has no usable value.
+            PaymentRefused: the issuer gave none.
+        """
+        check_http_variables()
         try:
             status, content = self._asked(limits)
         except httpx.HTTPError as error:

@@ -12,6 +12,7 @@ from prefect_assay.cli.options import BLOCKS
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.service import NEUTRAL_SERVICE
+from prefect_assay.network_variables import check_http_variables
 
 if TYPE_CHECKING:
     import uvicorn
@@ -31,7 +32,7 @@ _GRACE_SECONDS: Final = 5
 def run_receiver(
     *, host: str, port: int, prefix: str | None, keys_file: Path | None, allow_hosts: Sequence[str] = ()
 ) -> None:
-    """Serve until stopped; a missing or wrong setting is a `ConfigurationError`."""
+    """Serve until stopped; a missing or wrong setting or variable is a `ConfigurationError`."""
     from prefect_assay.webhooks.receiver import Receiver
     from prefect_assay.webhooks.settings import ReceiverSettings
 
@@ -42,6 +43,7 @@ def run_receiver(
     if allow_hosts:
         os.environ[f"{_PREFIX}ALLOWED_HOSTS"] = ",".join(allow_hosts)
     settings = ReceiverSettings.from_environment()
+    check_http_variables()
     if settings.status_port is not None:
         settings = settings.model_copy(update={"status": False})  # not on the public port, too
     with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from prefect_assay.cli.prefect_api import check_client_variables
 from prefect_assay.cli.services.password import protect_api
 from prefect_assay.deployments.settings_files import ANALYTICS, EMBEDDED, SQLITE, set_defaults, settings_of
 from prefect_assay.errors import ConfigurationError, InputError
@@ -85,6 +86,7 @@ def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
     from prefect.context import refresh_global_settings_context
     from prefect.settings import get_current_settings
 
+    check_client_variables()
     api = get_current_settings().server.api
     host, port = options.host or api.host, options.port or api.port
     names = own_names(host, options.allow_hosts)

@@ -84,10 +84,12 @@ def run_up(
     """
     from prefect.settings import get_current_settings
 
+    from prefect_assay.cli.prefect_api import check_client_variables
     from prefect_assay.cli.services.server import keep_home_private
     from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
     from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, default_limit, worker_command
 
+    check_client_variables()
     own_names("", allow_hosts)
     names = [word for name in allow_hosts for word in (OPTION, name)]
     keep_home_private()

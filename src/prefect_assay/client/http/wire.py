@@ -27,12 +27,17 @@ from prefect_assay.client.http.failures import no_answer, no_connection, too_lar
 from prefect_assay.client.http.request import JSON_TYPE, Answer, Request
 from prefect_assay.errors import AccessError, AssayError, InvalidRequest
 from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
+from prefect_assay.network_variables import (
+    CERTIFICATES,
+    check_certificates,
+    check_http_proxies,
+    check_key_log,
+)
 
 _CONNECT_SECONDS: Final = 10.0
 # Idle connections are dropped before servers usually drop them: an order that is sent into a connection which is
 # just being closed has an unknown outcome.
 _IDLE_SECONDS: Final = 2.0
-_CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # that httpx reads, in this order
 _CONNECTIONS: Final = 20
 _TOTAL_FACTOR: Final = 10.0
 _DOWNLOAD_ADVICE: Final = "If the file is what it should be, raise max_package_gb of the AssayCredentials block, or max_download of the client"
@@ -105,14 +110,28 @@ def certificates(*, trust_env: bool) -> ssl.SSLContext:
     """The certificates that a server's is checked with, read once per process as long as their file stays the same.
 
     Reading them takes longer than a request, and each look at an experiment makes a client.
+
+    Raises:
+        ConfigurationError: they cannot be read, or the file for TLS keys not written.
     """
-    named = [os.environ.get(name) for name in _CERTIFICATE_VARIABLES] if trust_env else []
-    place = next(filter(None, named), certifi.where())  # as httpx chooses it
+    # as httpx chooses it
+    name = next((name for name in CERTIFICATES if trust_env and os.environ.get(name)), None)
+    place = certifi.where() if name is None else os.environ[name]
+    if name == CERTIFICATES[-1]:  # httpx takes a folder that is not there
+        check_certificates(name, place)
     try:
         found = Path(place).stat()
-    except OSError:  # reading it says why
-        return _certificates(trust_env, place, ())
-    return _certificates(trust_env, place, (found.st_mtime_ns, found.st_ino, found.st_size))
+    except OSError:  # reading it says why; or there are several folders
+        stamp: tuple[int, ...] = ()
+    else:
+        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+    try:
+        return _certificates(trust_env, place, stamp)
+    except OSError:
+        check_key_log()
+        if name:
+            check_certificates(name, place)
+        raise
 
 
 @lru_cache(maxsize=4)
@@ -148,9 +167,15 @@ class Wire:
         return _TOTAL_FACTOR * self.timeout
 
     def options(self) -> dict[str, Any]:
-        """What both httpx clients are made with."""
+        """What both httpx clients are made with.
+
+        Raises:
+            ConfigurationError: a variable for proxies or certificates has no usable value.
+        """
         # A proxy of the environment must not see what was meant for this machine.
         trust_env = not is_loopback_url(self.base_url)
+        if trust_env:
+            check_http_proxies()
         return {
             "verify": certificates(trust_env=trust_env),
             "timeout": httpx.Timeout(self.timeout, connect=min(self.timeout, _CONNECT_SECONDS)),
