@@ -26,6 +26,8 @@ from prefect_assay.leash import leash
 
 ACCESS_KEY = "lab:archivist"
 SECRET_KEY = "loopback-only"
+NEXT_ACCESS_KEY = "lab:successor"  # of the same account, for a rotation
+NEXT_SECRET_KEY = "loopback-only-too"
 START_SECONDS = 30.0
 BACKENDS = ("account", "container", "object")
 
@@ -69,7 +71,7 @@ use = egg:swift#healthcheck
 use = egg:swift#s3api
 [filter:tempauth]
 use = egg:swift#tempauth
-user_{account}_{name} = {secret} .admin
+{users}
 [filter:bulk]
 use = egg:swift#bulk
 [filter:slo]
@@ -132,7 +134,8 @@ def _configure(root: Path, ports: dict[str, int]) -> None:
 
     (root / "devices" / "d1").mkdir(parents=True)
     (root / "swift.conf").write_text(_SWIFT_CONF)
-    account, name = ACCESS_KEY.split(":")
+    keys = ((ACCESS_KEY, SECRET_KEY), (NEXT_ACCESS_KEY, NEXT_SECRET_KEY))
+    users = "\n".join(f"user_{access.replace(':', '_')} = {secret} .admin" for access, secret in keys)
     for kind, port in ports.items():
         template = _PROXY_CONF if kind == "proxy" else _BACKEND_CONF
         (root / f"{kind}.conf").write_text(
@@ -141,9 +144,7 @@ def _configure(root: Path, ports: dict[str, int]) -> None:
                 port=port,
                 root=root,
                 user=getpass.getuser(),
-                account=account,
-                name=name,
-                secret=SECRET_KEY,
+                users=users,
             )
         )
     for kind in BACKENDS:
