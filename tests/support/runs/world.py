@@ -254,8 +254,10 @@ class World:
 
 
 @contextmanager
-def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Iterator[World]:
-    """Start a stack, save blocks on its server, and stop everything at the end."""
+def a_world(
+    folder: Path, *, stack_options: dict[str, Any] | None = None, lab_options: tuple[str, ...] = ()
+) -> Iterator[World]:
+    """Start a stack, its lab with these options, save blocks on its server, and stop everything at the end."""
     # Flow results are kept where the test can read them; users need not keep any.
     storage = {
         "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "true",
@@ -264,6 +266,7 @@ def a_world(folder: Path, *, stack_options: dict[str, Any] | None = None) -> Ite
     }
     options = stack_options or {}
     stack = LocalStack(folder / "stack", **options | {"env": storage | options.get("env", {})})
+    stack.lab._command += lab_options  # a stack of users needs none
     settings = {
         PREFECT_API_URL: stack.api_url,
         PREFECT_HOME: folder / "client-home",
