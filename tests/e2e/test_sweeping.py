@@ -1,5 +1,6 @@
 """What a sweep costs and finds, on a real server and lab; its runs are only held there, nobody executes them."""
 
+import sys
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -256,7 +257,7 @@ def test_a_run_that_is_silent_at_both_looks_is_declared_crashed_and_taken_up(wor
         beats(run, at(0.1))
     beats(alive, at(11))
     looks = partial(mark_missing_heartbeats_crashed, sleep=meanwhile)
-    monkeypatch.setattr("prefect_assay.flows.sweep.mark_missing_heartbeats_crashed", looks)
+    monkeypatch.setattr(sys.modules[_Sweep.__module__], "mark_missing_heartbeats_crashed", looks)
     report = swept_at(at(12), FEED_ONLY)
     # By the server's clock it has crashed long ago, so that it is taken up at once, beside an automation, too.
     assert {str(dead.id), str(mute.id)} <= set(report.woken)
