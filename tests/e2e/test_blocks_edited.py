@@ -16,6 +16,7 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.sweeping.watermarks import SweepState
 from support.runs.held import Held
+from support.runs.world import UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -71,8 +72,11 @@ def edits(world, elsewhere, second):
             "credentials",
             AssayCredentials(base_url=world.stack.ui_url, token=lab.token),
         ),
+        "another address of the service": (
+            "credentials",
+            AssayCredentials(base_url=lab.base_url.replace("127.0.0.1", "localhost"), token=lab.token),
+        ),
         "another folder": ("archive", LocalArchive(root=str(world.folder / "another-archive"))),
-        "another prefix": ("archive", world.archive.model_copy(update={"prefix": "elsewhere"})),
         "another key": ("wallet", X402Wallet(private_key=_SECOND_KEY, **wallet)),
         "no machine payments": ("policy", SpendingPolicy(**_CAPS | {"machine_payments": False})),
         "lower caps": (
@@ -127,7 +131,7 @@ def story(world, held, elsewhere, second):
     return lambda name, **policy: Story(world, held, elsewhere, second, name, **policy)
 
 
-WAITS = ["another organisation", "another folder"]
+WAITS = ["another laboratory", "another organisation", "a revoked token", "another folder"]
 
 
 @pytest.mark.parametrize("edit", WAITS)
@@ -156,6 +160,51 @@ def test_a_run_that_has_paid_waits_for_the_block_and_goes_on_when_it_is_saved_ag
     assert mine.books() == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "a token that may only read",
+        "another address of the service",
+        "another key",
+        "no machine payments",
+        "lower caps",
+    ],
+)
+def test_a_run_that_has_paid_does_not_need_more(world, story, edits, edit):
+    mine = story(f"read-{edit.replace(' ', '-')}")
+    assert mine.begin().name == "Suspended"
+    mine.save(*edits[edit])
+    world.advance(days=16)
+    assert mine.wake().is_completed(), mine.held.state(mine.run).message
+    assert mine.books() == (1, 1)
+
+
+def test_an_archive_that_was_moved_as_a_whole_is_the_same(world, story):
+    mine = story("moved")
+    mine.blocks["archive"] = LocalArchive(root=str(world.folder / "before-the-move"))
+    mine.save("archive")
+    assert mine.begin().name == "Suspended"
+    (world.folder / "before-the-move").rename(world.folder / "after-the-move")
+    mine.save("archive", LocalArchive(root=str(world.folder / "after-the-move")))
+    world.advance(days=16)
+    assert mine.wake().is_completed(), mine.held.state(mine.run).message
+    assert mine.books() == (1, 1)
+
+
+def test_an_address_that_is_no_service_is_tried_again(world, story, edits):
+    mine = story("no-service")
+    assert mine.begin().name == "Suspended"
+    mine.save(*edits["an address that is no service"])
+    world.advance(days=16)
+    state = mine.wake()
+    assert state.name == "Suspended", state.message
+    assert world.artifacts(mine.run, "assay-block-") == []
+    mine.save("credentials")
+    assert str(mine.run.id) in mine.swept(timedelta(hours=1)).woken
+    assert mine.held.execute(mine.run).is_completed(), mine.held.state(mine.run).message
+    assert mine.books() == (1, 1)
+
+
 def test_a_token_expires_and_another_one_of_the_organisation_takes_its_place(world, story):
     lab = world.stack.lab
     mine = story("rotated")
@@ -171,3 +220,40 @@ def test_a_token_expires_and_another_one_of_the_organisation_takes_its_place(wor
     assert str(mine.run.id) in mine.swept().woken
     assert mine.held.execute(mine.run).is_completed(), mine.held.state(mine.run).message
     assert mine.books() == (1, 1)
+
+
+@pytest.mark.parametrize("edit", ["a token that may only read"])
+def test_an_approved_quote_is_accepted_where_it_was_given_or_nowhere(world, story, edits, edit):
+    """Its experiment exists, and the person's answer comes after the edit."""
+    mine = story(f"quote-{edit.replace(' ', '-')}", accept_quotes=False)
+    mine.begin(target=UNPRICED)
+    world.advance(days=3)
+    mine.wake()
+    assert mine.books() == (1, 0)
+    parameter, block = edits[edit]
+    mine.save(parameter, block)
+    assert mine.held.answer(mine.run, decision="approve") == "ACCEPT"
+    state = mine.held.state(mine.run)
+    assert state.name == "Suspended", state.message
+    assert mine.books() == (1, 0)
+    mine.save(parameter)
+    assert str(mine.run.id) in mine.swept().woken
+    mine.held.execute(mine.run)
+    world.advance(days=30)
+    assert mine.wake().is_completed(), mine.held.state(mine.run).message
+    assert mine.books() == (1, 1)
+
+
+@pytest.mark.parametrize("edit", ["another key", "no machine payments", "lower caps", "another folder"])
+def test_an_approved_payment_is_made_once_with_the_blocks_of_then(world, story, edits, edit):
+    """The order is placed; its payment was asked for, because of the cap of all payments."""
+    mine = story(f"pay-{edit.replace(' ', '-')}", rolling_cents=1)
+    mine.begin()
+    assert mine.books() == (1, 0)
+    parameter, block = edits[edit]
+    mine.save(parameter, block)
+    assert mine.held.answer(mine.run, decision="approve") == "ACCEPT"
+    paid = 1 if edit == "another key" else 0
+    assert mine.books() == (1, paid), mine.held.state(mine.run).message
+    mine.save(parameter)
+    assert mine.books() == (1, paid)
