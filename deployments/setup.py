@@ -3,6 +3,7 @@
 Safe to repeat. What an operator has changed stays or is restored.
 """
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from prefect_assay import blocks
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
 from prefect_assay.deployments.event_automations import check_choices, chosen_automations
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
-from prefect_assay.deployments.work_pool import WORK_POOL
+from prefect_assay.deployments.work_pool import PROCESS, WORK_POOL
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.sweeping.stranded_runs import replace_waiting_runs
@@ -48,6 +49,8 @@ class WorkPool:
 
     name: str
     change: Presence
+    type: str = PROCESS
+    needs_worker: bool = True  # False: Prefect starts the runs itself (a push pool, a managed pool)
 
 
 @dataclass(frozen=True)
@@ -85,25 +88,31 @@ def register(
 
 
 def deploy(
-    *, dry_run: bool = False, with_automations: bool = True, chosen: Sequence[str] = ()
+    *,
+    work_pool: str | None = None,
+    dry_run: bool = False,
+    with_automations: bool = True,
+    chosen: Sequence[str] = (),
 ) -> Registration:
-    """Register everything, create the work pool and deploy what `prefect.yaml` lists.
+    """Register everything and deploy what `prefect.yaml` lists to a work pool of any type.
+
+    The pool is `work_pool`, else that of the existing deployments, else `assay`, which alone is created, for processes.
 
     An existing deployment keeps what operators change: paused or not, schedules, default parameters, job variables,
     another concurrency limit. Runs that wait for a deployment or work pool that was deleted, and is created again here,
     are replaced by runs that wait for the new one.
 
     Raises:
-        ConfigurationError: Prefect refused, with its output; or as `register`.
+        ConfigurationError: the pool does not exist; Prefect refused, with its output; or as `register`.
     """
     check_choices(chosen)
-    registered = register(dry_run=dry_run, with_automations=with_automations)
     shipped = shipped_deployments()
     with get_client(sync_client=True) as client:
-        pool = _ensure_work_pool(client, dry_run=dry_run)
         present = _present(client, shipped)
+        pool = _ensure_work_pool(client, work_pool or _pool_of(present) or WORK_POOL, dry_run=dry_run)
+        registered = register(dry_run=dry_run, with_automations=with_automations)
         if not dry_run:
-            _apply(with_operators_choices(shipped, present))
+            _apply(in_work_pool(with_operators_choices(shipped, present), pool.name))
             for name, before in present.items():
                 _restore(client, before, client.read_deployment_by_name(name))
         on_events = register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
@@ -111,7 +120,7 @@ def deploy(
     return replace(
         registered,
         automations=registered.automations + on_events,
-        work_pool=WorkPool(WORK_POOL, pool),
+        work_pool=pool,
         deployments={name: "present" if name in present else "created" for name in _names(shipped)},
         advice=registered.advice + sweep_advice(present.get(_SWEEP)),
         moved=moved,
@@ -138,6 +147,14 @@ def with_operators_choices(
             # Prefect keeps the schedules of a deployment for which the file names none.
             entries.append({k: v for k, v in entry.items() if k != "schedules"} | {"paused": existing.paused})
     return {**shipped, "deployments": entries}
+
+
+def in_work_pool(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The file to apply with all deployments in this pool; each keeps its queue."""
+    entries = [
+        {**entry, "work_pool": {**entry["work_pool"], "name": name}} for entry in content["deployments"]
+    ]
+    return {**content, "deployments": entries, "definitions": {}}
 
 
 def operators_choices(before: DeploymentResponse, after: DeploymentResponse) -> dict[str, Any]:
@@ -188,15 +205,25 @@ def _apply(content: Mapping[str, Any]) -> None:
         _prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(path))
 
 
-def _ensure_work_pool(client: SyncPrefectClient, *, dry_run: bool) -> Presence:
-    """Create the process pool; an existing one is not changed, because operators adapt its job template."""
+def _pool_of(present: Mapping[str, DeploymentResponse]) -> str | None:
+    return next((each.work_pool_name for each in present.values() if each.work_pool_name), None)
+
+
+def _ensure_work_pool(client: SyncPrefectClient, name: str, *, dry_run: bool) -> WorkPool:
+    """Create the default pool; an existing one is not changed, because operators adapt its job template."""
     try:
-        client.read_work_pool(WORK_POOL)
+        pool = client.read_work_pool(name)
     except ObjectNotFound:
+        if name != WORK_POOL:
+            raise ConfigurationError(
+                f"the work pool {name!r} does not exist; create it with `prefect work-pool create {shlex.quote(name)} --type docker` "
+                "(or process, kubernetes, ecs, ...), then deploy again"
+            ) from None
         if not dry_run:
-            _prefect("work-pool", "create", WORK_POOL, "--type", "process")
-        return "created"
-    return "present"
+            _prefect("work-pool", "create", name, "--type", PROCESS)
+        return WorkPool(name, "created")
+    needs_worker = not (pool.is_push_pool or pool.is_managed_pool)
+    return WorkPool(name, "present", pool.type, needs_worker=needs_worker)
 
 
 def _prefect(*arguments: str) -> None:

@@ -1,14 +1,17 @@
-"""The work pool of the flows: its name, its queues, and how many runs a process worker takes at once.
+"""The work pool of the flows: its name, its queues, the commands of its workers and how many runs one takes at once.
 
-The workers are Prefect's own. The sweep has a queue and a worker of its own: runs that hang must not keep it waiting.
+The workers are Prefect's own. The sweep has a queue and, in a process pool, a worker of its own: runs that hang must not
+keep it waiting.
 """
 
 import os
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 WORK_POOL: Final = "assay"
+PROCESS: Final = "process"
 FLOW_QUEUE: Final = "default"
 SWEEP_QUEUE: Final = "sweep"
 # A run that archives and reports: Prefect, SciPy and matplotlib in a process of its own.
@@ -19,8 +22,20 @@ _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 def worker_command(queue: str, limit: int) -> list[str]:
     """Arguments for the interpreter: Prefect's process worker for one queue of the pool."""
-    pool = ["--pool", WORK_POOL, "--type", "process", "--work-queue", queue]
+    pool = ["--pool", WORK_POOL, "--type", PROCESS, "--work-queue", queue]
     return ["-m", "prefect", "worker", "start", *pool, "--limit", str(limit)]
+
+
+def worker_commands(pool: str, pool_type: str) -> list[str]:
+    """What a person starts for a pool whose runs need workers.
+
+    A process worker runs flows on its own machine, so it has a limit. Workers of other types only start containers.
+    """
+    start = f"prefect worker start --pool {shlex.quote(pool)} --type {shlex.quote(pool_type)}"
+    if pool_type != PROCESS:
+        return [start]
+    limits = ((FLOW_QUEUE, default_limit()), (SWEEP_QUEUE, 1))
+    return [f"{start} --work-queue {queue} --limit {limit}" for queue, limit in limits]
 
 
 def default_limit() -> int:

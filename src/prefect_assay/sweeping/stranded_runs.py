@@ -50,13 +50,18 @@ class DeploymentIndex:
                 self._own[deployment_id] = None
         return self._own[deployment_id]
 
-    def replacement_for(self, run: FlowRun) -> DeploymentResponse | None:
-        """Return the deployment that can start a run which its own cannot; None without one, or without need."""
+    def replacement_for(self, run: FlowRun, *, overdue: bool = False) -> DeploymentResponse | None:
+        """Return the deployment that can start a run; None without one, or without need.
+
+        An overdue run of the pool that its deployment has left is started in the new pool: the old one may have no worker.
+        """
         own = self._read(run.deployment_id) if run.deployment_id else None
         if own is None:
             return next((d for d in self._shipped if d.flow_id == run.flow_id), None)
         # Without a pool the deployment is served: its process fetches runs by their deployment.
-        return own if run.work_pool_name is None and own.work_pool_name is not None else None
+        if own.work_pool_name is None or run.work_pool_name == own.work_pool_name:
+            return None
+        return own if overdue or run.work_pool_name is None else None
 
 
 def replace_waiting_runs(client: SyncPrefectClient) -> list[FlowRun]:
@@ -83,7 +88,7 @@ def replace_unstarted_runs(
             continue
         due = run.state.state_details.scheduled_time or run.state.timestamp
         overdue = now - max(due, run.state.timestamp) > _PICKED_UP_WITHIN
-        if overdue and (home := deployments.replacement_for(run)):
+        if overdue and (home := deployments.replacement_for(run, overdue=True)):
             replaced.append(replace_run(client, run, home))
     return replaced
 
@@ -102,7 +107,7 @@ def replace_run(client: SyncPrefectClient, run: FlowRun, home: DeploymentRespons
     # The tags first: by them a parent finds the successor, and the old run is neither woken nor reported as canceled.
     kept = [tag for tag in run.tags if not tag.startswith(INDEX_TAGS)]
     client.update_flow_run(run.id, tags=[*kept, f"{REPLACED_TAG}{successor.id}"])
-    message = f"Its deployment or work pool was deleted and created again; {successor.name} ({successor.id}) goes on."
+    message = f"Its deployment or work pool was created again or changed; {successor.name} ({successor.id}) goes on."
     client.set_flow_run_state(run.id, Cancelled(name="Replaced", message=message))
     return successor
 

@@ -238,6 +238,13 @@ def register(*, automations: Automations = True, automation: Chosen = None, as_j
 @services.command()
 def deploy(
     *,
+    work_pool: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A work pool of any type. Default: that of the existing deployments, else `assay`, which is created.",
+        ),
+    ] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the flows from this process instead of a work pool.")
     ] = False,
@@ -252,9 +259,11 @@ def deploy(
     automation: Chosen = None,
     as_json: AsJson = False,
 ) -> None:
-    """Deploy the flows to the work pool `assay`, or serve them from this process; safe to repeat."""
+    """Deploy the flows to a work pool, or serve them from this process; safe to repeat."""
     if serve and (check or as_json):
         raise typer.BadParameter("--serve serves until it is stopped; leave out --check and --json")
+    if serve and work_pool is not None:
+        raise typer.BadParameter("--serve serves from this process, without a pool; leave out --work-pool")
     if serve and automation:
         raise typer.BadParameter("with --serve, choose automations by `prefect-assay register --automation`")
     with reported(as_json=as_json):
@@ -269,7 +278,13 @@ def deploy(
             run_serve(sweep_seconds or 300.0, with_automations=automations)
         else:
             chosen = automation or ()
-            run_deploy(check=check, with_automations=automations, chosen=chosen, as_json=as_json)
+            run_deploy(
+                work_pool=work_pool,
+                check=check,
+                with_automations=automations,
+                chosen=chosen,
+                as_json=as_json,
+            )
 
 
 @services.command()

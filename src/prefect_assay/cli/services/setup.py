@@ -26,24 +26,32 @@ def run_register(*, with_automations: bool, chosen: Sequence[str], as_json: bool
         )
 
 
-def run_deploy(*, check: bool, with_automations: bool, chosen: Sequence[str], as_json: bool) -> None:
-    """Deploy to the work pool; `check` only reports what would be done."""
+def run_deploy(
+    *, work_pool: str | None, check: bool, with_automations: bool, chosen: Sequence[str], as_json: bool
+) -> None:
+    """Deploy to a work pool; `check` only reports what would be done."""
     require_api()
     with api_errors():
         from prefect_assay.deployments.setup import deploy
 
-        registered = deploy(dry_run=check, with_automations=with_automations, chosen=chosen)
+        registered = deploy(
+            work_pool=work_pool, dry_run=check, with_automations=with_automations, chosen=chosen
+        )
     _show(registered, as_json=as_json)
     if not as_json:
-        print("Nothing was changed." if check else "\n".join(_next_steps()))
+        print("Nothing was changed." if check else "\n".join(_next_steps(registered)))
 
 
-def _next_steps() -> Iterator[str]:
-    from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, default_limit, worker_command
+def _next_steps(registered: "Registration") -> Iterator[str]:
+    from prefect_assay.deployments.work_pool import worker_commands
 
-    yield "Next, two workers under a supervisor:"
-    for queue, limit in ((FLOW_QUEUE, default_limit()), (SWEEP_QUEUE, 1)):
-        yield "  " + " ".join(worker_command(queue, limit)[1:])
+    pool = registered.work_pool
+    if pool is None or not pool.needs_worker:
+        yield "Next: `prefect-assay check`. Prefect starts the runs of this pool; it needs no worker."
+        return
+    commands = worker_commands(pool.name, pool.type)
+    yield f"Next, {'two workers' if len(commands) > 1 else 'a worker'} under a supervisor:"
+    yield from (f"  {command}" for command in commands)
 
 
 def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
@@ -64,7 +72,9 @@ def _show(registered: "Registration", *, as_json: bool) -> None:
         return
     print("block types  " + ", ".join(registered.block_types))
     if registered.work_pool:
-        print(f"work pool    {registered.work_pool.name}: {registered.work_pool.change}")
+        print(
+            f"work pool    {registered.work_pool.name} ({registered.work_pool.type}): {registered.work_pool.change}"
+        )
     for name, presence in registered.deployments.items():
         print(f"deployment   {name}: {presence}")
     for change in registered.automations:

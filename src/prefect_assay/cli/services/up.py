@@ -291,7 +291,11 @@ class _Installation:
 
     def _deploy(self) -> None:
         """Block types, work pool and deployments, the sweep among them; without automations, which the sweep replaces."""
-        command = [sys.executable, "-m", "prefect_assay.cli", "deploy", "--no-automations"]
+        from prefect_assay.deployments.work_pool import WORK_POOL
+
+        # by its name: the workers of `up` serve no other pool
+        options = ["--no-automations", "--work-pool", WORK_POOL]
+        command = [sys.executable, "-m", "prefect_assay.cli", "deploy", *options]
         log = self._logs["deploy"].path
         with log.open("ab") as output:
             done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
