@@ -1,11 +1,13 @@
 """`LocalArchive` and `S3Archive`: where results are kept. Both write the same layout."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from prefect.blocks.core import Block
+from prefect.blocks.core import Block, UnknownBlockType
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
@@ -15,6 +17,8 @@ from prefect_assay.network_variables import check_s3_variables
 from prefect_assay.sources import s3_cause
 
 if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
     from prefect_assay.archive import Store
 
 
@@ -23,6 +27,8 @@ _BUCKET: Final = re.compile(
     r"[A-Za-z0-9._-]{1,255}|arn:aws[\w-]*:s3[\w-]*:[\w-]*:\d*:[A-Za-z0-9/:._-]+", re.ASCII
 )
 _REGION: Final = re.compile(r"[A-Za-z0-9-]+")
+_BLOCK_NAME: Final = re.compile(r"[a-z0-9-]+")
+_SECRETS: Final = ("access_key_id", "secret_access_key", "session_token")
 _ONE_WORD: Final = re.compile(r"[!-~]+")
 
 
@@ -85,6 +91,18 @@ def _secret(key: SecretStr | None) -> SecretStr | None:
     if text != text.strip() or not text.isprintable():
         raise ValueError("the key has a space at its end or a line break; copy it again")
     return key if text else None
+
+
+def _profile(name: str | None) -> str | None:
+    if name and (name != name.strip() or not name.isprintable()):
+        raise ValueError("give the profile's name as it stands in the AWS config file")
+    return name or None
+
+
+def _block_name(name: str | None) -> str | None:
+    if name and not _BLOCK_NAME.fullmatch(name):
+        raise ValueError("give the name under which the AwsCredentials block is saved, such as my-account")
+    return name or None
 
 
 _Prefix = Annotated[Line, AfterValidator(_prefix)]
@@ -168,6 +186,22 @@ class S3Archive(StrictFields, Block):
         title="Secret access key",
         description="Belongs to the access key id.",
     )
+    session_token: Annotated[SecretStr | None, AfterValidator(_secret)] = Field(
+        default=None,
+        max_length=SECRET_MAX,
+        title="Session token",
+        description="Belongs to temporary keys, and expires with them. For runs that wait, a profile or a role is better.",
+    )
+    profile: Annotated[Line | None, AfterValidator(_profile)] = Field(
+        default=None,
+        title="Profile",
+        description="Profile of the worker's AWS config file, in place of keys. It may name a role to assume.",
+    )
+    aws_credentials: Annotated[Line | None, AfterValidator(_block_name)] = Field(
+        default=None,
+        title="AwsCredentials block",
+        description="Name of a saved AwsCredentials block, in place of keys; prefect-aws has to be installed.",
+    )
     encryption: Literal["AES256", "aws:kms"] | None = Field(
         default=None,
         title="Server-side encryption",
@@ -178,6 +212,10 @@ class S3Archive(StrictFields, Block):
     def _both_keys(self) -> Self:
         if (self.access_key_id is None) != (self.secret_access_key is None):
             raise ValueError("give access_key_id and secret_access_key, or neither of them")
+        if self.session_token and not self.access_key_id:
+            raise ValueError("session_token belongs to access_key_id and secret_access_key; give all three")
+        if sum(map(bool, (self.access_key_id, self.profile, self.aws_credentials))) > 1:
+            raise ValueError("give keys, profile or aws_credentials: one of them, or none")
         return self
 
     def get_store(self) -> "Store":
@@ -188,28 +226,65 @@ class S3Archive(StrictFields, Block):
                 certificates.
         """
         check_s3_variables()
-        import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         from prefect_assay.archive.s3 import S3Store, client_config  # noqa: PLC0415
 
-        secret = self.secret_access_key.get_secret_value() if self.secret_access_key else None
-        hidden = [text for text in (self.access_key_id, secret) if text]
+        account = _aws_credentials(self.aws_credentials) if self.aws_credentials else None
+        hidden = self._secrets(account)
         try:
-            client = boto3.client(
+            client = self._maker(account)(
                 "s3",
                 endpoint_url=self.endpoint_url,
                 region_name=self.region,
-                aws_access_key_id=self.access_key_id,
-                aws_secret_access_key=secret,
                 config=client_config(self.endpoint_url),
             )
         except (ValueError, BotoCoreError) as error:
             raise ConfigurationError(
-                f"the S3 archive of bucket {self.bucket!r} cannot be opened: {s3_cause(error, hidden)}; correct endpoint_url, region and keys "
-                "of its block, or the AWS_ variables"
+                f"the S3 archive of bucket {self.bucket!r} cannot be opened: {s3_cause(error, hidden)}; correct endpoint_url, region and "
+                "keys or profile of its block, or the AWS_ variables"
             ) from None
         return S3Store(self.bucket, client, sse=self.encryption, hidden=hidden)
+
+    def _maker(self, account: Any) -> Callable[..., "S3Client"]:
+        """What makes the client: a session of its own for another account, else boto3's, which keeps what it has read."""
+        import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
+
+        if account:
+            made: Callable[..., S3Client] = account.get_boto3_session().client
+            return made
+        if self.profile:
+            return boto3.Session(profile_name=self.profile).client
+        secret, token = self.secret_access_key, self.session_token
+        return partial(
+            boto3.client,
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=secret.get_secret_value() if secret else None,
+            aws_session_token=token.get_secret_value() if token else None,
+        )
+
+    def _secrets(self, account: Any) -> list[str]:
+        theirs = [getattr(account, f"aws_{name}", None) for name in _SECRETS]
+        given = (*(getattr(self, name) for name in _SECRETS), *theirs)
+        return [
+            value.get_secret_value() if isinstance(value, SecretStr) else value for value in given if value
+        ]
+
+
+def _aws_credentials(name: str) -> Any:
+    """The saved `AwsCredentials` block of prefect-aws, which is no dependency.
+
+    Raises:
+        ConfigurationError: prefect-aws is not installed here, or no such block is saved.
+    """
+    load: Any = Block.load
+    try:
+        return load(f"aws-credentials/{name}", _sync=True)  # also where an event loop runs
+    except ValueError:
+        advice = f"save an AwsCredentials block named {name!r}, or correct aws_credentials of the S3 archive's block"
+    except UnknownBlockType:
+        advice = "install prefect-aws where this runs, or give keys or a profile"
+    raise ConfigurationError(f"the block aws-credentials/{name} cannot be loaded; {advice}")
 
 
 Archive = LocalArchive | S3Archive

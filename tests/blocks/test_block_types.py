@@ -18,9 +18,9 @@ TYPES = [
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
     "assay-credentials": "sha256:cdc3f0c090c51c06143de6905fc96d03d3865fd53b684791bef54d00a5db79f6",
-    "assay-experiment": "sha256:feeaf12b96dac9143990d59096ebe362d029f9969991d09994e25dede6d91c0d",
+    "assay-experiment": "sha256:1854a06f8fe2fffe4ad62582b166a2085f4998bafdf5a434517cf6826b3dfc23",
     "assay-local-archive": "sha256:e11c52af1942a9e7f87aaf7cda67c94c45d2cebf0b855458f097ad6148af1b2c",
-    "assay-s3-archive": "sha256:361c00226573b51ae98a11384c57410fe1933dff7f90d8f9e1724bb06595a4e0",
+    "assay-s3-archive": "sha256:0cf47c2a4c1d36fba6b9040bce482607df399ab3fb002be15786bb221b2d2ad2",
     "assay-shared-payment-tokens": "sha256:a800d3c5c11d580107d7d1c4c4ce236ad3ecd09a2e71e2790f11da67fad9891e",
     "assay-spending-policy": "sha256:0d28b3129e5cee804ef3f957ae4c962e7e44ac85f01e32331f430bd225b688b9",
     "assay-webhook-endpoint": "sha256:861e42064f5a26b077eb0eacc1f8009e7ce49a9016b247a7760facca18247a09",

@@ -116,6 +116,14 @@ def test_credentials_build_both_clients_and_refuse_plain_http_elsewhere():
         *(({"secret_access_key": key}, "copy it again") for key in ("A\nB", " A", "A\n")),
         ({"access_key_id": None}, "or neither"),
         ({"secret_access_key": None}, "or neither"),
+        ({"session_token": "A\nB"}, "copy it again"),
+        (
+            {"access_key_id": None, "secret_access_key": None, "session_token": "temporary"},
+            "give all three",
+        ),
+        ({"profile": "lab"}, "one of them"),
+        ({"aws_credentials": "lab"}, "one of them"),
+        ({"aws_credentials": "aws-credentials/lab"}, "under which the AwsCredentials block is saved"),
     ],
 )
 def test_an_s3_archive_that_is_wrong_for_good_cannot_be_saved(changes, cause):

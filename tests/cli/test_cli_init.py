@@ -168,9 +168,12 @@ MINE = {
         "region": "eu-central-1",
         "access_key_id": "key",
         "secret_access_key": "not for the screen",
+        "session_token": "neither",
         "encryption": "AES256",
     },
 }
+
+SECRETS = ("secret_access_key", "session_token")
 
 
 @pytest.fixture
@@ -215,7 +218,8 @@ def test_what_is_given_changes_these_fields_alone(mine, lab, monkeypatch):
     wanted = MINE[SpendingPolicy] | {"per_campaign_cents": 300_000}
     assert {name: getattr(policy, name) for name in wanted} == wanted
     assert archive.secret_access_key.get_secret_value() == "not for the screen"
-    shown = {name: getattr(archive, name) for name in MINE[S3Archive] if name != "secret_access_key"}
+    assert archive.session_token.get_secret_value() == "neither"
+    shown = {name: getattr(archive, name) for name in MINE[S3Archive] if name not in SECRETS}
     assert shown == {name: MINE[S3Archive][name] for name in shown} | {"prefix": "other"}
     assert mine["tried"] == ["other"]
     assert mine[AssayCredentials, "main"].provider_word == "acme"
