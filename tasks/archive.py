@@ -56,14 +56,14 @@ def check_archive(archive: Archive) -> None:
     archive.get_store().probe(archive.prefix)
 
 
-@task(name="fetch-results", **READ)
+@task(name="fetch-results", task_run_name="fetch-results-{experiment_id}", **READ)
 def fetch_results(credentials: AssayCredentials, experiment_id: str) -> tuple[Result, ...]:
     """The results of an experiment as typed models, for your own flows."""
     with credentials.get_client() as client:
         return client.results(experiment_id)
 
 
-@task(name="archive-experiment", **READ)
+@task(name="archive-experiment", task_run_name="archive-experiment-{order.experiment_id}", **READ)
 def archive_experiment(
     credentials: AssayCredentials,
     archive: Archive,

@@ -1,6 +1,7 @@
 """Check the access, resolve the target, read the price. All of these only read."""
 
-from typing import assert_never
+import hashlib
+from typing import Any, assert_never, cast
 
 from prefect import task
 
@@ -38,7 +39,7 @@ def check_access(credentials: AssayCredentials) -> None:
             ) from error
 
 
-@task(name="resolve-target", **READ)
+@task(name="resolve-target", task_run_name="resolve-target-{assay.target}", **READ)
 def resolve_target(credentials: AssayCredentials, assay: Assay) -> Target | None:
     """The catalog target named by `assay.target`: its id, catalog number or exact name; None without one.
 
@@ -49,7 +50,14 @@ def resolve_target(credentials: AssayCredentials, assay: Assay) -> Target | None
         return find_target(client, assay)
 
 
-@task(name="estimate-cost", **READ)
+def _name_of_designs(parameters: dict[str, Any]) -> str:
+    """Tells mapped estimates apart: the number of designs, and a digest of the specification."""
+    spec: ExperimentSpec = parameters["spec"]
+    digest = hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:8]
+    return f"estimate-cost-{len(spec.sequences)}-designs-{digest}"
+
+
+@task(name="estimate-cost", task_run_name=cast("Any", _name_of_designs), **READ)
 def estimate_cost(credentials: AssayCredentials, spec: ExperimentSpec) -> CostEstimate:
     """The service's price for a specification, in US cents without VAT (contract 2.5). Creates nothing."""
     with credentials.get_client() as client:

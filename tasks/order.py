@@ -14,7 +14,7 @@ from prefect_assay.ordering import find_order as find_in_service
 from prefect_assay.runs.transient_failures import ONCE, READ
 
 
-@task(name="find-order", **READ)
+@task(name="find-order", task_run_name="find-order-{book.order_key}", **READ)
 def find_order(
     credentials: AssayCredentials, book: OrderBook, spec: ExperimentSpec | None = None
 ) -> Order | None:
@@ -28,7 +28,7 @@ def find_order(
         return found or (find_in_service(client, book.order_key, spec) if spec else None)
 
 
-@task(name="order-experiment", **ONCE)
+@task(name="order-experiment", task_run_name="order-experiment-{book.order_key}", **ONCE)
 def order_experiment(
     credentials: AssayCredentials,
     spec: ExperimentSpec,

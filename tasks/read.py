@@ -124,7 +124,7 @@ def outcome_of(experiment: Experiment, decision: EndOfWait) -> Outcome:
     )
 
 
-@task(name="check-experiment", **READ)
+@task(name="check-experiment", task_run_name="check-experiment-{experiment_id}", **READ)
 def check_experiment(credentials: AssayCredentials, experiment_id: str) -> Experiment:
     """The experiment's detail record, for your own flows."""
     with credentials.get_client() as client:
