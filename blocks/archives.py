@@ -17,8 +17,6 @@ from prefect_assay.network_variables import check_s3_variables
 from prefect_assay.sources import s3_cause
 
 if TYPE_CHECKING:
-    from mypy_boto3_s3 import S3Client
-
     from prefect_assay.archive import Store
 
 
@@ -246,12 +244,12 @@ class S3Archive(StrictFields, Block):
             ) from None
         return S3Store(self.bucket, client, sse=self.encryption, hidden=hidden)
 
-    def _maker(self, account: Any) -> Callable[..., "S3Client"]:
+    def _maker(self, account: Any) -> Callable[..., Any]:
         """What makes the client: a session of its own for another account, else boto3's, which keeps what it has read."""
         import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         if account:
-            made: Callable[..., S3Client] = account.get_boto3_session().client
+            made: Callable[..., Any] = account.get_boto3_session().client
             return made
         if self.profile:
             return boto3.Session(profile_name=self.profile).client
