@@ -77,6 +77,7 @@ def edits(world, elsewhere, second):
             AssayCredentials(base_url=lab.base_url.replace("127.0.0.1", "localhost"), token=lab.token),
         ),
         "another folder": ("archive", LocalArchive(root=str(world.folder / "another-archive"))),
+        "another prefix": ("archive", LocalArchive(root=world.archive.root, prefix="elsewhere")),
         "another key": ("wallet", X402Wallet(private_key=_SECOND_KEY, **wallet)),
         "no machine payments": ("policy", SpendingPolicy(**_CAPS | {"machine_payments": False})),
         "lower caps": (
@@ -131,7 +132,7 @@ def story(world, held, elsewhere, second):
     return lambda name, **policy: Story(world, held, elsewhere, second, name, **policy)
 
 
-WAITS = ["another laboratory", "another organisation", "a revoked token", "another folder"]
+WAITS = ["another laboratory", "another organisation", "a revoked token", "another folder", "another prefix"]
 
 
 @pytest.mark.parametrize("edit", WAITS)
