@@ -64,10 +64,12 @@ from prefect_assay.waiting import DEADLINE_DAYS
 _MARGIN: Final = timedelta(minutes=10)
 # How far back the first sweep looks for runs that have ended.
 _FIRST_LOOK: Final = timedelta(days=1)
+# One that hangs gives way to the next.
+_ENDS_AFTER_SECONDS: Final = 900
 _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 
 
-@flow(name="sweep", **PINNED)
+@flow(name="sweep", timeout_seconds=_ENDS_AFTER_SECONDS, **PINNED)
 def sweep(
     full_check_minutes: Annotated[int, Field(ge=0, le=10_080)] = 60,
     alert_limits: AlertLimits = AlertLimits(),  # noqa: B008 - frozen
