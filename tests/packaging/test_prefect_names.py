@@ -1,4 +1,4 @@
-"""The package lives in Prefect: it replaces nothing of it, and the private names that it uses are listed with a reason."""
+"""The package lives in Prefect: it replaces nothing of it. Private names of others are listed, each with its reason."""
 
 import ast
 import re
@@ -11,6 +11,10 @@ ROOT = Path(__file__).parents[2]
 PRIVATE = {
     "_block_document_id": "a block says by no public name as which document it is saved",
     "_block_document_name": "likewise its name",
+    "_mounts": "httpx reaches a transport's network, which the limit of a whole answer needs, by no public name",
+    "_network_backend": "likewise",
+    "_pool": "likewise",
+    "_transport": "likewise",
     "_from_block_document": "`Block.load` asks the server again for a document that was read already",
     "_load_from_block_document": "as above; `load` also hides whether a document is missing or not valid",
 }
