@@ -53,7 +53,10 @@ def saved(monkeypatch, tmp_path):
     monkeypatch.setattr(saved_blocks, "find_block", load)
     monkeypatch.setattr(init, "require_api", lambda: None)
     settings = SimpleNamespace(
-        home=tmp_path / "prefect", api=SimpleNamespace(url="http://127.0.0.1:4200/api")
+        home=tmp_path / "prefect",
+        api=SimpleNamespace(
+            url="http://127.0.0.1:4200/api", ssl_cert_file=None, tls_insecure_skip_verify=False
+        ),
     )
     monkeypatch.setattr("prefect.settings.get_current_settings", lambda: settings)
     monkeypatch.setattr("prefect.client.orchestration.get_client", lambda **_: nullcontext())
