@@ -1,17 +1,20 @@
 """Runs that code starts: the examples of docs/flows.md, what is refused, and the clients that Prefect generates."""
 
+import asyncio
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterTags
 
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import campaign
-from prefect_assay.models.spec import Assay
+from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.runs import as_parameter
+from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -50,6 +53,41 @@ def test_the_examples_start_campaigns_without_a_secret_in_their_runs(world, bloc
         assert "block_document_id" in kept
         assert world.stack.lab.token not in kept
     assert [len(world.orders(f"from-code-{number}")) for number in (1, 2)] == [1, 1]
+
+
+def test_mapped_estimates_are_limited_by_a_tag_and_told_apart_while_the_loop_goes_on(world, blocks):
+    (code,) = (c for c in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL) if ".map(" in c)
+    found = {}
+    exec(compile(code, "docs/flows.md", "exec"), found)
+    world.api.create_concurrency_limit("assay-service", 2)
+    designs = [{f"d{i}": {"aa_string": f"MKVLATRGN{'ACDEFG'[i]}"} for i in range(n)} for n in range(1, 7)]
+    specs = [
+        ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": d}) for d in designs
+    ]
+
+    async def beside():
+        priced = asyncio.create_task(asyncio.to_thread(found["prices"], blocks["credentials"], specs))
+        turns = 0
+        while not priced.done():
+            turns += 1
+            await asyncio.sleep(0)
+        return await priced, turns
+
+    costs, turns = asyncio.run(beside())
+    assert costs == sorted(costs)
+    assert turns > len(specs)
+    names = eventually(
+        lambda: (names := estimates(world)) and len(names) == len(specs) and names,
+        seconds=30,
+        what="task runs",
+    )
+    assert {name.rpartition("-")[0] for name in names} == {f"estimate-cost-{n}-designs" for n in range(1, 7)}
+
+
+def estimates(world):
+    """The names of the limited task runs; Prefect's server records them a little later."""
+    tagged = TaskRunFilter(tags=TaskRunFilterTags(all_=["assay-service"]))
+    return {run.name for run in world.api.read_task_runs(task_run_filter=tagged)}
 
 
 def test_what_cannot_be_started_is_refused_in_words(blocks):
