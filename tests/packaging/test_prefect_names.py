@@ -13,7 +13,6 @@ PRIVATE = {
     "_block_document_name": "likewise its name",
     "_mounts": "httpx reaches a transport's network, which the limit of a whole answer needs, by no public name",
     "_network_backend": "likewise",
-    "_pool": "likewise",
     "_transport": "likewise",
     "_from_block_document": "`Block.load` asks the server again for a document that was read already",
     "_load_from_block_document": "as above; `load` also hides whether a document is missing or not valid",
