@@ -16,9 +16,6 @@ PRIVATE = {
     "_transport": "likewise",
     "_from_block_document": "`Block.load` asks the server again for a document that was read already",
     "_load_from_block_document": "as above; `load` also hides whether a document is missing or not valid",
-    "_transport": "httpx lets nobody give a transport of its own a network, and a deadline is kept at each read",
-    "_mounts": "as above, for addresses that a proxy serves",
-    "_network_backend": "as above; httpcore takes one, but httpx makes the pool",
 }
 TABLES = (
     "flow_run",
