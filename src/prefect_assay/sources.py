@@ -130,6 +130,8 @@ def s3_cause(error: Exception, hidden: Iterable[str] = ()) -> str:
         text = f"{found.get('Code', 'unknown')}: {found.get('Message') or error}"
     elif isinstance(error, exceptions.HTTPClientError) and _is_invalid(error):
         text = "no request can be made with a character of the key id, the endpoint or the region"
+    elif type(error) is ValueError:  # its text says it all
+        text = str(error)
     else:
         text = f"{type(error).__name__}: {error}"
     for secret in sorted(filter(None, hidden), key=len, reverse=True):

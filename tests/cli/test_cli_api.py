@@ -20,7 +20,6 @@ BLOCKS = ("--credentials", "c", "--policy", "p", "--archive", "a")
         ("deploy",),
         ("deploy", "--check"),
         ("deploy", "--serve"),
-        ("worker",),
         RUN + BLOCKS,
         ("status",),
         ("status", "--problems"),

@@ -22,7 +22,17 @@ from support.interface.manifest import current
 from support.services.fault_server import fault_server, reply
 
 # What the client can do that is no operation of its own: walks, and what they are made of.
-NO_OPERATIONS = {"base_url", "close", "documents", "download", "find_invoice", "openapi", "run", "walk"}
+NO_OPERATIONS = {
+    "base_url",
+    "close",
+    "documents",
+    "download",
+    "find_invoice",
+    "openapi",
+    "run",
+    "service_time",
+    "walk",
+}
 # Read where a service has it: published elsewhere, or in another variant of the interface (contract 9.4).
 ELSEWHERE = {
     "GET /info/health": {"ok", "db"},

@@ -26,7 +26,7 @@ def _made(kind):
         return kind(["first", "second"])
     if kind is errors.PartialOrder:
         return kind("partial", experiment_id="e1")
-    if kind is errors.BlockMissing:
+    if issubclass(kind, errors.BlockMissing):
         return kind("deleted; save it again", parameter="archive", block="local/results")
     return kind("what happened; what to do")
 

@@ -155,7 +155,9 @@ def changed(change):
     def answer(given):
         content = json.loads(base64.b64decode(given.headers["payment-required"]))
         change(content)
-        return httpx.Response(402, json=content, headers={"PAYMENT-REQUIRED": encoded(content)})
+        return httpx.Response(
+            402, json=content, headers={"PAYMENT-REQUIRED": encoded(content), "Date": given.headers["date"]}
+        )
 
     return answer
 
@@ -209,7 +211,8 @@ def test_c2_more_than_the_invoice_is_not_signed(payer):
 def test_c3_version_2_is_paid_although_the_body_is_of_version_1(payer):
     def of_both(given):
         old = {"x402Version": 1, "accepts": [{"scheme": "exact", "network": "base-sepolia"}]}
-        return httpx.Response(402, json=old, headers={"PAYMENT-REQUIRED": given.headers["payment-required"]})
+        kept = {name: given.headers[name] for name in ("payment-required", "date")}
+        return httpx.Response(402, json=old, headers=kept)
 
     line = Line(challenge=of_both)
     assert payer.settle(line).state is PaymentState.SETTLED
@@ -218,7 +221,11 @@ def test_c3_version_2_is_paid_although_the_body_is_of_version_1(payer):
 
 
 def test_c3_version_1_alone_is_not_paid(payer):
-    line = Line(challenge=lambda _: httpx.Response(402, json={"x402Version": 1, "accepts": []}))
+    def old(given):
+        body = {"x402Version": 1, "accepts": []}
+        return httpx.Response(402, json=body, headers={"Date": given.headers["date"]})
+
+    line = Line(challenge=old)
     with pytest.raises(PaymentRefused):
         payer.settle(line)
     assert line.signed == []

@@ -77,8 +77,12 @@ def test_a_name_cannot_break_the_table_or_make_a_link():
 
 
 def test_a_long_name_leaves_the_values_in_sight():
-    (line,) = [text for text in markdown_table([row("x" * 90, kd_M=1e-9)]).splitlines() if "xxx" in text]
-    assert line.startswith("| " + "x" * 39 + "… | measured | 1.00 nM |")
+    rows = [row("x" * 90 + end, kd_M=1e-9) for end in "ab"]
+    lines = [text for text in markdown_table(rows).splitlines() if "xxx" in text]
+    cells = [line.split(" | ") for line in lines]
+    assert [cell[1:3] for cell in cells] == [["measured", "1.00 nM"]] * 2
+    assert {len(cell[0]) for cell in cells} == {len("| ") + 40}
+    assert cells[0][0] != cells[1][0]  # two designs stay two
 
 
 def test_the_terminal_table_shows_names_as_they_are():
