@@ -1,6 +1,7 @@
 """The environment's proxies and certificates: each client that cannot be made of them says which variable is wrong."""
 
 import os
+import ssl
 import string
 import sys
 
@@ -90,6 +91,8 @@ def clean(monkeypatch):
             *("SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSLKEYLOGFILE"),
         }:
             monkeypatch.delenv(name)
+    # conftest.py reads certificates once for all tests; here the environment decides each time.
+    monkeypatch.setattr(ssl, "create_default_context", ssl.create_default_context.__wrapped__)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")

@@ -126,7 +126,7 @@ def certificates(*, trust_env: bool) -> ssl.SSLContext:
     else:
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
     try:
-        return _certificates(trust_env, place, stamp)
+        return _certificates(trust_env, place, stamp, os.environ.get("SSLKEYLOGFILE"))
     except OSError:
         check_key_log()
         if name:
@@ -135,7 +135,12 @@ def certificates(*, trust_env: bool) -> ssl.SSLContext:
 
 
 @lru_cache(maxsize=4)
-def _certificates(trust_env: bool, _place: str, _stamp: tuple[int, ...]) -> ssl.SSLContext:  # noqa: FBT001
+def _certificates(
+    trust_env: bool,  # noqa: FBT001
+    _place: str,
+    _stamp: tuple[int, ...],
+    _key_log: str | None,
+) -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=trust_env)
 
 
