@@ -75,5 +75,5 @@ def test_a_file_that_is_not_there_is_an_error_each_time(tmp_path, monkeypatch):
 def test_a_key_log_that_cannot_be_written_is_an_error_also_once_the_certificates_are_read(monkeypatch):
     _read()
     monkeypatch.setenv("SSLKEYLOGFILE", "/nowhere/keys")
-    with pytest.raises(ConfigurationError, match="^SSLKEYLOGFILE: /nowhere/keys cannot be written"):
+    with pytest.raises(ConfigurationError, match=r"^SSLKEYLOGFILE: /nowhere/keys cannot be written"):
         _read()
