@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import sync_playwright
 
 from prefect_assay.blocks import SpendingPolicy
 from support.browser.screenshots import CHROMIUM
@@ -122,6 +121,8 @@ def prey(world):
 
 @pytest.fixture
 def chromium(world, prey):  # a browser's loop would keep blocks from being saved
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, NAMES])
         yield browser
@@ -191,6 +192,8 @@ def test_the_interfaces_work_under_each_own_name(world, prey, chromium, host, ro
 def test_both_interfaces_ask_for_the_password(tmp_path, version, root):
     with prefect_server(tmp_path, "--password", PREFECT_ASSAY_SERVER_PASSWORD="correct horse") as url:
         own = url.replace("127.0.0.1", "localhost")
+        from playwright.sync_api import sync_playwright
+
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, NAMES])
             context = browser.new_context(base_url=own)

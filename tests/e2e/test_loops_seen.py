@@ -15,7 +15,7 @@ from support.command import command
 from support.runs.events import assets_of, names, of_campaign
 from support.runs.world import EGFR, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 # Its published curves do not follow a 1:1 model.
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
@@ -68,7 +68,7 @@ class Loops:
                 advanced = time.monotonic()
             return all(state.is_final() for state in states.values())
 
-        eventually(ended, seconds=300, what="all loops to end")
+        eventually(ended, seconds=800, what="all loops to end")
         for loop_id, run in self.runs.items():
             self.reports[loop_id] = self.world.result(run, LoopReport)
 
