@@ -46,14 +46,14 @@ def look_first(run: ExperimentRun) -> None:
     It returns if the flow has to go on: in the first execution, after a crash, with news, or after an error that the
     flow meets where it may end the run.
     """
-    if not can_suspend() or current_run.run_count <= 1:
+    tags = own_tags()
+    experiments = tag_values(tags, EXPERIMENT_TAG)
+    if not can_suspend() or len(experiments) != 1 or tag_values(tags, RETRY_TAG):
         return
     with get_client(sync_client=True) as prefect:
         wait = last_wait(prefect.read_flow_run_states(current_run.id))
     kind = waits_for(wait.state_details.pause_key) if wait else None
-    tags = own_tags()
-    experiments = tag_values(tags, EXPERIMENT_TAG)
-    if wait is None or kind not in _LOOKED_AT or len(experiments) != 1 or tag_values(tags, RETRY_TAG):
+    if wait is None or kind not in _LOOKED_AT:
         return
     end = wait.state_details.pause_timeout
     if end is None:

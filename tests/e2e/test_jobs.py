@@ -13,7 +13,7 @@ from prefect_assay.flows import sweep
 from prefect_assay.runs.queries import run_filter
 from support.runs.world import EGFR, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"

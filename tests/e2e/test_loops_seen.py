@@ -15,7 +15,7 @@ from support.command import command
 from support.runs.events import assets_of, names, of_campaign
 from support.runs.world import EGFR, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 
 # Its published curves do not follow a 1:1 model.
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
