@@ -159,14 +159,12 @@ def test_a_hosted_invoice_is_shown_and_paid_by_a_person(world):
     newest = max(world.artifacts(run, "assay-invoice-"), key=lambda made: made.created)
     assert "is paid" in newest.data
     assert address not in newest.data
-    executions = world.history(run).count("Running")
-    assert executions <= 3
 
     def names():
         return Counter(task.name.rsplit("-", 1)[0] for task in tasks_of(world, run))
 
     # The server records task runs together, up to a second later.
-    eventually(lambda: names()["read-invoice"] == executions, seconds=30, what="a read-invoice per execution")
+    eventually(lambda: names()["read-invoice"] == 2, seconds=30, what="one at the order, one at the results")
     assert "pay-invoice" not in names()
     assert paid_events(run) == 1
 
