@@ -330,7 +330,8 @@ def test_a_time_that_cannot_be_read_hides_no_other_row(text):
 
 
 def test_labels_and_amounts_for_people():
-    assert label_of("EGFR round_1", 0) == "egfr-round-1-1"
+    assert label_of("egfr-round-1", 0) == "egfr-round-1-1"
+    assert label_of("EGFR round_1", 0) == "egfr-round-1-299ace-1"  # another id, so another label
     assert usd(123450) == "1,234.50 USD"
     assert usd(7) == "0.07 USD"
     assert usd(None) == "unknown"

@@ -139,7 +139,10 @@ def _read_page(
     except PrefectHTTPStatusError as error:
         if error.response.status_code != HTTPStatus.INTERNAL_SERVER_ERROR:
             raise
-        ids = _ids_of_page(client, wanted, flows, sort, offset)
+        try:
+            ids = _ids_of_page(client, wanted, flows, sort, offset)
+        except PrefectHTTPStatusError:  # the server is at fault rather than a run
+            raise error from None
         return _Page(_read_around(client, ids, error), ids)
     return _Page(runs, [run.id for run in runs])
 
