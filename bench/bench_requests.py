@@ -41,7 +41,9 @@ def main():
         for path in paths:
             print(f"  {path}")
     every = Counter(path for _, paths in lives for path in paths)
-    print(f"\nall: {every.total()} requests, {lives[0][1].__len__()} before the run first slept; it ended {end.name}")
+    print(
+        f"\nall: {every.total()} requests, {lives[0][1].__len__()} before the run first slept; it ended {end.name}"
+    )
     for path, times in every.most_common():
         print(f"  {times:3} {path}")
 

@@ -45,8 +45,8 @@ def approve_price(
 ) -> int:
     """What this experiment may cost, in US cents. See `approve_spending`.
 
-    An earlier approval of the order is the limit, even below the cap, and above it only a person's. Each approval is
-    recorded in its log.
+    An earlier approval of the order is the limit. A person's approval holds above the cap, a rule's only below it.
+    Each approval is recorded in the order's log.
     """
     before = run.book.read().approved
     cap_cents, cap_name = run.cap_cents, run.cap_name

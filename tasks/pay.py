@@ -248,8 +248,8 @@ def _guard_policy(
 def _invoice_of(client: AssayClient, order: Order, book: OrderBook, *, reissued: bool = False) -> Invoice:
     """The invoice by the id in the order's log, if it names the experiment; else by its experiment.
 
-    With `reissued`, a void invoice gives way to one that was issued in its place. A person pays that one; a machine never
-    pays a second invoice of an order. A person also pays one that no list names, at the page that its experiment shows.
+    With `reissued`, an invoice that was issued in place of a void one counts: a person pays that one. A machine never
+    pays a second invoice of an order. An invoice that no list names is paid by a person, at the page of its experiment.
     """
     ordered = book.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:

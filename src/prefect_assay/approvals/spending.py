@@ -62,10 +62,19 @@ def approve_spending(
 ) -> Approval:
     """Return what may be spent: the amount if it is within the cap, else what a person approved.
 
-    The price `amount_cents` is without VAT. An earlier approval of the same amount under the same `key` applies, and so
-    does an earlier changed cap. `what` is paid for, and `figures` are more lines for the form; the form calls the cap
-    `cap_name`. With `because`, a reason, it is asked even within the cap; without `may_ask` only an earlier answer counts.
-    `otherwise` is the consequence without an approval.
+    An earlier approval of the same amount under the same `key` applies, and so does an earlier changed cap.
+
+    Args:
+        policy: how long the question stays open.
+        key: identifies the question in its run.
+        what: what is paid for.
+        amount_cents: the price without VAT.
+        cap_cents: the limit below which nobody is asked.
+        cap_name: what the form calls the cap.
+        figures: more lines of the form.
+        because: a reason to ask even within the cap.
+        may_ask: without it only an earlier answer counts.
+        otherwise: the consequence without an approval.
 
     Raises:
         BudgetExceeded: an approval is needed, and this run cannot ask because it is not deployed.

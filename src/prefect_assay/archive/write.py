@@ -46,8 +46,8 @@ Crate = Callable[[Manifest], bytes]
 class Document(Model):
     """One file to archive; `links` names the fields that hold a link which works without a token.
 
-    With its `digest`, computed while the file was received, the body is read once, for its upload. A body that is not
-    what the digest says is refused then.
+    With its `digest`, computed while the file was received, the body is read only once, for its upload. A body that
+    differs from the digest is refused there.
     """
 
     path: str

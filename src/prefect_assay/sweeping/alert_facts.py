@@ -1,6 +1,6 @@
-"""Gathers what an operator has to know from what one sweep reads anyway, and with a few requests more in its full check.
+"""Gathers the facts behind alerts, from what one sweep reads anyway and a few requests more in its full check.
 
-Which facts are problems is decided in `alerts.find`. Each request fails alone: what could not be read is not over.
+Which facts are problems is decided in `alerts.find`. Each request fails alone, and a failed read never closes an alert.
 """
 
 import json

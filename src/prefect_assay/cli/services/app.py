@@ -360,7 +360,7 @@ def restore(file: Annotated[Path, typer.Argument(help="What `backup` has written
 
 @services.command()
 def check(*, as_json: AsJson = False) -> None:
-    """Look at the whole installation, and name each fault with its mend; exit code 1 if there is one."""
+    """Look at the whole installation, and list each problem with its fix; exit code 1 if there is one."""
     with reported(as_json=as_json):
         from prefect_assay.cli.services.check import run_check
 

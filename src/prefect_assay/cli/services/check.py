@@ -1,4 +1,4 @@
-"""`prefect-assay check`: looks at a whole installation, and names each fault with its mend.
+"""`prefect-assay check`: looks at a whole installation, and lists each problem with its fix.
 
 Each part is looked at alone and for a bounded time; one that fails or hangs does not stop the others. Nothing is changed,
 but for the probe object that an archive gets and loses again. A receiver gets a signed body that is no delivery.

@@ -1,8 +1,8 @@
 """The `mpp-spt` rail: a charge to a shared payment token, which the user's own issuer makes for this one payment.
 
-Nothing prevents a second settlement, as the nonce of a signed transfer does: each challenge and each token can be
-settled. So a payment in doubt is never sent again. Faults of `WWW-Authenticate`, which arrives before anything is
-allowed, are a PaymentRefused; what arrives after the payment is read without failing.
+A signed transfer has a nonce that prevents a second settlement; a token has none. So a payment in doubt is never sent
+again. A malformed `WWW-Authenticate` arrives before anything is allowed and is a PaymentRefused. What arrives after the
+payment is read without failing.
 """
 
 from base64 import urlsafe_b64encode
