@@ -1,5 +1,7 @@
 """Order an experiment once: find it by its log, else by its order key, else create it."""
 
+from datetime import UTC, datetime
+
 from prefect import task
 from prefect.logging import get_run_logger
 
@@ -11,6 +13,7 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create, one_experiment, read_order, recorded_order
 from prefect_assay.ordering import find_order as find_in_service
+from prefect_assay.payments.guard import agreed_time
 from prefect_assay.runs.transient_failures import ONCE, READ
 
 
@@ -61,6 +64,7 @@ def order_experiment(
         OrderMismatch: another experiment carries the order key; nothing was ordered.
         RequestRefused: the service refused the specification; nothing was ordered.
         OrderOutcomeUnknown: the answer was lost and the experiment was not found.
+        ClockDiffers: a machine is to pay, and this one's clock is not the service's; nothing was ordered.
     """
     url, secret = webhook.for_order(book.order_key) if webhook else (None, None)
     request = CreateRequest(
@@ -74,13 +78,23 @@ def order_experiment(
     )
     budget = book.books.budget
     with credentials.get_client() as client:
+
+        def reserve() -> None:
+            if payment_method in MACHINE_RAILS:  # else the order would stay, and its payment be refused
+                agreed_time(
+                    client.service_time,
+                    datetime.now(UTC),
+                    else_="nothing is ordered that a machine would have to pay",
+                )
+            budget.reserve(
+                book.order_key, book.campaign_id, amount_cents, campaign_cap_cents=campaign_cap_cents
+            )
+
         order = find_or_create(
             client,
             request,
             book,
-            reserve=lambda: budget.reserve(
-                book.order_key, book.campaign_id, amount_cents, campaign_cap_cents=campaign_cap_cents
-            ),
+            reserve=reserve,
             release=lambda: budget.release(book.order_key),
             repeats=repeats,
         )

@@ -52,6 +52,7 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
     """Read the stage. The invoice comes first: it exists only after acceptance (contract 4.2).
 
     A void one decides nothing: it is left of a failed try (create rule 5), of a cancellation, or of an accepted quote.
+    A quote expires by the service's clock (its `Date`), because this machine's may be wrong.
     """
     try:
         if client.invoice(experiment_id).status != InvoiceStatus.VOID:
@@ -66,7 +67,8 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
     except NotReady:
         draft = status == ExperimentStatus.DRAFT
         return Billing(stage=BillingStage.NOT_SUBMITTED if draft else BillingStage.QUOTE_PENDING)
-    return Billing(stage=_stage_of(quote, now or datetime.now(UTC)), quote=quote)
+    now = now or client.service_time or datetime.now(UTC)
+    return Billing(stage=_stage_of(quote, now), quote=quote)
 
 
 def _stage_of(quote: Quote, now: datetime) -> BillingStage:

@@ -28,6 +28,8 @@ URL = "https://lab.example"
 class Service:
     """One experiment with the given answers; rejecting its quote makes it a draft again."""
 
+    service_time = None  # its answers have no date
+
     base_url = URL
 
     def __init__(self, *, quote=None, invoice=None, status="quote_sent", known="q-1", rejecting=None):

@@ -18,6 +18,8 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 class Service:
     """Open quotes, and what was confirmed; credentials of its own."""
 
+    service_time = None  # its answers have no date
+
     def __init__(self, refusal=None, **quote):
         self.confirmed = []
         self.refusal = refusal

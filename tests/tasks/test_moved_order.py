@@ -22,6 +22,8 @@ NOW = datetime.now(UTC)
 class Service:
     """Every experiment has an open quote until it is confirmed."""
 
+    service_time = None  # its answers have no date
+
     def __init__(self):
         self.confirmed = []
 

@@ -30,6 +30,8 @@ COSTS = {
 class Service:
     """An experiment with an invoice, which a list has only if it is given."""
 
+    service_time = None  # its answers have no date
+
     def __init__(self, costs=None, *, status="open", listed=None):
         self.costs, self.status, self.listed, self.probes = costs, status, listed, []
 

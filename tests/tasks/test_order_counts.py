@@ -2,11 +2,13 @@
 
 import logging
 from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
 
 import prefect_assay.tasks.order as task
+from prefect_assay.errors import ClockDiffers
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -46,3 +48,32 @@ def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, found):
     assert order.adopted is found
     assert service.creates == (0 if found else 1)
     assert book.books.budget.read().campaign_cents("c") == 21_900
+
+
+@pytest.mark.parametrize("away", [timedelta(days=31), timedelta(minutes=-6), None])
+def test_a_machine_with_a_wrong_clock_orders_nothing_that_it_would_have_to_pay(tmp_path, monkeypatch, away):
+    service = OrderService()
+    service.service_time = None if away is None else datetime.now(UTC) + away
+    monkeypatch.setattr(task, "get_run_logger", logging.getLogger)
+    book = books(tmp_path).order("c", KEY)
+
+    def order(payment_method):
+        return task.order_experiment.fn(
+            SimpleNamespace(base_url="https://lab.example", get_client=lambda: nullcontext(service)),
+            SPEC,
+            book=book,
+            name=NAME,
+            route=OrderRoute.SELF_SERVICE,
+            payment_method=payment_method,
+            webhook=None,
+            amount_cents=21_900,
+            campaign_cap_cents=21_900,
+        )
+
+    with pytest.raises(ClockDiffers, match=r"nothing is ordered.*Set the clock"):
+        order(PaymentMethod.X402_EXACT)
+    assert service.creates == 0
+    assert book.books.budget.read().campaign_cents("c") == 0
+    order(PaymentMethod.ASYNC_INVOICE)  # a person pays
+    service.service_time = datetime.now(UTC)
+    assert order(PaymentMethod.X402_EXACT).adopted

@@ -16,6 +16,8 @@ NONE_YET = object()  # an invoice may be there without a status
 class Service:
     """Answers as told; NONE_YET and a quote of None mean "not yet"."""
 
+    service_time = None  # its answers have no date
+
     def __init__(self, *, invoice=NONE_YET, quote=None, status="waiting_for_confirmation"):
         self._invoice = invoice
         self._quote = quote
@@ -94,3 +96,12 @@ def test_without_a_quote_the_status_decides():
     assert stage() is BillingStage.QUOTE_PENDING
     assert stage(status="draft") is BillingStage.NOT_SUBMITTED
     assert stage(status="canceled", quote={"status": "open"}) is BillingStage.CANCELED
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=-400), timedelta(days=400)])
+def test_a_quote_expires_by_the_services_clock_whatever_this_machines_says(ahead):
+    service = Service(quote={"status": "open", "expires_at": datetime.now(UTC) + ahead})
+    service.service_time = datetime.now(UTC) + ahead - timedelta(hours=1)
+    assert read_billing(service, "e-1").stage is BillingStage.QUOTE_OPEN
+    service.service_time += timedelta(hours=2)
+    assert read_billing(service, "e-1").stage is BillingStage.QUOTE_EXPIRED

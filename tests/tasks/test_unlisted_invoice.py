@@ -27,6 +27,8 @@ ORDER = Order(
 class Service:
     """Answers at the list with a page that it did not write."""
 
+    service_time = None  # its answers have no date
+
     def __init__(self, status):
         self.status = status
 

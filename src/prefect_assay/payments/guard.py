@@ -148,19 +148,25 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
 
 
 def check_clock(answer: PayAnswer, now: datetime) -> datetime:
-    """The machine's time, if the `Date` of an answer agrees with it: no window depends on one clock alone.
+    """The machine's time, if the `Date` of an answer agrees with it; see `agreed_time`."""
+    return agreed_time(sent_at(answer.headers), now)
+
+
+def agreed_time(
+    stated: datetime | None, now: datetime, *, else_: str = "nothing is paid by machine"
+) -> datetime:
+    """The machine's time, if the service's (its `Date`) agrees with it: no window depends on one clock alone.
 
     Raises:
-        ClockDiffers: they do not agree, or the answer has no date that can be read.
+        ClockDiffers: they do not agree, or no date could be read; the message says what is not done.
     """
-    stated = sent_at(answer.headers)
     if stated is not None and abs(stated - now) <= CLOCKS_DIFFER:
         return now
     other = (
         f"the service's is {stated:%Y-%m-%d %H:%M:%S} UTC" if stated else "no answer confirms it by its Date"
     )
     raise ClockDiffers(
-        f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: nothing is paid by machine, because the window "
+        f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: {else_}, because the window "
         "of rolling_cents would be wrong. Set the clock (NTP), or pay the hosted invoice; a run that waits tries again"
     )
 
