@@ -13,7 +13,7 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import Archive
-from prefect_assay.errors import AssayError
+from prefect_assay.errors import AssayError, shorten
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.reporting.page.documents import archive_report, make_report
@@ -87,6 +87,7 @@ def _harmless(make: Callable[[], T], what: str, otherwise: str) -> T | str:
     try:
         return make()
     except Exception as error:  # noqa: BLE001  see above
+        shorten(error)
         reason = error.message if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
         line = f"{what[0].upper()}{what[1:]} could not be made: {reason}; {otherwise}"
         get_run_logger().warning("%s", line, exc_info=not isinstance(error, AssayError))

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any, ClassVar, Final, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar, Unpack
+
+E = TypeVar("E", bound=BaseException)
 
 MESSAGE_MAX: Final = 2000
 # Residues, also a part of them in a quoted value; no word of a message is written like this.
@@ -35,13 +37,15 @@ def short_messages() -> Iterator[None]:
         raise
 
 
-def shorten(error: BaseException | None) -> None:
-    """Shorten the messages of an exception and of those that led to it, in place."""
+def shorten(error: E) -> E:
+    """Shorten the messages of an exception and of those that led to it, in place; returns it, such as for a log."""
+    link: BaseException | None = error
     for _ in range(20):  # a chain may close on itself
-        if error is None:
-            return
-        error.args = tuple(shortened(arg) if isinstance(arg, str) else arg for arg in error.args)
-        error = error.__cause__ or error.__context__
+        if link is None:
+            break
+        link.args = tuple(shortened(arg) if isinstance(arg, str) else arg for arg in link.args)
+        link = link.__cause__ or link.__context__
+    return error
 
 
 class _Response(TypedDict, total=False):
@@ -221,7 +225,7 @@ class ServiceUnavailable(TransientError):
 
 
 class ClockDiffers(TransientError):
-    """The clocks of this machine and of the service differ by more than minutes; nothing was paid."""
+    """The clocks of this machine and of the service differ by more than minutes; nothing was ordered or paid by machine."""
 
 
 class RateLimited(TransientError):

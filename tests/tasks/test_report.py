@@ -1,5 +1,6 @@
 """The report at the end of a campaign: archived once, and no failure of it reaches the run."""
 
+import logging
 from datetime import UTC, datetime
 
 import pytest
@@ -95,3 +96,17 @@ def test_the_plots_of_an_experiment(archive):
     assert plots.notes == ()
     assert [image.alt for image in plots.images] == ["overview of all designs", "ranked affinities"]
     assert report.plot_results.fn(archive, "c", "LAB-009-009") == report.ResultPlots()
+
+
+def test_a_logged_traceback_quotes_no_residues_and_no_whole_request(monkeypatch, caplog):
+    residues = "MKTAYIAKQRQISFVKSHFSRQ" * 1000
+
+    def make():
+        raise ValueError("request " * 5000) from RuntimeError(residues)
+
+    monkeypatch.setattr(report, "get_run_logger", lambda: logging.getLogger("assay"))
+    line = report._harmless(make, "the plots", "the results are archived")
+    assert len(line) < 2_200
+    assert "Traceback" in caplog.text
+    assert residues[:30] not in caplog.text
+    assert max(map(len, caplog.text.splitlines())) < 2_200

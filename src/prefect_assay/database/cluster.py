@@ -250,8 +250,8 @@ class EmbeddedDatabase:
     def _keep_running(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):
             if not self.running():
-                # The next look tries again; Prefect's server reports what it lacks.
-                with suppress(ConfigurationError):
+                # The next look tries again, also when the disk is full; Prefect's server reports what it lacks.
+                with suppress(ConfigurationError, OSError):
                     self._run(self.programs)
 
     @contextmanager

@@ -14,6 +14,7 @@ from prefect.client.schemas.actions import ArtifactCreate, LogCreate
 from prefect.client.schemas.objects import FlowRun
 from prefect.types import DateTime
 
+from prefect_assay.errors import shorten
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
@@ -101,8 +102,8 @@ def show_progress(
         if progress.message != before:
             _store(client, run, progress)
             client.create_logs([_log_line(run, f"Experiment {found.code} {progress.message}")])
-    except Exception:
-        _logger.warning("Could not show the progress of run %s", run.id, exc_info=True)
+    except Exception as error:
+        _logger.warning("Could not show the progress of run %s", run.id, exc_info=shorten(error))
         return before
     return progress.message
 

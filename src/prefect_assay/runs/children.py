@@ -21,7 +21,7 @@ from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.flows import Flow
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.errors import ConfigurationError, shorten
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.parameters import check_parameters
 from prefect_assay.runs.queries import read_runs, run_filter
@@ -242,8 +242,8 @@ def wake_waiting_parent(flow: Flow[..., Any], flow_run: FlowRun, state: State[An
         if groups:
             with get_client(sync_client=True) as client:
                 wake_finished_groups(client, groups)
-    except Exception:  # noqa: BLE001 - a hook must not fail the run it follows
-        _log.warning("Could not wake the waiting run; the sweep will", exc_info=True)
+    except Exception as error:  # noqa: BLE001 - a hook must not fail the run it follows
+        _log.warning("Could not wake the waiting run; the sweep will", exc_info=shorten(error))
 
 
 def _is_unfinished(client: SyncPrefectClient, group: str) -> bool:

@@ -22,7 +22,7 @@ from prefect.exceptions import Abort, Pause
 from prefect.logging import get_run_logger
 from prefect.states import Suspended
 
-from prefect_assay.errors import AssayError, BlockUnfit, ConfigurationError, Overdue
+from prefect_assay.errors import AssayError, BlockUnfit, ConfigurationError, Overdue, shorten
 from prefect_assay.runs.crashes import crashes_in_a_row
 from prefect_assay.runs.states import resume, suspension_key
 from prefect_assay.runs.tags import BLOCK_LABEL
@@ -255,7 +255,9 @@ def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
             with get_client(sync_client=True) as client:
                 resume(client, run.id)
     except Exception as error:  # noqa: BLE001 - see above; the next execution meets the same error where it may end the run
-        get_run_logger().warning("Could not check after the suspension, will check again", exc_info=True)
+        get_run_logger().warning(
+            "Could not check after the suspension, will check again", exc_info=shorten(error)
+        )
         failed = error
     if failed is not None:
         _mark(run)
@@ -264,8 +266,8 @@ def _close_race(run: FlowRun, ready: Callable[[], object]) -> None:
 def _mark(run: FlowRun) -> None:
     try:
         mark_retry(run.id)
-    except Exception:  # noqa: BLE001 - the sweep finds an unmarked run by its updates and by its suspension key
-        get_run_logger().warning("Could not mark the run as one to look at soon", exc_info=True)
+    except Exception as error:  # noqa: BLE001 - the sweep finds an unmarked run by its updates and by its suspension key
+        get_run_logger().warning("Could not mark the run as one to look at soon", exc_info=shorten(error))
 
 
 def this_run() -> FlowRun:

@@ -11,6 +11,8 @@ from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 
+from prefect_assay.errors import shorten
+
 _log = logging.getLogger(__name__)
 
 EXPERIMENT_TAG: Final = "assay-experiment:"  # <id>: a run that waits for an experiment
@@ -78,12 +80,12 @@ def set_labels(run_id: UUID, labels: dict[str, str]) -> None:
     try:
         with get_client(sync_client=True) as client:
             client.update_flow_run_labels(run_id, dict(labels))
-    except httpx.HTTPError:
+    except httpx.HTTPError as error:
         logger = get_run_logger() if FlowRunContext.get() else _log
         logger.warning(
             "Could not store %s in the run's labels; the next execution will",
             ", ".join(labels),
-            exc_info=True,
+            exc_info=shorten(error),
         )
 
 

@@ -22,7 +22,7 @@ from prefect_assay.blocks.of_runs import archive_of, credentials_of, policy_of
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import shortened
+from prefect_assay.errors import shorten, shortened
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
@@ -68,8 +68,10 @@ def report_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: State[An
     try:
         with get_client(sync_client=True) as client:
             settle_canceled_run(client, client.read_flow_run(flow_run.id), datetime.now(UTC))
-    except Exception:  # noqa: BLE001 - a hook must not fail the run it follows
-        _log.warning("Could not report what remains of the canceled run; the sweep will", exc_info=True)
+    except Exception as error:  # noqa: BLE001 - a hook must not fail the run it follows
+        _log.warning(
+            "Could not report what remains of the canceled run; the sweep will", exc_info=shorten(error)
+        )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 from prefect_assay.archive.layout import experiment_folder, version_folder
 from prefect_assay.archive.read import ArchivedVersion
 from prefect_assay.archive.store import Store
-from prefect_assay.errors import AssayError, ConfigurationError
+from prefect_assay.errors import AssayError, ConfigurationError, shorten
 from prefect_assay.models.base import Model
 from prefect_assay.reporting import plots
 from prefect_assay.reporting.page.answers import ReportedExperiment
@@ -168,7 +168,7 @@ def _analyzed(file: BinaryIO, result_id: str, extras: Extras) -> "AnalyzedPackag
     except ConfigurationError:
         raise
     except Exception as error:  # whatever is in the laboratory's package must not cost the report
-        logger.warning("The curves of result %s cannot be read", result_id, exc_info=True)
+        logger.warning("The curves of result %s cannot be read", result_id, exc_info=shorten(error))
         reason = error.message if isinstance(error, AssayError) else type(error).__name__
         extras.note(f"The curves of result {result_id} cannot be read: {reason}")
         return None
