@@ -2,8 +2,9 @@
 
 import http.server
 import json
+import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -11,16 +12,19 @@ from uuid import uuid4
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.logging import disable_run_logger
-from prefect.states import Crashed
+from prefect.states import Crashed, Failed, Scheduled
 from pydantic import SecretStr
 
 from prefect_assay.alerts import ALERTS
 from prefect_assay.alerts.saved import read_saved
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
 from prefect_assay.cli.campaigns.problems import show_problems
+from prefect_assay.client import AssayClient
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.problem import AlertLimits
+from prefect_assay.models.tokens import Attenuation
 from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.sweeping.watermarks import SweepState
 from prefect_assay.webhooks.problem_watch import ProblemWatch
 from support.runs.events import stored_events
@@ -104,14 +108,11 @@ def sent(problem, event):
 def test_run_stuck(world, place, capsys):
     run = place.waiting()
     world.api.set_flow_run_state(run.id, Crashed(), force=True)
-    world.stack.stop_runner()  # nobody takes it up
-    try:
-        swept()
-        fires("run-stuck", run.name, capsys)
-    finally:
-        world.api.delete_flow_run(run.id)
-        world.stack.start_runner()
-    swept()
+    swept()  # reschedules it, and no worker serves its deployment
+    swept(after=timedelta(minutes=15))
+    fires("run-stuck", run.name, capsys)
+    world.api.delete_flow_run(run.id)
+    swept(after=timedelta(minutes=15))
     assert problems("run-stuck", run.name) == []
 
 
@@ -139,8 +140,12 @@ def test_service_away_and_token_refused(place, capsys):
 
 
 def test_token_expiring(place, capsys):
+    soon = Attenuation(expires_at=datetime.now(UTC) + timedelta(days=5))
+    with AssayClient(place.lab.base_url, place.lab.token) as client:
+        made = client.attenuate_token(place.lab.token, soon, "soon")
+    AssayCredentials(base_url=place.lab.base_url, token=made.token).save(place.name, overwrite=True)
     place.waiting()
-    swept(limits=AlertLimits(token_days=10_000))
+    swept()
     fires("token-expiring", place.name, capsys)
 
 
@@ -275,6 +280,28 @@ def test_sweep_silent(world, place, capsys):
     watch.look(datetime.now(UTC))
     assert "sweep-silent" not in {p.kind for p in watch.state.problems}
     sent(found, "assay.problem.solved")
+
+
+def test_order_open(world, place, capsys):
+    run = place.ordered()
+    world.api.set_flow_run_state(run.id, Failed(message="an error that nothing mends"), force=True)
+    swept()
+    fires("order-open", run.name, capsys)
+    world.api.set_flow_run_state(run.id, Scheduled(), force=True)  # Retry
+    swept()
+    assert problems("order-open", run.name) == []
+
+
+def test_updates_misdated(world, place, capsys):
+    run = place.waiting()
+    swept()
+    assert problems("updates-misdated", place.name) == []
+    (experiment,) = tag_values(run.tags, EXPERIMENT_TAG)
+    place.lab.advance(days=2)
+    with closing(sqlite3.connect(world.stack.folder / "lab.sqlite")) as database, database:
+        database.execute("UPDATE updates SET created_at = 'soon' WHERE experiment_id = ?", [experiment])
+    swept()
+    fires("updates-misdated", place.name, capsys)
 
 
 def test_every_kind_has_a_test_here():

@@ -223,7 +223,7 @@ def test_a_token_expires_and_another_one_of_the_organisation_takes_its_place(wor
     assert mine.books() == (1, 1)
 
 
-@pytest.mark.parametrize("edit", ["a token that may only read"])
+@pytest.mark.parametrize("edit", [*WAITS, "a token that may only read"])
 def test_an_approved_quote_is_accepted_where_it_was_given_or_nowhere(world, story, edits, edit):
     """Its experiment exists, and the person's answer comes after the edit."""
     mine = story(f"quote-{edit.replace(' ', '-')}", accept_quotes=False)

@@ -1,8 +1,5 @@
 """A full disk under the archive: nothing is ordered twice, and all goes on with space."""
 
-import os
-import subprocess
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,35 +10,10 @@ from prefect_assay.archive import verify
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.sweeping.watermarks import SweepState
+from support.disk import fill, small_disk
 from support.runs.held import Held
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
-
-
-@contextmanager
-def small_disk(folder, size):
-    """A disk of its own at a folder."""
-    folder.mkdir(parents=True)
-    if (
-        os.geteuid()
-        or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={size}", "disk", folder], check=False
-        ).returncode
-    ):
-        pytest.skip("needs root and the right to mount a disk of its own")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
-def fill(folder):
-    with suppress(OSError), (folder / "filler").open("wb", buffering=0) as file:
-        while file.write(b"\0" * 65536):
-            pass
-    with suppress(OSError), (folder / "filler").open("ab", buffering=0) as file:
-        while file.write(b"\0" * 256):
-            pass
 
 
 def swept(after):
