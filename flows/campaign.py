@@ -150,7 +150,7 @@ def campaign(
     get_run_logger().info("Campaign %s: %d experiments", plan.campaign_id, len(plan.experiments))
     try:
         # A run with started children has its approval; their results count, whatever they are.
-        started = WAITS_TAG + _group(run, plan) in own_tags()
+        started = WAITS_TAG + campaign_group(plan.campaign_id, run.options.scope) in own_tags()
         limits = {} if started else approved_limits(run, plan)
     except ApprovalExpired as error:
         return unanswered(error)
@@ -159,13 +159,6 @@ def campaign(
     else:
         problems = _run_here(run, plan, limits)
     return run.outlasting("report", lambda: _report(run, plan, problems))
-
-
-def _group(run: CampaignRun, plan: Plan) -> str:
-    """The group of the campaign's children; a group that an earlier version started keeps its name."""
-    earlier = campaign_group(plan.campaign_id)
-    begun = WAITS_TAG + earlier in own_tags()
-    return earlier if begun else campaign_group(plan.campaign_id, run.options.scope)
 
 
 def _child(
@@ -185,15 +178,14 @@ def _child(
 
 def _run_deployed(run: CampaignRun, plan: Plan, limits: Mapping[str, int]) -> dict[str, str]:
     """Start one top-level run per experiment and wait for all; returns the problems by order key."""
-    group = _group(run, plan)
+    group = campaign_group(plan.campaign_id, run.options.scope)
     if WAITS_TAG + group not in own_tags():
         require_blocks("wallet", "webhook")
-    scope = f"{run.options.scope}-" if group.endswith(run.options.scope) else ""
     children: dict[str, FlowRun] = {}
     for planned in plan.experiments:
         children[planned.order_key] = start_child(
             "experiment",
-            f"assay-{scope}{planned.order_key}",
+            f"assay-{run.options.scope}-{planned.order_key}",
             _child(run, plan, planned, limits).parameters(),
             run_name=f"{plan.campaign_id} {planned.batch_index + 1}/{len(plan.experiments)}",
             groups=list({group, campaign_group(plan.campaign_id)}),

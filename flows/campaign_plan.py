@@ -24,7 +24,6 @@ from prefect_assay.models.spec import Assay, Plan, Target
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend, was_suspended
 from prefect_assay.runs.block_references import require_blocks
-from prefect_assay.runs.durable import refuse_unknown_parameters
 from prefect_assay.runs.tags import CAMPAIGN_TAG, CHILDREN_TAG, add_tags, campaign_group, own_tags, tag_values
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import keep_plan, kept_plan
@@ -81,7 +80,6 @@ def pinned_plan(run: CampaignRun) -> Plan | None:
 
 def make_plan(run: CampaignRun, given: CampaignInput) -> Plan:
     """Read, validate, deduplicate, split; then archive the plan before anything costs money."""
-    refuse_unknown_parameters()
     require_blocks("wallet", "webhook")
     require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
     check_archive(run.options.archive)

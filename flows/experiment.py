@@ -39,7 +39,7 @@ from prefect_assay.runs import can_suspend, outlast, was_suspended
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.children import wake_waiting_parent
 from prefect_assay.runs.crashes import stop_crash_loop
-from prefect_assay.runs.durable import durable_flow, refuse_unknown_parameters
+from prefect_assay.runs.durable import durable_flow
 from prefect_assay.runs.suspend import outlive
 from prefect_assay.runs.tags import (
     ARCHIVE_TAG,
@@ -213,7 +213,6 @@ def _adopt_tagged(run: ExperimentRun) -> None:
 
 def _place_order(run: ExperimentRun) -> Order:
     """Check, estimate, approve, order. An incomplete estimate is never a price: the order takes the quoted route."""
-    refuse_unknown_parameters()
     require_blocks("wallet", "webhook")
     InvalidSpec.check(check_spec(run.spec))
     require_rail(run.options.payment_method, run.options.policy, run.options.wallet)

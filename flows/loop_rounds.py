@@ -36,9 +36,7 @@ from prefect_assay.models.report import RoundReport
 from prefect_assay.reporting import facts
 from prefect_assay.runs import can_suspend, is_temporary
 from prefect_assay.runs.children import attempt_began, call_children, start_child, wait_for_children
-from prefect_assay.runs.durable import refuse_unknown_parameters
 from prefect_assay.runs.suspend import this_run
-from prefect_assay.runs.tags import WAITS_TAG, own_tags
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
@@ -115,7 +113,6 @@ def reason_to_stop(run: LoopRun, tried: Tried) -> tuple[Stop, str] | None:
 
 def fix_next(run: LoopRun, tried: Tried) -> RoundFixed | None:
     """Propose the round after these and write it to the log; one that another run has fixed meanwhile counts."""
-    refuse_unknown_parameters()
     check_archive(run.options.archive)
     last = tried.rounds[-1].ended if tried.rounds else None
     found = next_round(
@@ -185,9 +182,7 @@ def _ask(run: LoopRun, fixed: RoundFixed) -> None:
 
 
 def _deployed(run: LoopRun, fixed: RoundFixed) -> str | None:
-    group = f"round-{fixed.campaign_id}"
-    if WAITS_TAG + group not in own_tags():  # else an earlier version started it
-        group = f"{group}@{run.options.scope}"
+    group = f"round-{fixed.campaign_id}@{run.options.scope}"
     child = start_child(
         "campaign",
         f"assay-{group}",

@@ -12,6 +12,7 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType
 from prefect.logging import get_run_logger
+from prefect.runtime import deployment
 from prefect.states import Completed
 from pydantic import Field
 
@@ -53,6 +54,7 @@ from prefect_assay.sweeping import (
 )
 from prefect_assay.sweeping.alert_facts import AlertFacts
 from prefect_assay.sweeping.cancellations import report_canceled_runs
+from prefect_assay.sweeping.old_sweeps import remove_old_sweeps
 from prefect_assay.sweeping.stranded_runs import (
     replace_unstarted_runs,
     reschedule_expired,
@@ -73,6 +75,7 @@ _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 def sweep(
     full_check_minutes: Annotated[int, Field(ge=0, le=10_080)] = 60,
     alert_limits: AlertLimits = AlertLimits(),  # noqa: B008 - frozen
+    keep_days: Annotated[int, Field(ge=1, le=3650)] = 3,
 ) -> State[SweepReport]:
     """Wake every suspended run whose experiment has news, and every parent whose children have all ended.
 
@@ -84,6 +87,7 @@ def sweep(
     Args:
         full_check_minutes: how often the state of every waiting experiment is read; 0 means every time.
         alert_limits: from when on an unpaid invoice, a quote, a deadline, a token or a wallet is a problem.
+        keep_days: how long finished runs of this deployment stay; older ones are deleted, fifty per full check.
 
     Returns:
         SweepReport: what was read, which runs were woken, which tokens could not be used, and which runs need a
@@ -91,7 +95,7 @@ def sweep(
     """
     with get_client(sync_client=True) as prefect:
         state = SweepState.read(prefect)
-        report = _Sweep(prefect, state, datetime.now(UTC), full_check_minutes, alert_limits).run()
+        report = _Sweep(prefect, state, datetime.now(UTC), full_check_minutes, alert_limits, keep_days).run()
     lines = [
         f"{report.updates_seen} updates, {report.suspended_runs} suspended runs, {len(report.woken)} woken",
         *report.problems,
@@ -110,6 +114,7 @@ class _Sweep:
     now: datetime
     full_check_minutes: int
     limits: AlertLimits = field(default_factory=AlertLimits)
+    keep_days: int = 3
     progress: SweepProgress = field(init=False)
     facts: AlertFacts = field(init=False)
     watch: ExperimentWatch = field(init=False)
@@ -203,6 +208,11 @@ class _Sweep:
             return False
         with self.progress.part("full check"):
             self.watch.full_check()
+        if deployment.id:
+            with self.progress.part("old sweeps"):
+                remove_old_sweeps(
+                    self.prefect, UUID(deployment.id), self.now - timedelta(days=self.keep_days)
+                )
         return "full check" not in self.progress.failed
 
     def _alert(self, stuck: list[Problem], *, checked: bool) -> None:

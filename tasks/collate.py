@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from prefect import task
-from pydantic import ValidationError
 
 from prefect_assay.archive import Document, archive_version, latest
 from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE_PATH, experiment_folder
-from prefect_assay.archive.read import choose_version, chosen_version
+from prefect_assay.archive.read import choose_version, chosen_version, read_plan
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
 from prefect_assay.models.spec import ExperimentSpec, Plan
@@ -57,16 +56,7 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
 def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
     """The archived plan of a campaign, or None."""
     found = chosen_version(archive.get_store(), experiment_folder(archive.prefix, campaign_id, PLAN_CODE))
-    if found is None:
-        return None
-    try:
-        return Plan.model_validate_json(found.read(PLAN_PATH))
-    except ValidationError as error:
-        # A newer version's specification may hold what this one would leave out of an order.
-        raise ArchiveError(
-            f"the plan of campaign {campaign_id} was written by another version of prefect-assay, and this one cannot "
-            f"read {error.error_count()} of its fields; nothing new was ordered. Upgrade, and run it again"
-        ) from None
+    return None if found is None else read_plan(found)
 
 
 def planned_spec(archive: Archive, campaign_id: str, key: str) -> ExperimentSpec:

@@ -203,8 +203,6 @@ def is_absent(error: AssayError) -> bool:
 class Conflict(AssayError):
     """409: the state does not allow the request; `code` is the cause, if any, such as submit's `error_kind`."""
 
-    code: str | None = None  # of the class: errors that an earlier version has pickled lack it
-
     def __init__(self, message: str, *, code: str | None = None, **response: Unpack[_Response]) -> None:
         super().__init__(message, **response)
         self.code = code
@@ -360,6 +358,22 @@ class ArchiveUnavailable(ArchiveError):
 
     retriable = True
     blames: ClassVar[str | None] = None
+
+
+class NewerFormat(ArchiveError):
+    """A later version of this package has written a file in a format that this version does not read."""
+
+    def __init__(self, location: str, number: int, known: int) -> None:
+        super().__init__(
+            f"{location} has format {number}, and this version of prefect-assay reads formats up to {known}: a later version "
+            "wrote it. Nothing was changed, ordered or paid; upgrade prefect-assay here (pip install --upgrade "
+            "prefect-assay), and run it again"
+        )
+        self.location, self.number, self.known = location, number, known
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int, int]]:
+        """Keep it readable where it was pickled with a run's state."""
+        return type(self), (self.location, self.number, self.known)
 
 
 class SignatureError(AssayError):

@@ -126,16 +126,6 @@ def test_a_second_run_later_changes_nothing(store):
     assert archive(store, now=LATER) == first.model_copy(update={"unchanged": True})
 
 
-def test_a_version_of_an_earlier_release_stays_as_it_is_and_a_new_one_gets_its_crate(store):
-    earlier = archive(store, crate=None)
-    again = archive(store, now=LATER)
-    assert again == earlier.model_copy(update={"unchanged": True})
-    assert verify(store).ok
-    newer = archive(store, {**FILES, "results.csv": b"name\n"}, now=LATER)
-    assert newer.version == 2
-    assert ROCrate(newer.location).name == "E-1, version 2"
-
-
 def test_a_crate_that_describes_the_same_files_otherwise_is_no_reason_for_a_version(store):
     archive(store)
     other = ABOUT.model_copy(update={"target": "HER2"})
@@ -173,16 +163,7 @@ def test_an_interrupted_version_is_finished_with_the_crate_it_began_with(store, 
     assert verify(store).findings == ()
 
 
-def test_a_version_begun_by_an_earlier_release_is_finished_without_a_crate(store):
-    with pytest.raises(KeyboardInterrupt):
-        archive(Dying(store, 2), crate=None)
-    record = archive(store, now=LATER)
-    assert (record.version, record.files) == (1, len(FILES))
-    assert not (Path(record.location) / NAME).exists()
-    assert verify(store).findings == ()
-
-
-def test_a_version_begun_with_words_of_another_release_is_left(store):
+def test_a_version_begun_with_another_description_is_left(store):
     with pytest.raises(KeyboardInterrupt):
         archive(Dying(store, 2))
     reworded = ABOUT.model_copy(update={"target": "HER2"})

@@ -88,7 +88,7 @@ def test_in_a_bucket_for_the_command(bucket, monkeypatch):
 
 
 @pytest.mark.parametrize(("way", "tamper", "named", "_"), WITHOUT_REGISTER)
-def test_an_archive_of_an_earlier_version_is_checked_as_far_as_it_goes(folder, way, tamper, named, _):
+def test_an_archive_without_its_register_is_checked_as_far_as_it_goes(folder, way, tamper, named, _):
     folder.remove("lab/BOOKS")
     assert verify(folder.store).findings == ()
     tamper(folder)

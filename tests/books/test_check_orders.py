@@ -1,4 +1,4 @@
-"""The log of orders, the plans and the archive are compared; what waits or comes from an earlier release is no damage."""
+"""The log of orders, the plans and the archive are compared; what waits is no damage."""
 
 from datetime import UTC, datetime
 
@@ -121,11 +121,11 @@ def test_what_waits_for_results_is_a_remark(any_store):
     assert "1 of 2" in finding.detail
 
 
-def test_a_campaign_of_an_earlier_release_has_no_log(any_store):
+def test_a_campaign_whose_orders_have_no_log_is_a_remark(any_store):
     plan(any_store, ["k1"])
     keep(any_store, "E-1", "results.csv", b"")
     keep(any_store, "TABLE", "results.csv", b"experiment_code\nE-1\n")
-    assert found(any_store) == []
+    assert found(any_store) == [("incomplete", "lab/c")]
 
 
 def test_an_experiment_of_the_table_that_is_gone_needs_no_register(store):

@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from prefect_assay.books.log import Approved, Log, OrderRecord
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NewerFormat
 from support.archive.memory_store import MemoryStore
 
 ADAPTER = TypeAdapter(OrderRecord)
@@ -146,10 +146,20 @@ def test_a_gap_is_an_error_that_names_the_missing_record(store, missing):
         b"null",
     ],
 )
-def test_a_record_of_a_newer_version_or_a_damaged_one_stops_everything(store, content):
+def test_a_damaged_record_stops_everything(store, content):
     store.objects[key(1)] = content
     for call in (lambda log: list(log.read()), lambda log: log.append(1, record())):
-        with pytest.raises(ConfigurationError, match=r"000001\.json cannot be read .*newer version.*Upgrade"):
+        with pytest.raises(ConfigurationError, match=r"000001\.json cannot be read .*it is damaged.*Restore"):
+            call(a_log(store))
+
+
+def test_a_record_in_a_newer_format_stops_everything_and_says_what_to_do(store):
+    content = {"record_schema": 2, "kind": "teleported", "id": "1"}
+    store.objects[key(1)] = json.dumps(content).encode()
+    for call in (lambda log: list(log.read()), lambda log: log.append(1, record())):
+        with pytest.raises(
+            NewerFormat, match=r"000001\.json has format 2, .* up to 1: .*upgrade prefect-assay"
+        ):
             call(a_log(store))
 
 
@@ -164,7 +174,7 @@ def test_no_record_holds_more_than_it_says(store):
     log, mine = a_log(store), record()
     log.append(1, mine)
     kept = json.loads(store.objects[key(1)])
-    assert set(kept) == {"id", "at", "by", "kind", "amount_cents", "approver", "by_person"}
+    assert set(kept) == {"record_schema", "id", "at", "by", "kind", "amount_cents", "approver", "by_person"}
 
 
 def test_sixteen_writers_race_and_each_number_has_one_winner(any_store):

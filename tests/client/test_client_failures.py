@@ -188,12 +188,6 @@ def test_the_kind_of_a_conflict_is_kept(operation):
     assert caught(operation, answer(409, {"error": "no"})).code is None
 
 
-def test_a_conflict_that_an_earlier_version_has_pickled_has_no_code():
-    error = errors.OrderMismatch("no", code="other")
-    del error.__dict__["code"]
-    assert pickle.loads(pickle.dumps(error)).code is None
-
-
 @pytest.mark.parametrize("operation", [quote("e"), invoice("e")])
 def test_an_absent_quote_or_invoice_is_not_ready_unless_something_else_answers(operation):
     said = caught(operation, answer(404, {"error": "POST /experiments/e/submit"}))

@@ -19,7 +19,6 @@ FAULTS = {
     "a block": ("POST /api/block_documents/filter", 500, {}),
     "an artifact": ("POST /api/artifacts", 500, {}),
     "an artifact, for long": ("POST /api/artifacts", 503, {"times": 9}),
-    "what an earlier version recorded": ("GET /api/variables/name/assay_order_", 504, {}),
     "the suspension": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1}),
     "the suspension, taken": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1, "passed_on": True}),
 }

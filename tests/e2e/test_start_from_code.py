@@ -70,7 +70,9 @@ def test_mapped_estimates_are_limited_by_a_tag_and_told_apart_while_the_loop_goe
         turns = 0
         while not priced.done():
             turns += 1
-            await asyncio.sleep(0)
+            await asyncio.sleep(
+                0.01
+            )  # a loop that spins would take the interpreter from the threads of the flow
         return await priced, turns
 
     costs, turns = asyncio.run(beside())

@@ -44,7 +44,7 @@ def deploy(world):
 
 
 def deploy_without_moving(world):
-    """As an earlier version has deployed, or `prefect deploy` does."""
+    """As `prefect deploy` does."""
     code = "from prefect_assay.deployments import setup; setup.replace_waiting_runs = lambda _: []; setup.deploy()"
     subprocess.run(
         [sys.executable, "-c", code], env=world.stack.env, cwd=world.folder, check=True, timeout=180

@@ -91,9 +91,3 @@ def test_only_the_same_service_organisation_and_archive_share_children(labs, sta
         started(one.base_url, one.seed("third").token, tmp_path / "a")
     # People still find all of them by the campaign's id.
     assert all(campaign_group("same") in found["groups"] for found in (first, *others))
-
-
-def test_a_campaign_of_an_earlier_version_keeps_its_children(labs, started, tmp_path):
-    one, _ = labs
-    found = started(one.base_url, one.token, tmp_path / "a", tags=["assay-waits:campaign-same"])
-    assert found == {"key": f"assay-{'0' * 20}", "groups": {"campaign-same"}, "waits": "campaign-same"}

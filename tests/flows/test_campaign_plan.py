@@ -36,7 +36,6 @@ def run(tmp_path, monkeypatch, credentials):
     """A campaign's run without Prefect."""
     for name in ("require_blocks", "require_rail", "check_archive", "check_access"):
         monkeypatch.setattr(campaign_plan, name, lambda *_: None)
-    monkeypatch.setattr(campaign_plan, "refuse_unknown_parameters", lambda: None)
     monkeypatch.setattr(campaign_plan, "resolve_target", lambda *_: None)
     monkeypatch.setattr(campaign_plan, "can_suspend", lambda: False)
     monkeypatch.setattr(campaign_plan, "get_run_logger", lambda: logging.getLogger("plan"))

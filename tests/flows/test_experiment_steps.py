@@ -266,7 +266,7 @@ def test_a_run_can_be_found_by_its_experiment_and_its_order(tags):
     assert f"{ORDER_TAG}{KEY}" in tags
 
 
-def test_the_code_of_the_experiment_is_a_label_of_the_run_also_of_an_earlier_version(tags, monkeypatch):
+def test_the_code_of_the_experiment_is_a_label_of_the_run(tags, monkeypatch):
     work = a_run(experiment="younger")
     labels = {}
     monkeypatch.setattr(steps, "own_label", labels.get)
@@ -277,7 +277,7 @@ def test_the_code_of_the_experiment_is_a_label_of_the_run_also_of_an_earlier_ver
     assert labels == {"assay.experiment-code": "LAB-001-001"}
 
 
-def test_a_run_of_an_earlier_version_says_its_order_from_its_next_execution_on(tags, monkeypatch):
+def test_a_run_that_lost_its_order_tag_gets_it_in_its_next_execution(tags, monkeypatch):
     work = a_run(experiment="younger")
     before = (f"{EXPERIMENT_TAG}younger", f"{ARCHIVE_TAG}{work.book.books.archive_id}")
     monkeypatch.setattr(steps, "own_tags", lambda: before)

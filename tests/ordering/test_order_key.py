@@ -112,8 +112,8 @@ def test_spellings_that_the_service_treats_alike_have_one_key(data, one, other):
         ("Ünï", 3, untargeted("expression", {"ä": "ACD"}), "c50eec301b94cb1d727b"),
     ],
 )
-def test_orders_of_earlier_versions_keep_their_key(campaign_id, index, wanted, key):
-    """Literals from commit d193f5d: an order that waits, or is done, is found by them."""
+def test_the_key_of_an_order_never_changes(campaign_id, index, wanted, key):
+    """An order that waits, or is done, is found by it, also after an upgrade."""
     assert order_key(campaign_id, index, wanted) == key
 
 

@@ -80,11 +80,7 @@ PAIRS = (f"{BASE_MAIN}/erc20:{MAIN}", f"{BASE_TEST}/erc20:{TEST}")
         ((BASE_TEST,), (TEST.upper().replace("X", "x"),), {(BASE_TEST, TEST)}),
         ((BASE_TEST, BASE_TEST.upper()), (TEST,), {(BASE_TEST, TEST)}),
         ((BASE_MAIN, BASE_TEST), (PAIRS[0], TEST), {(BASE_MAIN, MAIN)}),
-        (
-            (BASE_MAIN, BASE_TEST),
-            (MAIN, TEST),
-            set(),
-        ),  # as blocks of earlier versions were written: which is where?
+        ((BASE_MAIN, BASE_TEST), (MAIN, TEST), set()),  # which is where?
         ((), PAIRS, set()),
         ((BASE_MAIN, BASE_TEST), (), set()),
         ((BASE_MAIN, BASE_TEST), (f"{BASE_MAIN}/slip44:{MAIN}", f"{MAIN}", f"/erc20:{MAIN}"), set()),

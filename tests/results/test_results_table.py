@@ -87,7 +87,7 @@ def test_what_is_no_table_is_refused_by_name(data, message):
         from_csv(data)
 
 
-def test_a_table_of_an_earlier_version_is_read():
+def test_a_table_without_columns_that_may_be_empty_is_read():
     lines = to_csv([row(kd_M=1.5)]).decode().split("\r\n")
     cut = COLUMNS.index("kd_M") + 1
     old = "\r\n".join(",".join(line.split(",")[:cut]) for line in lines if line)

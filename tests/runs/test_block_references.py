@@ -236,7 +236,7 @@ def test_a_run_waits_for_a_block_that_a_form_has_saved_with_fields_that_are_refu
 
 
 def test_a_block_of_a_type_that_is_not_installed_is_waited_for(prefect, monkeypatch):
-    """A newer version's, after a roll-back: Prefect's error for it is neither ValueError nor RuntimeError."""
+    """A newer version's: Prefect's error for it is neither ValueError nor RuntimeError."""
     saved = document(ARCHIVE, root="/archive")
     newer = {**saved["block_type"], "slug": "assay-newer-archive"}
     saved |= {"block_type": newer, "block_schema": {**saved["block_schema"], "block_type": newer}}

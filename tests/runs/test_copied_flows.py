@@ -9,6 +9,7 @@ import prefect
 import pytest
 from prefect.flows import load_flow_from_entrypoint
 
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import campaign, design_build_test, experiment
 from prefect_assay.runs.durable import DurableFlow, durable_flow
 
@@ -26,10 +27,12 @@ def own(count: int = 1) -> int:
 
 
 def keeps_its_promises(flow, known):
-    """It leaves out a stored parameter of a newer version, pins its retries, and can be started."""
+    """It names a stored parameter of a newer version, pins its retries, and can be started."""
     assert isinstance(flow, DurableFlow)
     assert callable(flow.start)
-    assert flow.validate_parameters({**known, "of_a_newer_version": 1}).keys() == known.keys()
+    assert flow.validate_parameters(known).keys() == known.keys()
+    with pytest.raises(ConfigurationError, match="does not know of_a_newer_version"):
+        flow.validate_parameters({**known, "of_a_newer_version": 1})
     assert flow.retries == 0
 
 

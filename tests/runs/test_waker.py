@@ -214,11 +214,6 @@ def test_the_address_of_an_organisation_wakes_the_runs_of_every_order(api, recei
     assert receiver(key) == 1
 
 
-def test_a_run_of_an_earlier_version_is_woken_as_before(api, receiver):
-    """It carries no order yet; from its next execution on it does."""
-    assert receiver("f" * 20) == 1
-
-
 def test_without_an_address_nothing_is_started():
     with temporary_settings(restore_defaults={PREFECT_API_URL}):
         waker = Waker(patience_seconds=5)

@@ -342,7 +342,7 @@ def test_a_run_that_cannot_go_on_with_a_block_is_woken_when_it_is_saved_again_an
 
 @pytest.mark.parametrize("error", [UnknownBlockType("azure-archive"), OSError("500")])
 def test_a_block_that_cannot_be_read_leaves_the_retry_of_the_other_runs_alone(error):
-    """Such as a block of a newer version's type, after a roll-back."""
+    """Such as a block of a newer version's type."""
     service, prefect = Service("e-1", "e-2"), Prefect()
     kinds = ("again-block-archive=azure-archive/mine:", "again-steps")
     _, due = [

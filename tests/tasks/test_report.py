@@ -35,7 +35,7 @@ ROWS = (
 
 @pytest.fixture
 def archive(tmp_path):
-    """One experiment of an earlier release, with its table alone."""
+    """One experiment, with its table alone."""
     archive_version(
         LocalStore(tmp_path),
         "",

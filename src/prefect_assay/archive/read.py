@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from prefect_assay.archive.layout import (
     CLAIM_NAME,
     MANIFEST_NAME,
+    PLAN_PATH,
     chosen_key,
     experiment_folder,
     safe_path,
@@ -21,6 +22,8 @@ from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.models.archived import ArchivedFile, Manifest
 from prefect_assay.models.base import Model
+from prefect_assay.models.formats import refuse_newer
+from prefect_assay.models.spec import Plan
 
 
 class VersionState(Model):
@@ -87,7 +90,7 @@ def chosen_version(store: Store, folder: str) -> ArchivedVersion | None:
     """The version that counts in the folder of a document that is fixed once: the chosen, else the only complete one.
 
     Raises:
-        ArchiveError: several are complete and none was chosen, which an earlier release could leave; or unreadable.
+        ArchiveError: several are complete and none was chosen, because two runs at once ended before that; or unreadable.
     """
     key = chosen_key(folder)
     body = store.find(key)
@@ -158,8 +161,22 @@ def read_manifest(store: Store, folder: str) -> tuple[Manifest, bytes]:
     return parse_manifest(body, store.location(key)), body
 
 
+def read_plan(version: ArchivedVersion) -> Plan:
+    """The plan in a version of a campaign's `PLAN`; ArchiveError when it cannot be read."""
+    body, location = version.read(PLAN_PATH), f"{version.location}/{PLAN_PATH}"
+    refuse_newer(body, location)
+    try:
+        return Plan.model_validate_json(body)
+    except ValidationError as error:
+        raise ArchiveError(
+            f"{location} is no readable plan ({error.error_count()} errors); nothing new was ordered. Restore it from a backup "
+            "of the archive"
+        ) from None
+
+
 def parse_manifest(body: bytes, location: str) -> Manifest:
     """The manifest in some bytes; ArchiveError when it cannot be read."""
+    refuse_newer(body, location)
     try:
         return Manifest.model_validate_json(body)
     except ValidationError as error:

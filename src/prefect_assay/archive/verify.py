@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import groupby, islice
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
@@ -24,12 +24,22 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.read import parse_manifest
 from prefect_assay.archive.store import Store, check_key, digest_of, join_key
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, NewerFormat
 from prefect_assay.models.archived import ArchivedFile, Manifest, RegisteredVersion
 from prefect_assay.models.base import Model
+from prefect_assay.models.formats import refuse_newer
 
 Kind = Literal[
-    "missing", "changed", "extra", "unreadable", "misplaced", "link", "unavailable", "incomplete", "foreign"
+    "missing",
+    "changed",
+    "extra",
+    "unreadable",
+    "misplaced",
+    "link",
+    "unavailable",
+    "newer",
+    "incomplete",
+    "foreign",
 ]
 
 
@@ -40,7 +50,7 @@ _UNAVAILABLE_MAX: Final = 3  # in a row: a store that is away costs a time-out f
 class Finding(Model):
     """A discrepancy, of a kind in docs/archive.md.
 
-    `incomplete` and `foreign` are remarks, `unavailable` is not known, and the others are damage.
+    `incomplete` and `foreign` are remarks, `unavailable` and `newer` are not known, and the others are damage.
     """
 
     kind: Kind
@@ -50,7 +60,18 @@ class Finding(Model):
     @property
     def is_damage(self) -> bool:
         """The archive is not what it was."""
-        return self.kind not in {"unavailable", "incomplete", "foreign"}
+        return self.kind not in {"incomplete", "foreign"} and self.is_known
+
+    @property
+    def is_known(self) -> bool:
+        """What the store holds could be read and understood."""
+        return self.kind not in {"unavailable", "newer"}
+
+    @classmethod
+    def unreadable(cls, key: str, error: AssayError) -> Self:
+        """What an error of reading means: damage, or a format that a later version wrote."""
+        kind: Kind = "newer" if isinstance(error, NewerFormat) else "unreadable"
+        return cls(kind=kind, key=key, detail=error.message)
 
 
 class VerifyReport(Model):
@@ -70,7 +91,7 @@ class VerifyReport(Model):
     @property
     def ok(self) -> bool:
         """Everything was read, and nothing is damaged; there may be remarks."""
-        return not self.damaged and all(finding.kind != "unavailable" for finding in self.findings)
+        return not self.damaged and all(finding.is_known for finding in self.findings)
 
 
 def verify(store: Store, prefix: str = "") -> VerifyReport:
@@ -218,6 +239,8 @@ class _Check:
             self._unavailable += 1
             if self._unavailable >= _UNAVAILABLE_MAX:
                 raise
+        except NewerFormat as error:
+            self.findings.append(Finding.unreadable(key, error))
         except ArchiveError as error:
             self._find("unreadable", key, unreadable or error.message)
         except (ValueError, TypeError):
@@ -249,6 +272,7 @@ class _Check:
         with self._reading(key, "not a readable claim; restore it from a backup"):
             body = self._store.find(key)
             if body is not None:
+                refuse_newer(body, self._store.location(key))
                 return Manifest.model_validate({**json.loads(body), "version": number})
             self._find("missing", key, "every version begins with its claim")
         return None
@@ -293,9 +317,4 @@ class _Check:
 def _differing(manifest: Manifest, claim: Manifest) -> list[str]:
     fields = ("campaign_id", "experiment_id", "experiment_code", "results_status", "created_at")
     differing = [name for name in fields if getattr(manifest, name) != getattr(claim, name)]
-    # Without the links: an earlier release, which did not name them, may have finished the claim.
-    of_manifest, of_claim = (
-        {(file.path, file.size, file.sha256, file.content_type) for file in made.files}
-        for made in (manifest, claim)
-    )
-    return differing + sorted({path for path, *_ in of_manifest ^ of_claim})
+    return differing + sorted({file.path for file in {*manifest.files} ^ {*claim.files}})

@@ -32,6 +32,7 @@ from prefect_assay.archive.store import Body, Digest, Store, chunks_of, digest_o
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest, RegisteredVersion
 from prefect_assay.models.base import Model
+from prefect_assay.models.formats import MANIFEST_FORMAT
 
 _ATTEMPTS: Final = 1000
 _CRATE_TYPE: Final = "application/ld+json"
@@ -60,6 +61,7 @@ class Document(Model):
 class _Claim(Model):
     """The content of a version. Writers may differ in `created_at` only, the time it was begun."""
 
+    manifest_schema: int = MANIFEST_FORMAT
     campaign_id: str
     experiment_id: str
     experiment_code: str
@@ -71,9 +73,8 @@ class _Claim(Model):
         return other is not None and self.content() == other.content()
 
     def content(self) -> dict[str, Any]:
-        """What writers must agree on: without links and description, which earlier releases did not have."""
-        shared = self.without_crate()
-        return shared.model_dump(exclude={"created_at": True, "files": {"__all__": {"links"}}})
+        """What writers must agree on: all but the time, and the description that names it."""
+        return self.without_crate().model_dump(exclude={"created_at"})
 
     def without_crate(self) -> "_Claim":
         return self.model_copy(update={"files": tuple(f for f in self.files if f.path != CRATE_NAME)})
@@ -116,7 +117,7 @@ def archive_version(
     A document that changes without new results (an updates feed) makes a new version each time it is given. Bodies given
     as bytes stay in memory until written; give large ones as files. A change of `results_status` alone (`none`, `partial`
     or `all`) makes a new version, begun at `now`. The record is `unchanged` when the version was complete before. `crate`
-    makes the description of a new version; a version that has none, or another one, is not written again for it.
+    makes the description of a new version; a version with another one is not written again for it.
 
     Raises:
         ArchiveError: two documents share a path, the store refuses, or a source file changed meanwhile.
@@ -224,9 +225,8 @@ def _begin(
         return None, ()
     if stored == begun:
         return begun, description
-    # Another run began it: at its own time, which the description names. An earlier release began without one.
-    plain = stored.without_crate()
-    again, description = (plain, ()) if stored == plain else plain.with_crate(version, crate)
+    # Another run began it, at its own time, which the description names.
+    again, description = stored.without_crate().with_crate(version, crate)
     return (stored, description) if again == stored else (None, ())
 
 

@@ -37,6 +37,7 @@ from prefect_assay.books.log import (
 from prefect_assay.books.state import NotBegun, OrderState
 from prefect_assay.errors import ArchiveError, OrderNotVisible
 from prefect_assay.models.base import StoredModel
+from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments.interfaces import (
     CLOCKS_DIFFER,
@@ -52,6 +53,7 @@ ARCHIVE_NAME: Final = "ARCHIVE.json"
 
 
 class _ArchiveIdentity(StoredModel):
+    record_schema: int = RECORD_FORMAT
     archive_id: str
 
 
@@ -226,6 +228,7 @@ def known_archive_id(store: Store, prefix: str) -> str | None:
 
 
 def _archive_id(body: bytes, location: str) -> str:
+    refuse_newer(body, location)
     try:
         return _ArchiveIdentity.model_validate_json(body).archive_id
     except ValidationError:

@@ -3,27 +3,23 @@
 import csv
 from collections.abc import Callable, Iterator
 
-from pydantic import ValidationError
-
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     CAMPAIGN_CODES,
     IDENTITY_FOLDER,
     PLAN_CODE,
-    PLAN_PATH,
     TABLE_CODE,
     TABLE_PATH,
     version_folder,
     version_of,
 )
-from prefect_assay.archive.read import chosen_version, latest_version, read_manifest
+from prefect_assay.archive.read import chosen_version, latest_version, read_manifest, read_plan
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books.books import ARCHIVE_NAME, Books
 from prefect_assay.books.identity import Identity
 from prefect_assay.books.state import OrderState
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.spec import Plan
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NewerFormat
 from prefect_assay.results.formats import csv_lines
 
 Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
@@ -38,7 +34,7 @@ def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
     every = Books.every(store, prefix)
     if every and store.find(identity) is None:
         yield Finding(kind="missing", key=identity, detail="the archive's id, which its logs of orders name")
-        every = []  # reading them would make another id
+        return  # reading them would make another id
     for books in every:
         yield from _unreadable(join_key(books.folder, "BUDGET"), books.budget.read)
         for book in books.orders():
@@ -52,7 +48,9 @@ def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
             yield from _compare(store, folder, codes, campaigns.get(campaign, {}), archive_id)
         except ArchiveUnavailable:
             raise
-        except (ArchiveError, ValidationError, ValueError, csv.Error) as error:
+        except NewerFormat as error:
+            yield Finding.unreadable(folder, error)
+        except (ArchiveError, ValueError, csv.Error) as error:
             yield Finding(kind="unreadable", key=folder, detail=f"its plan or table: {error}")
 
 
@@ -62,7 +60,7 @@ def _unreadable(key: str, read: Callable[[], object]) -> Iterator[Finding]:
     except ArchiveUnavailable:
         raise
     except (ArchiveError, ConfigurationError) as error:
-        yield Finding(kind="unreadable", key=key, detail=error.message)
+        yield Finding.unreadable(key, error)
 
 
 def _experiments(state: OrderState) -> set[str]:
@@ -93,16 +91,16 @@ def _compare(
     version = chosen_version(store, join_key(folder, PLAN_CODE))
     if version is None:
         return
-    plan = Plan.model_validate_json(version.read(PLAN_PATH))
+    plan = read_plan(version)
     if archive_id and plan.archive_id not in {None, archive_id}:
         detail = "its plan was made in another archive"
         yield Finding(kind="misplaced", key=join_key(folder, PLAN_CODE), detail=detail)
-    if not orders:
-        return  # a campaign of an earlier release, which kept no log
     archived = set(ids.values())
     done = sum(1 for key in plan.order_keys if orders.get(key, set()) & archived)
     if done < len(plan.order_keys):
-        detail = f"{done} of {len(plan.order_keys)} planned experiments are archived"
+        detail = (
+            f"{done} of {len(plan.order_keys)} planned experiments are archived by the log of their orders"
+        )
         yield Finding(kind="incomplete", key=folder, detail=detail)
     if all(orders.get(key) for key in plan.order_keys):
         ordered = set().union(*orders.values())

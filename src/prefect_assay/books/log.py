@@ -19,14 +19,16 @@ from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.base import StoredModel
+from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.payments.interfaces import PaymentAttempt
 
 
 class Record(StoredModel):
-    """A record: a random id, the wall clock's time, and the process that wrote it."""
+    """A record: its format number, a random id, the wall clock's time, and the process that wrote it."""
 
+    record_schema: int = RECORD_FORMAT
     id: str = Field(default_factory=lambda: uuid4().hex)
     at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     by: str = Field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
@@ -85,7 +87,7 @@ class Surplus(Record):
 class Approved(Record):
     """The order may cost this much, in US cents; `approver` is the rule or the person.
 
-    What a rule approved holds only within the caps of the moment; earlier versions did not note which it was.
+    What a rule approved holds only within the caps of the moment.
     """
 
     kind: Literal["approved"] = "approved"
@@ -208,12 +210,13 @@ class Log(Generic[R]):
         body = self.store.find(key)
         if body is None:
             return None
+        refuse_newer(body, self.store.location(key))
         try:
             return self._adapter.validate_json(body)
         except ValidationError as error:
             raise ConfigurationError(
-                f"{self.store.location(key)} cannot be read ({error.error_count()} errors): a newer version of "
-                "prefect-assay has written it, or it is damaged; nothing is ordered or paid. Upgrade, or restore it"
+                f"{self.store.location(key)} cannot be read ({error.error_count()} errors): it is damaged; nothing is "
+                "ordered or paid. Restore it from a backup of the archive"
             ) from None
 
     def exists(self, number: int) -> bool:

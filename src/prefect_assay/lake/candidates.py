@@ -22,6 +22,7 @@ from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.parts import MEDIA_TYPE
 from prefect_assay.lake.query import compute_module
 from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS, method_of
+from prefect_assay.models.formats import lake_metadata, refuse_newer_lake
 from prefect_assay.models.selection import REASON_COLUMN, Fate
 from prefect_assay.results.formats import pyarrow_module
 
@@ -186,6 +187,7 @@ def _opened(store: Store, key: str) -> Iterator[Any]:
             )
         try:
             with parquet.ParquetFile(path) as opened:
+                refuse_newer_lake(opened.schema_arrow.metadata, store.location(key))
                 yield opened
         except ArrowException as error:
             raise ArchiveError(f"{store.location(key)} cannot be read by this pyarrow: {error}") from None
@@ -213,4 +215,4 @@ def _schema(pa: Any) -> Any:
         "parents": pa.list_(pa.string()),
     }
     titles = (*ProposedRound._fields, *ProposedCandidate._fields)
-    return pa.schema([(title, kinds.get(title, pa.string())) for title in titles])
+    return pa.schema([(title, kinds.get(title, pa.string())) for title in titles], metadata=lake_metadata())

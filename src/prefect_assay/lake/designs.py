@@ -9,15 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from pydantic import ValidationError
-
 from prefect_assay.archive import Store, latest
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     CAMPAIGN_CODES,
     MANIFEST_NAME,
     PLAN_CODE,
-    PLAN_PATH,
     REPORT_CODE,
     VERSIONS_FOLDER,
     experiment_folder,
@@ -28,7 +25,7 @@ from prefect_assay.archive.layout import (
     version_folder,
     version_of,
 )
-from prefect_assay.archive.read import chosen_version
+from prefect_assay.archive.read import chosen_version, read_plan
 from prefect_assay.archive.store import join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.lake.candidates import Decision, chosen, sequence_digest
@@ -200,20 +197,15 @@ def _rows(
     return found
 
 
-def _plan(store: Store, folder: str) -> Plan | None:
-    version = chosen_version(store, folder)
-    return Plan.model_validate_json(version.read(PLAN_PATH)) if version else None
-
-
 def _noted_plan(store: Store, folder: str, campaign_id: str, unread: dict[str, str]) -> Plan | None:
     """The plan; where it cannot be read, a line: it would say which open designs were ordered."""
     try:
-        return _plan(store, folder)
+        version = chosen_version(store, folder)
+        return read_plan(version) if version else None
     except ArchiveUnavailable:
         raise
-    except (ArchiveError, ValidationError) as error:
-        cause = error.message if isinstance(error, ArchiveError) else "another version wrote its plan"
-        unread[campaign_id] = f"campaign {campaign_id}: its open designs are not known: {cause}"
+    except ArchiveError as error:
+        unread[campaign_id] = f"campaign {campaign_id}: its open designs are not known: {error.message}"
         return None
 
 
@@ -226,7 +218,7 @@ def _noted_report(
     except ArchiveUnavailable:
         raise
     except (ArchiveError, ValueError, KeyError, csv.Error) as error:
-        cause = error.message if isinstance(error, ArchiveError) else "another version wrote its report"
+        cause = error.message if isinstance(error, ArchiveError) else "its table cannot be read"
         notes.append(f"campaign {campaign_id}: without verdicts and prices: {cause}")
         return {}, {}
 

@@ -24,6 +24,7 @@ from prefect_assay.archive.read import read_manifest
 from prefect_assay.errors import AssayError
 from prefect_assay.models.archived import Manifest
 from prefect_assay.models.base import Model
+from prefect_assay.models.formats import lake_metadata
 from prefect_assay.results import from_csv
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module, row_schema
 
@@ -110,7 +111,8 @@ def _content(version: ArchivedVersion) -> bytes:
         "target": (pa.string(), target),
         "target_id": (pa.string(), target_id),
     }
-    schema = pa.schema([*((name, kind) for name, (kind, _) in origin.items()), *row_schema()])
+    columns = [*((name, kind) for name, (kind, _) in origin.items()), *row_schema()]
+    schema = pa.schema(columns, metadata=lake_metadata())
     values = {name: value for name, (_, value) in origin.items()}
     rows = [values | row.model_dump(mode="json") for row in from_csv(version.read(TABLE_PATH))]
     return parquet_bytes(pa.Table.from_pylist(rows, schema=schema))

@@ -16,6 +16,7 @@ from prefect_assay.archive import Store
 from prefect_assay.archive.layout import LakePart, lake_folder, lake_part
 from prefect_assay.errors import ArchiveError, InputError
 from prefect_assay.models.base import Model
+from prefect_assay.models.formats import refuse_newer_lake
 from prefect_assay.results import Level, Outcome
 from prefect_assay.results.formats import pyarrow_module
 
@@ -85,7 +86,9 @@ def _read(store: Store, key: str) -> Any:
             f"{store.location(key)} is not what was written; delete it, then run `prefect-assay archive lake`"
         )
     try:
-        return parquet.ParquetFile(io.BytesIO(body)).read()
+        file = parquet.ParquetFile(io.BytesIO(body))
+        refuse_newer_lake(file.schema_arrow.metadata, store.location(key))
+        return file.read().replace_schema_metadata()
     except ArrowException as error:
         raise ArchiveError(f"{store.location(key)} cannot be read by this pyarrow: {error}") from None
 

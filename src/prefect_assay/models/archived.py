@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from prefect_assay.models.base import Model, StoredModel
-
-MANIFEST_SCHEMA = 1
+from prefect_assay.models.formats import MANIFEST_FORMAT
 
 # Whatever a deployment's word for the payment provider is, as in `<provider>_hosted_invoice_url`.
 _FIELD: Final = re.compile(r"(^|[._])(quote|invoice|package)_url$")
@@ -33,7 +32,7 @@ class ArchivedFile(StoredModel):
 class Manifest(StoredModel):
     """`manifest.json`, written last: a version with a manifest is complete."""
 
-    manifest_schema: int = MANIFEST_SCHEMA
+    manifest_schema: int = MANIFEST_FORMAT
     experiment_id: str
     experiment_code: str
     campaign_id: str

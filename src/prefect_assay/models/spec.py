@@ -21,6 +21,7 @@ from prefect_assay.models.bounds import (
     ResiduesForm,
 )
 from prefect_assay.models.form import Schema, form_of, text_only_for
+from prefect_assay.models.formats import PLAN_FORMAT
 from prefect_assay.models.sequences import Batch, Duplicate, ProteinSequence
 from prefect_assay.models.vocabulary import (
     BINDING_TYPES,
@@ -31,8 +32,6 @@ from prefect_assay.models.vocabulary import (
     KnownOrText,
     Method,
 )
-
-PLAN_SCHEMA = 1
 
 _TYPE_HELP: Final = (
     "What is measured. affinity: K_D, k_on, k_off; screening: binding yes or no; epitope_binning: which designs compete for a "
@@ -267,7 +266,7 @@ class Plan(StoredModel):
     `attributes` are the designer's own columns: `{design name: {column title: value}}`. They play no part in orders.
     """
 
-    plan_schema: int = PLAN_SCHEMA
+    plan_schema: int = PLAN_FORMAT
     campaign_id: str
     archive_id: str | None = None  # the archive that holds the campaign's orders
     source: str

@@ -47,7 +47,7 @@ def csv_lines(data: bytes, delimiter: str = ",") -> list[list[str]]:
 
 
 def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
-    """Read a table of this or an earlier version of `to_csv`.
+    """Read a table of `to_csv`, also without columns that may be empty.
 
     Args:
         source: the table as bytes or as text (which has line ends), a path, or an `s3://bucket/key` address.

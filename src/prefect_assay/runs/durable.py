@@ -1,13 +1,11 @@
 """Flows whose suspended runs survive a change of version and failures of the Prefect API.
 
-After a roll-back, stored parameters that this version does not know are left out with a warning. While Prefect is away,
-the run crashes in place of failing, so that it is rescheduled.
+While Prefect is away, the run crashes in place of failing, so that it is rescheduled.
 """
 
 import copy
 import functools
 import inspect
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, Self, TypeVar
@@ -40,8 +38,6 @@ from prefect_assay.runs.transient_failures import is_away
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_log = logging.getLogger("prefect_assay.flows")
-
 # What a site may set for all flows and these must not follow: a retry would ask a rejected question again.
 PINNED: Final[dict[str, Any]] = {"retries": 0, "retry_delay_seconds": 0}
 
@@ -51,7 +47,7 @@ class PrefectAway(BaseException):  # any `Exception` would fail the run
 
 
 class DurableFlow(Flow[P, R]):
-    """A flow that leaves out stored parameters it does not know. A call in Python still refuses them."""
+    """A flow whose runs wait for days."""
 
     def start(self, *args: P.args, **kwargs: P.kwargs) -> FlowRun:
         """Start the flow's deployment with these parameters, and return its run at once; blocks go by reference.
@@ -83,21 +79,20 @@ class DurableFlow(Flow[P, R]):
         return stored
 
     def validate_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the known parameters, cast to their types.
+        """Return the parameters, cast to their types.
 
         Raises:
-            ParameterTypeError: a known one is not valid.
+            ConfigurationError: a newer version has stored one that this version does not know.
+            ParameterTypeError: one is not valid.
             PrefectAway: a block among them cannot be read now.
         """
-        known = {name: value for name, value in parameters.items() if name in _names(self)}
-        if len(known) < len(parameters):
-            unknown = ", ".join(sorted(parameters.keys() - known.keys()))
-            _log.warning(
-                "This version does not know the parameters %s; a newer version has stored them with the run",
-                unknown,
+        if unknown := parameters.keys() - inspect.signature(self.fn).parameters.keys():
+            raise ConfigurationError(
+                f"this version of prefect-assay does not know {', '.join(sorted(unknown))} among the run's parameters: a newer "
+                "version has started the run. Nothing is lost: upgrade prefect-assay where the worker runs, and start it again"
             )
         with short_messages(), _crashing_without_prefect():
-            return self._validated(known)
+            return self._validated(parameters)
 
     def _validated(self, parameters: dict[str, Any]) -> dict[str, Any]:
         self.gone: dict[str, Unusable] = {}
@@ -181,24 +176,3 @@ def _crashing_without_prefect() -> Iterator[None]:
 def _is_rescheduled() -> bool:
     # Parameters are validated before the run has a context, in the process that was started for it.
     return can_suspend() if FlowRunContext.get() else is_made_for_run()
-
-
-def refuse_unknown_parameters() -> None:
-    """Check, before anything is ordered, that this version knows every parameter of the run.
-
-    Raises:
-        ConfigurationError: the run has a parameter that only a newer version knows.
-    """
-    context = FlowRunContext.get()
-    if context is None or context.flow_run is None or context.flow is None:
-        return
-    unknown = context.flow_run.parameters.keys() - _names(context.flow)
-    if unknown:
-        raise ConfigurationError(
-            f"a newer version of prefect-assay has started this run, with {', '.join(sorted(unknown))}, which this "
-            "version does not know; nothing was ordered. Upgrade, and run it again"
-        )
-
-
-def _names(flow: Flow[..., Any]) -> set[str]:
-    return set(inspect.signature(flow.fn).parameters)

@@ -1,4 +1,4 @@
-"""Prefect variables that hold JSON: the sweep's state, open problems, and what earlier versions kept of orders.
+"""Prefect variables that hold JSON: the sweep's state and open problems.
 
 Several processes may write one; the later one wins. Anything unreadable counts as absent.
 """

@@ -20,7 +20,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.states import resume, waits_for_input
-from prefect_assay.runs.tags import ETA_LABEL, EXPERIMENT_TAG, ORDER_TAG, tag_values
+from prefect_assay.runs.tags import ETA_LABEL, EXPERIMENT_TAG, ORDER_TAG
 from prefect_assay.runs.transient_failures import BUSY, is_away, is_busy
 
 T = TypeVar("T")
@@ -58,9 +58,7 @@ def _note_eta(client: SyncPrefectClient, run: FlowRun, eta: datetime | None) -> 
 
 
 def _belongs_to_other_order(run: FlowRun, order_key: str | None) -> bool:
-    """A run of an earlier version has no order tag until it has been woken once; it counts as matching."""
-    own = tag_values(run.tags, ORDER_TAG)
-    if order_key is None or not own or order_key in own:
+    if order_key is None or ORDER_TAG + order_key in run.tags:
         return False
     _logger.warning(
         "A delivery for order %s names the experiment of run %s, which is of another order: it is not woken. "

@@ -49,20 +49,15 @@ class SweepState:
     def watermarks(self) -> dict[str, Watermark]:
         """Return the watermarks by the reference of their credentials block, as JSON text."""
         marks = (parsed(Watermark, text) for name, text in self.stored.items() if name != _NAME)
-        return {
-            mark.reference: mark
-            for mark in marks
-            if mark and mark.reference and _is_reference(mark.reference)
-        }
+        return {mark.reference: mark for mark in marks if mark and _is_reference(mark.reference)}
 
     def watermark(self, reference: str) -> Watermark:
-        """Return one watermark; an earlier version wrote it without the reference."""
-        found = parsed(Watermark, self.stored.get(_name(reference))) or Watermark()
-        return found.model_copy(update={"reference": reference})
+        """Return one watermark, new where there is none yet."""
+        return parsed(Watermark, self.stored.get(_name(reference))) or Watermark(reference=reference)
 
     def save(self, changed: SweepMemory | Watermark) -> None:
         """Write it, if it differs from what was read."""
-        name = _name(changed.reference or "") if isinstance(changed, Watermark) else _NAME
+        name = _name(changed.reference) if isinstance(changed, Watermark) else _NAME
         text = changed.model_dump_json(exclude_defaults=True)
         if self.stored.get(name) == text:
             return
@@ -108,7 +103,7 @@ def read_block(mark: Watermark) -> AssayCredentials:
         ConfigurationError: it was deleted.
     """
     try:
-        return cast("AssayCredentials", AssayCredentials.load_from_ref(json.loads(mark.reference or "{}")))
+        return cast("AssayCredentials", AssayCredentials.load_from_ref(json.loads(mark.reference)))
     except ValueError as error:  # Prefect's error for a 404
         if mark.name is None:
             raise ConfigurationError(

@@ -118,7 +118,9 @@ def show_report(report: VerifyReport) -> None:
         console.print(f"… and {len(report.findings) - _FINDINGS_SHOWN} more findings")
     damaged = sum(finding.is_damage for finding in report.findings)
     unread = sum(finding.kind == "unavailable" for finding in report.findings)
+    newer = sum(finding.kind == "newer" for finding in report.findings)
     counts = [f"{damaged} damaged"] * bool(damaged) + [f"{unread} could not be read now"] * bool(unread)
+    counts += [f"{newer} in a newer format"] * bool(newer)
     verdict = ", ".join(counts) or "intact"
     console.print(
         f"{report.location}: {verdict}; {report.checked} files in {report.versions} versions, "

@@ -19,7 +19,7 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.result import Result
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.reporting.page.orders import OrderFacts, of_receipt
+from prefect_assay.reporting.page.orders import OrderFacts
 from prefect_assay.results import from_csv, rows, to_csv, unread_units
 from prefect_assay.results.row import ResultRow
 
@@ -130,9 +130,7 @@ def _page(url: str | None) -> str | None:
 
 def _order(version: ArchivedVersion, orders: Mapping[str, OrderFacts]) -> OrderFacts | None:
     wanted = version.manifest.experiment_id
-    logged = next((facts for facts in orders.values() if facts.experiment_id == wanted), None)
-    receipt = _json(version, "receipt.json")
-    return logged or (of_receipt(receipt) if isinstance(receipt, dict) else None)
+    return next((facts for facts in orders.values() if facts.experiment_id == wanted), None)
 
 
 def _results(version: ArchivedVersion) -> tuple[Result, ...]:

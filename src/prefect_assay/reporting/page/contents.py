@@ -7,17 +7,14 @@ well. Each file that is read is compared with its manifest, so no value comes fr
 from collections.abc import Iterator
 from datetime import datetime
 
-from pydantic import ValidationError
-
 from prefect_assay.archive.layout import (
     CAMPAIGN_CODES,
     PLAN_CODE,
-    PLAN_PATH,
     safe_name,
     safe_prefix,
     version_of,
 )
-from prefect_assay.archive.read import ArchivedVersion, chosen_version, latest_in
+from prefect_assay.archive.read import chosen_version, latest_in, read_plan
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import Manifest
@@ -81,7 +78,7 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
     orders, notes = orders_of(store, prefix, campaign_id)
     folder = join_key(safe_prefix(prefix), safe_name(campaign_id))
     plan_version = chosen_version(store, join_key(folder, PLAN_CODE))
-    plan = _plan(plan_version)
+    plan = read_plan(plan_version) if plan_version else None
     indices = {planned.order_key: planned.batch_index for planned in plan.experiments} if plan else {}
     found = []
     for code in _codes(store, folder):
@@ -107,18 +104,6 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
         missing=tuple(_missing(plan, orders, done)) if plan else (),
         notes=(*notes, *(note for experiment in experiments for note in experiment.notes)),
     )
-
-
-def _plan(version: ArchivedVersion | None) -> Plan | None:
-    if version is None:
-        return None
-    try:
-        return Plan.model_validate_json(version.read(PLAN_PATH))
-    except ValidationError as error:
-        raise ArchiveError(
-            f"{version.location}/{PLAN_PATH} was written by another version of prefect-assay, and this one cannot read "
-            f"{error.error_count()} of its fields; upgrade, and make the report again"
-        ) from None
 
 
 def _codes(store: Store, folder: str) -> list[str]:

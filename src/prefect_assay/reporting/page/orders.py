@@ -1,8 +1,8 @@
 """What was ordered and paid, from the log of orders in the archive, in words and US cents. Writes nothing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from prefect_assay.archive.layout import BOOKS_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, join_key
@@ -19,7 +19,6 @@ from prefect_assay.books.state import (
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.base import Model
-from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 
 RAILS: Final = {
@@ -124,18 +123,3 @@ def _status(state: OrderState) -> str:
             return "not ordered"
         case _:
             assert_never(state)
-
-
-def of_receipt(receipt: Mapping[str, Any]) -> OrderFacts:
-    """An order without a log, as an earlier version archived it, from `receipt.json`."""
-    method, state = str(receipt.get("method") or ""), str(receipt.get("state") or "")
-    amount, words = receipt.get("amount_cents"), receipt.get("receipt")
-    return OrderFacts(
-        order_key=str(receipt["order_key"]) if receipt.get("order_key") else None,
-        status=PAID if state == PaymentState.SETTLED else "not paid when the results were archived",
-        amount_cents=amount if isinstance(amount, int) else None,
-        rail=RAILS.get(PaymentMethod(method), method) if method in {*PaymentMethod} else method or None,
-        invoice_id=str(receipt["invoice_id"]) if receipt.get("invoice_id") else None,
-        receipt={str(name): str(value) for name, value in words.items()} if isinstance(words, dict) else {},
-        remark=str(receipt["remark"]) if receipt.get("remark") else None,
-    )

@@ -1,0 +1,53 @@
+"""Format numbers of what is kept for years: what a later version has written otherwise is refused, and never guessed at.
+
+A number rises when this version would misread what the next one writes. A field that a reader may leave out raises none.
+"""
+
+import json
+from typing import Final
+
+from prefect_assay.errors import NewerFormat
+
+MANIFEST_FORMAT: Final = 1  # of claims and manifests: `manifest_schema`
+PLAN_FORMAT: Final = 1  # of the plans of campaigns: `plan_schema`
+RECORD_FORMAT: Final = 1  # of the logs of orders, budgets and loops, and of the archive's id: `record_schema`
+LAKE_FORMAT: Final = 1  # of the lake's Parquet files, in their metadata: `lake_schema`
+
+_KNOWN: Final = {
+    "manifest_schema": MANIFEST_FORMAT,
+    "plan_schema": PLAN_FORMAT,
+    "record_schema": RECORD_FORMAT,
+    "lake_schema": LAKE_FORMAT,
+}
+
+
+def refuse_newer(body: bytes, location: str) -> None:
+    """Check the format number of a stored JSON object; anything else is left to its reader.
+
+    Raises:
+        NewerFormat: it is higher than the highest that this version reads.
+    """
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return
+    for name, known in _KNOWN.items():
+        number = value.get(name) if isinstance(value, dict) else None
+        if isinstance(number, int) and number > known:
+            raise NewerFormat(location, number, known)
+
+
+def refuse_newer_lake(metadata: dict[bytes, bytes] | None, location: str) -> None:
+    """Check the format number in the metadata of a Parquet file of the lake.
+
+    Raises:
+        NewerFormat: it is higher than the highest that this version reads.
+    """
+    number = int((metadata or {}).get(b"lake_schema", b"1"))
+    if number > LAKE_FORMAT:
+        raise NewerFormat(location, number, LAKE_FORMAT)
+
+
+def lake_metadata() -> dict[str, str]:
+    """The metadata of a Parquet file of the lake."""
+    return {"lake_schema": str(LAKE_FORMAT)}
