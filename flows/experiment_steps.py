@@ -294,6 +294,8 @@ def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: E
         results_status=str(found.reported),
     )
     facts.archived(found, kept, news=_is_own(order))
+    if found.reported == ResultsStatus.ALL:
+        run.book.deliver(kept.record.experiment_code)
     if kept.record.unchanged and found.reported != ResultsStatus.ALL:
         return kept.record  # a wake-up while the rest is measured: its artifact is there
     plots = plot_results(run.options.archive, run.campaign_id, kept.record.experiment_code)

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
@@ -22,9 +23,10 @@ from prefect_assay.approvals.questions import answer_expired, ask_again, report_
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.errors import shortened
 from prefect_assay.looping.wakes import loops_to_wake
+from prefect_assay.models.open_money import OpenKind
 from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.report import SweepReport
-from prefect_assay.models.sweep import SweepMemory
+from prefect_assay.models.sweep import OpenSum, SweepMemory
 from prefect_assay.runs.block_references import is_saved
 from prefect_assay.runs.children import wake_finished_groups
 from prefect_assay.runs.crashes import reschedule_crashed
@@ -55,6 +57,7 @@ from prefect_assay.sweeping import (
 from prefect_assay.sweeping.alert_facts import AlertFacts
 from prefect_assay.sweeping.cancellations import report_canceled_runs
 from prefect_assay.sweeping.old_sweeps import remove_old_sweeps
+from prefect_assay.sweeping.open_money import record_open_money
 from prefect_assay.sweeping.stranded_runs import (
     replace_unstarted_runs,
     reschedule_expired,
@@ -135,6 +138,7 @@ class _Sweep:
         with progress.part("runs that have ended"):
             self._read_ended(since or self.now - _FIRST_LOOK)
         checked = self._full_check(before)
+        money = self._open_money() if checked else before.open_money
         tagged: list[FlowRun] = []
         with progress.part("marked runs"):
             tagged = read_runs(self.prefect, marked_filter())
@@ -181,6 +185,7 @@ class _Sweep:
                 walked=self.now if checked else before.walked,
                 canceled=canceled,
                 told=digest,
+                open_money=money,
             )
         )
         return SweepReport(
@@ -214,6 +219,15 @@ class _Sweep:
                     self.prefect, UUID(deployment.id), self.now - timedelta(days=self.keep_days)
                 )
         return "full check" not in self.progress.failed
+
+    def _open_money(self) -> dict[str, OpenSum] | None:
+        """Note and record the open money of all orders; None if it cannot be read."""
+        with self.progress.part("open money"):
+            found = record_open_money(self.prefect)
+            self.facts.note_money(found)
+            orders = Counter(item.kind for item in found.items)
+            return {kind.value: OpenSum(orders=orders[kind], cents=found.cents(kind)) for kind in OpenKind}
+        return None
 
     def _alert(self, stuck: list[Problem], *, checked: bool) -> None:
         if checked:

@@ -116,6 +116,8 @@ def pay_invoice(
         ledger = OrderLedger(book)
         if method not in MACHINE_RAILS:
             _count(book, invoice)
+            if invoice.status in _UNPAID:
+                book.saw_invoice(invoice.id, invoice.amount)
             return _hosted_invoice(client, invoice, ledger)
         with _next_step(invoice):
             payment = settle(

@@ -38,3 +38,10 @@ def test_every_kind_is_counted_from_zero():
 
 def test_an_unreadable_state_shows_no_old_number():
     assert samples(None) == {("assay_problems_known", None): 0}
+
+
+def test_open_money_is_shown_by_kind_once_a_full_check_has_read_it():
+    assert not [name for name, _ in samples(SavedState()) if name.startswith("assay_open_money")]
+    found = samples(SavedState(open_money={"to_pay": {"orders": 2, "cents": 131_400}}))
+    assert found["assay_open_money_cents", "to_pay"] == 131_400
+    assert found["assay_open_money_orders", "to_pay"] == 2

@@ -24,6 +24,7 @@ from prefect_assay.cli.campaigns.answer import GivenAnswer
 from prefect_assay.errors import ArchiveUnavailable, InputError
 from prefect_assay.models.billing import Invoice, Quote
 from prefect_assay.models.job import Order
+from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.tags import CHILDREN_TAG, GROUP_TAG
 from prefect_assay.sweeping import cancellations
@@ -329,8 +330,49 @@ def test_an_experiment_of_several_runs_is_settled_once_and_its_bill_counts_once(
             (child, "B", 100),
         )
     ]
-    cancel._show("c", shown)
-    assert "Billed together: 220.00 USD" in capsys.readouterr().out
+    cancel._show("c", shown, OpenMoney())
+    assert "Billed together: 220.00 USD, of which 0.00 USD is paid." in capsys.readouterr().out
+
+
+def test_the_sums_after_a_cancellation_have_the_runs_that_had_ended_and_each_open_sum_its_link(
+    capsys, monkeypatch
+):
+    """A loop whose first round was paid, canceled in its second."""
+    monkeypatch.setenv("COLUMNS", "80")
+    item = OpenItem(
+        kind=OpenKind.TO_PAY,
+        campaign_id="egfr-2",
+        order_key="k",
+        experiment_id="e",
+        experiment_code="LAB-001-002",
+        amount_cents=43_800,
+        since=datetime(2026, 1, 1, tzinfo=UTC),
+        url="https://pay.example.org/" + "i" * 90,
+    )
+    run = a_run(spec={})
+    line = cancel._line(run, "invoiced", "text", experiment="LAB-001-002", billed_cents=43_800)
+    money = OpenMoney(items=(item,), paid={"egfr-1": 131_400})
+    cancel._show("egfr", [line], money)
+    lines = capsys.readouterr().out.splitlines()
+    assert "Billed together: 1,752.00 USD, of which 1,314.00 USD is paid." in lines
+    assert "  438.00 USD  ordered, not paid: LAB-001-002" in lines
+    assert f"    {item.url}" in lines, "the link can be copied whole"
+
+
+def test_what_an_unpaid_order_leaves_claims_no_more_than_is_known():
+    invoice = Invoice(id="i", status="open", amount=43_800)
+    texts = {}
+    for status in ("waiting_for_materials", "in_production", "done"):
+        order = Order(order_key="k", experiment_id="e", status=status, adopted=True)
+        report = CancellationReport(
+            state=CanceledOrderState.INVOICED, order=order, payment=PaymentStatus(invoice=invoice)
+        )
+        texts[status] = cancel._text(report)
+    assert texts["waiting_for_materials"].endswith(
+        "the laboratory may be at work (waiting for materials): ask it whether it can stop, or pay it"
+    )
+    assert "may be at work (in production)" in texts["in_production"]
+    assert texts["done"].endswith("the work is done: pay it")
 
 
 def test_what_has_ended_is_not_canceled(monkeypatch):
@@ -384,6 +426,7 @@ def test_the_runs_of_a_campaign_that_no_worker_stops_are_canceled_all_the_same(m
     monkeypatch.setattr(cancel, "parents_of", lambda *_: [stuck])
     monkeypatch.setattr(cancel, "_PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr(cancel, "_archive_is_here", lambda _: False)
+    monkeypatch.setattr(cancel, "find_open_money", lambda _: OpenMoney())
     done = CliRunner().invoke(app, ["cancel", "c", "--json"])
     assert done.exit_code == 0, done.output
     lines = json.loads(done.stdout)["experiments"]

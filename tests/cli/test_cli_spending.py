@@ -11,7 +11,10 @@ from prefect_assay.books import Books
 from prefect_assay.books.budget import Checkpoint, Reservation
 from prefect_assay.books.log import (
     Approved,
+    Confirming,
+    Delivered,
     InDoubt,
+    Invoiced,
     NotSettled,
     Ordered,
     Paying,
@@ -41,11 +44,19 @@ class Archive:
         self.books = Books(LocalStore(folder), "", "org-1")
         self.orders = 0
 
-    def order(self, *records, campaign="c-1", days_ago=0.0, rail=PaymentMethod.X402_EXACT, ordered=True):
+    def order(
+        self,
+        *records,
+        campaign="c-1",
+        days_ago=0.0,
+        rail=PaymentMethod.X402_EXACT,
+        ordered=True,
+        route=OrderRoute.SELF_SERVICE,
+    ):
         self.orders += 1
         at = NOW - timedelta(days=days_ago, hours=1, seconds=-self.orders)
         book = self.books.order(campaign, f"{self.orders:020x}")
-        first = [Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=rail, at=at)]
+        first = [Sending(attempt=1, route=route, rail=rail, at=at)]
         if ordered:
             first.append(Ordered(experiment_id=f"exp-{self.orders}", at=at))
         for record in [*first, *records]:
@@ -88,6 +99,12 @@ def show(archive, monkeypatch, capsys):
     return run
 
 
+def rows(printed):
+    """The lines of the table, without its head."""
+    lines = printed.splitlines()
+    return lines[1 : next(n for n, line in enumerate(lines) if line.startswith(("Open money", "0.00 USD")))]
+
+
 def hosted(cents):
     return Settled(invoice_id=f"inv_{cents}", amount_cents=cents)
 
@@ -100,14 +117,13 @@ def test_every_order_is_listed_oldest_first_on_every_rail(archive, show):
     archive.order(Approved(amount_cents=700, approver="Ada"), rail=PaymentMethod.ASYNC_INVOICE)
     archive.order(Withdrawn(reason="the quote expired"), days_ago=3)
     archive.order(ordered=False)
-    rows = show().splitlines()[1:-1]
-    assert [" ".join(row.split()[2:]) for row in rows] == [
+    assert [" ".join(row.split()[2:]) for row in rows(show())] == [
         "c-1 async_invoice settled 438.00 USD",
         "c-1 x402-exact withdrawn",
         "c-1 mpp-spt unknown 2.00 USD",
         "c-1 mpp-spt settled 50.01 USD",
         "c-1 mpp-spt failed 300.00 USD",
-        "c-1 async_invoice ordered 7.00 USD",
+        "c-1 async_invoice billed 7.00 USD",
         "c-1 x402-exact not ordered",
     ]
 
@@ -129,8 +145,9 @@ def test_the_table_can_be_read_at_80_columns(archive, show):
     assert len(name) == 60
     archive.order(hosted(123_456_789), campaign=name, rail=PaymentMethod.ASYNC_INVOICE)
     archive.order(ordered=False, campaign=name)
-    lines = show().splitlines()
-    assert max(map(len, lines)) <= 80
+    printed = show()
+    lines = printed.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
     first = lines[1]
     assert first.startswith("20")
     assert first.endswith("1,234,567.89 USD")
@@ -138,7 +155,7 @@ def test_the_table_can_be_read_at_80_columns(archive, show):
     assert "settled" in first
     column = lines[0].index("Campaign")
     width = lines[0].index("Paid by") - column
-    assert "".join(line[column : column + width].strip() for line in lines[1:-1]) == name * 2
+    assert "".join(line[column : column + width].strip() for line in rows(printed)) == name * 2
     assert any("not ordered" in line for line in lines)
 
 
@@ -179,7 +196,7 @@ def test_as_json_the_figures_are_cents_and_the_ids_are_there(archive, show):
         "amount_cents": 5001,
     }
     assert one["approved_by"] == "Ada, in flow run 1"
-    assert (two["state"], two["amount_cents"], two["rail"]) == ("ordered", None, "async_invoice")
+    assert (two["state"], two["amount_cents"], two["rail"]) == ("billed", None, "async_invoice")
 
 
 def test_every_organisation_of_the_archive_is_counted(archive, show):
@@ -187,7 +204,7 @@ def test_every_organisation_of_the_archive_is_counted(archive, show):
     other = Archive(archive.folder)
     other.books = Books(LocalStore(archive.folder), "", "org-2")
     other.order(hosted(200))
-    assert [row.split()[-2] for row in show().splitlines()[1:-1]] == ["1.00", "2.00"]
+    assert [row.split()[-2] for row in rows(show())] == ["1.00", "2.00"]
 
 
 def test_a_damaged_log_is_an_error_and_not_a_smaller_sum(archive, show):
@@ -201,3 +218,35 @@ def test_neither_and_both_of_folder_and_block_are_refused(archive):
     for path, block in ((None, None), (archive.folder, "block")):
         with pytest.raises(ConfigurationError):
             spending.show_spending(path, block, None, days=None, as_json=False)
+
+
+def test_a_quote_that_nobody_has_accepted_is_no_order(archive, show):
+    archive.order(Approved(amount_cents=700, approver="Ada"), route=OrderRoute.QUOTED)
+    archive.order(
+        Approved(amount_cents=900, approver="Ada"), Confirming(amount_cents=900), route=OrderRoute.QUOTED
+    )
+    states = [order["state"] for order in json.loads(show(as_json=True))["orders"]]
+    assert states == ["quote waits", "billed"]
+
+
+def test_open_money_is_listed_by_what_the_log_says(archive, show):
+    archive.order(hosted(100), days_ago=9)
+    archive.order(hosted(200), Delivered(experiment_code="LAB-1"))
+    archive.order(Invoiced(invoice_id="inv", amount_cents=131_400), days_ago=3, campaign="egfr")
+    archive.order(Withdrawn(reason="the quote expired"))
+    archive.order(paying(5001), InDoubt())
+    archive.order(ordered=False)
+    printed = show()
+    assert "Open money, without VAT: 1,364.01 USD ordered, not paid, 1.00 USD paid, not" in printed
+    assert "  1,314.00 USD  ordered, not paid: exp-3\n" in printed
+    assert " (3 days), campaign egfr\n" in printed
+    found = json.loads(show(as_json=True))["open_money"]
+    assert found["cents"] == {
+        "to_pay": 136_401,
+        "to_deliver": 100,
+        "quote": 0,
+        "to_refund": 0,
+        "to_void": 0,
+        "unsure": 0,
+    }
+    assert [item["kind"] for item in found["items"]] == ["to_deliver", "to_pay", "unsure", "to_pay"]

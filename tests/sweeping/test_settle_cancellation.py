@@ -119,7 +119,7 @@ def test_a_quote_that_was_accepted_in_between_is_reported_as_an_order():
     remains, text = end(Service(quote="open", rejecting=Conflict("accepted")))
     assert remains.state is CanceledOrderState.INVOICED
     assert "The order remains in force, and 219.00 USD is billed" in text
-    assert "no operation that cancels it" in text
+    assert "no operation that cancels an order" in text
 
 
 def test_what_is_paid_is_done_and_cannot_be_stopped():
@@ -131,9 +131,14 @@ def test_what_is_paid_is_done_and_cannot_be_stopped():
 @pytest.mark.parametrize(
     ("invoice", "status", "says", "silent"),
     [
-        ("open", "waiting_for_materials", "starts when the invoice is paid", "has done"),
-        ("open", "in_production", "works on it, although the invoice is not paid", "starts when"),
-        ("open", "done", "has done the work: ask it about the invoice", "starts when"),
+        (
+            "open",
+            "waiting_for_materials",
+            "may have begun: nothing says that it waits for the payment",
+            "do not pay",
+        ),
+        ("open", "in_production", "works on it, although the invoice is not paid", "do not pay"),
+        ("open", "done", "has done the work, and its invoice is due", "may have begun"),
         ("open", "canceled", "its invoice over 219.00 USD must not be paid", "remains in force"),
         (
             "paid",

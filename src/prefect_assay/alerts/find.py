@@ -11,6 +11,7 @@ from typing import Final
 from prefect_assay.alerts import kinds
 from prefect_assay.errors import AssayError, Forbidden, Unauthorized, shortened
 from prefect_assay.models.billing import usd
+from prefect_assay.models.open_money import WORDS, OpenItem, OpenKind
 from prefect_assay.models.problem import RUNS_MAX, AlertLimits, Problem
 
 # Three missed sweeps of five minutes, and what the last one took.
@@ -71,6 +72,28 @@ def expiring_quotes(quotes: Iterable[Due], now: datetime, limits: AlertLimits) -
             word = "expires" if due.at > now else "has expired"
             text = f"the quote for {due.experiment} over {usd(due.cents)} {word} {_when(due.at)}"
             yield _problem(kinds.QUOTE_EXPIRING, due.experiment, now, text, runs=[due.run])
+
+
+def unattended_money(items: Iterable[OpenItem], now: datetime, limits: AlertLimits) -> Iterator[Problem]:
+    """Open money of which no waiting run takes care: invoices from their limit on, quotes before theirs, the rest after a day."""
+    for item in items:
+        subject, amount = item.experiment_id or item.order_key, usd(item.amount_cents)
+        about = f"{item.name} of campaign {item.campaign_id}"
+        step = ": ".join(filter(None, [item.remark or "Look at its page", item.url]))
+        age = now - item.since
+        if item.kind is OpenKind.TO_PAY and age >= timedelta(days=limits.invoice_days):
+            text = f"the invoice of {about} over {amount} is unpaid since {item.since:%Y-%m-%d}, and no run waits for it"
+            yield _problem(kinds.INVOICE_UNPAID, subject, item.since, text, next_step=step)
+        elif (
+            item.kind is OpenKind.QUOTE
+            and item.until
+            and item.until - now <= timedelta(days=limits.quote_days)
+        ):
+            text = f"the quote for {about} over {amount} expires {_when(item.until)}, and no run waits for it"
+            yield _problem(kinds.QUOTE_EXPIRING, subject, now, text, next_step=step)
+        elif item.kind not in {OpenKind.TO_PAY, OpenKind.QUOTE} and age >= timedelta(days=1):
+            text = f"{about}, {amount}, is {WORDS[item.kind]}, and no run waits for it"
+            yield _problem(kinds.MONEY_OPEN, subject, item.since, text, next_step=step)
 
 
 def near_deadlines(deadlines: Iterable[Due], now: datetime, limits: AlertLimits) -> Iterator[Problem]:

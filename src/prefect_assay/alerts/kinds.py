@@ -8,6 +8,7 @@ WEBHOOKS_SILENT: Final = "webhooks-silent"
 SWEEP_SILENT: Final = "sweep-silent"
 INVOICE_UNPAID: Final = "invoice-unpaid"
 QUOTE_EXPIRING: Final = "quote-expiring"
+MONEY_OPEN: Final = "money-open"
 WALLET_LOW: Final = "wallet-low"
 TOKEN_EXPIRING: Final = "token-expiring"  # noqa: S105 - a word, not a token
 CAP_REACHED: Final = "cap-reached"
@@ -48,6 +49,10 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     QUOTE_EXPIRING: AlertKind(
         "an unanswered quote expires soon",
         "Answer the form of its run, with prefect-assay approve or in the Prefect UI; an expired quote cannot be accepted",
+    ),
+    MONEY_OPEN: AlertKind(
+        "money is open that no run takes care of",
+        "Look at prefect-assay status, which lists it with links",
     ),
     WALLET_LOW: AlertKind(
         "a wallet holds less than the limit, or cannot be read",

@@ -34,6 +34,20 @@ class ProblemCollector(Collector):
         for kind in ALERTS:
             problems.add_metric([kind], counted[kind])
         yield problems
+        if state.open_money is not None:
+            cents = GaugeMetricFamily(
+                "assay_open_money_cents",
+                "Open money in US cents by kind, as `prefect-assay status`",
+                labels=["kind"],
+            )
+            orders = GaugeMetricFamily(
+                "assay_open_money_orders", "Orders with open money by kind", labels=["kind"]
+            )
+            for kind, found in state.open_money.items():
+                cents.add_metric([kind], found.cents)
+                orders.add_metric([kind], found.orders)
+            yield cents
+            yield orders
         if state.swept is not None:
             age = (datetime.now(UTC) - state.swept).total_seconds()
             yield GaugeMetricFamily(

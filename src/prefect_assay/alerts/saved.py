@@ -31,7 +31,11 @@ _SWEEP: Final = "assay_sweep"
 def read_saved(client: SyncPrefectClient) -> SavedState:
     """Read the open problems, the oldest first, and when the last complete sweep began."""
     memory = parsed(SweepMemory, dict(read_variables(client, _SWEEP)).get(_SWEEP))
-    return SavedState(problems=tuple(_read(client).values()), swept=memory.swept if memory else None)
+    return SavedState(
+        problems=tuple(_read(client).values()),
+        swept=memory.swept if memory else None,
+        open_money=memory.open_money if memory else None,
+    )
 
 
 def save_problems(

@@ -22,9 +22,11 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.budget import Budget, Reservation
-from prefect_assay.books.identity import Identity
+from prefect_assay.books.identity import Bound, Identity
 from prefect_assay.books.log import (
+    Delivered,
     InDoubt,
+    Invoiced,
     Left,
     Log,
     NotSettled,
@@ -105,6 +107,21 @@ class OrderBook:
         """Record that a flow run no longer works on the order, if it did."""
         if any(one.run == run for one in self.read().working):
             self.record(lambda state: Left(run=run) if any(one.run == run for one in state.working) else None)
+
+    def saw_invoice(self, invoice_id: str, amount_cents: int | None) -> None:
+        """Record an unpaid invoice, once: the order may lose its runs before a person pays it."""
+        seen = Invoiced(invoice_id=invoice_id, amount_cents=amount_cents)
+
+        def decide(state: OrderState) -> Invoiced | None:
+            before = state.invoiced
+            same = before and (before.invoice_id, before.amount_cents) == (invoice_id, amount_cents)
+            return None if state.settled or same or state.ordered is None else seen
+
+        self.record(decide)
+
+    def deliver(self, experiment_code: str) -> None:
+        """Record that all results are archived, once."""
+        self.record(lambda state: None if state.delivered else Delivered(experiment_code=experiment_code))
 
     def require_only_log(self) -> None:
         """Raise OrderNotVisible if the order is in another log of this archive, where it is or may be placed.
@@ -189,6 +206,10 @@ class Books:
         self.log = log or _digest(account)
         self.folder = join_key(self._root, self.log)
         self.budget = Budget(store, join_key(self.folder, _BUDGET))
+
+    def owners(self) -> list[Bound]:
+        """What the archive has recorded of the services' addresses, oldest first."""
+        return Identity(self.store, self._root).read()
 
     @cached_property
     def archive_id(self) -> str:

@@ -84,6 +84,21 @@ class Surplus(Record):
     kept: str
 
 
+class Invoiced(Record):
+    """The order is billed, in US cents; None is an invoice without an amount. Its page needs no token and is not kept."""
+
+    kind: Literal["invoiced"] = "invoiced"
+    invoice_id: str
+    amount_cents: int | None
+
+
+class Delivered(Record):
+    """All results of the order are in the archive."""
+
+    kind: Literal["delivered"] = "delivered"
+    experiment_code: str
+
+
 class Approved(Record):
     """The order may cost this much, in US cents; `approver` is the rule or the person.
 
@@ -161,6 +176,8 @@ OrderRecord = Annotated[
     | Refused
     | Ordered
     | Surplus
+    | Invoiced
+    | Delivered
     | Approved
     | Confirming
     | Paying

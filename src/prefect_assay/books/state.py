@@ -16,7 +16,9 @@ from pydantic import BaseModel
 from prefect_assay.books.log import (
     Approved,
     Confirming,
+    Delivered,
     InDoubt,
+    Invoiced,
     Left,
     NotSettled,
     Ordered,
@@ -31,7 +33,7 @@ from prefect_assay.books.log import (
     Working,
 )
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.job import PaymentState
+from prefect_assay.models.job import OrderRoute, PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import LedgerEntry
 
@@ -52,6 +54,9 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     surplus: tuple[str, ...] = ()  # other experiments with the order's key
     approved: Approved | None = None
     confirmed: bool = False  # a quote was confirmed, or was about to be
+    route: OrderRoute | None = None  # of the last create
+    invoiced: Invoiced | None = None  # the invoice, as last seen
+    delivered: Delivered | None = None  # all results are in the archive
     withdrawn: bool = False  # the quote came to nothing, and only notes have followed
     working: tuple[Working, ...] = ()  # runs that work on the order, or wait for it
 
@@ -66,27 +71,38 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         return bool(self.open_attempts) or (self.ordered is not None and not self.withdrawn)
 
     @property
+    def billed(self) -> bool:
+        """The order is accepted: by its create, by a confirmed quote, or because its invoice was seen."""
+        if self.ordered is None or self.withdrawn:
+            return False
+        at_once = self.route is OrderRoute.SELF_SERVICE and not self.ordered.adopted
+        return at_once or self.committed or self.invoiced is not None
+
+    @property
     def amount_cents(self) -> int | None:
-        """What was paid or is due, or else what was approved, without VAT; None is unknown."""
-        records = (self.settled, self.payment, self.approved)
+        """What was paid, is billed or is to be paid, or else what was approved, without VAT; None is unknown."""
+        records = (self.settled, self.payment, self.invoiced, self.approved)
         return next((one.amount_cents for one in records if one and one.amount_cents is not None), None)
 
     @property
     def invoice_id(self) -> str | None:
-        """The invoice that was paid, or else the one of the last payment."""
-        return next((one.invoice_id for one in (self.settled, self.payment) if one and one.invoice_id), None)
+        """The invoice that was paid, or else the one of the last payment, or the one that was seen."""
+        records = (self.settled, self.payment, self.invoiced)
+        return next((one.invoice_id for one in records if one and one.invoice_id), None)
 
     def _become(self, state: type[S], **changes: Any) -> S:
         """The state after a record that moves the order."""
         return state(**{**dict(self), "count": self.count + 1, "withdrawn": False, **changes})
 
-    def _note(self, record: Approved | Surplus | Working | Left) -> Self:
+    def _note(self, record: Approved | Surplus | Delivered | Working | Left) -> Self:
         """The same state, after a record that leaves the order where it was."""
         match record:
             case Approved():
                 noted: dict[str, object] = {"approved": record}
             case Surplus():
                 noted = {"surplus": (*self.surplus, record.experiment_id)}
+            case Delivered():
+                noted = {"delivered": record}
             case Working() | Left():
                 others = tuple(one for one in self.working if one.run != record.run)
                 noted = {"working": (*others, record) if isinstance(record, Working) else others}
@@ -129,7 +145,8 @@ class NotOrdered(_State, frozen=True):
         match record:
             case Sending() if record.attempt == self.attempts + 1:
                 sent = (*self.open_attempts, record)
-                return self._become(NotOrdered, open_attempts=sent, attempts=record.attempt, rail=record.rail)
+                changes = {"attempts": record.attempt, "rail": record.rail, "route": record.route}
+                return self._become(NotOrdered, open_attempts=sent, **changes)
             case Refused() if record.attempt in {sent.attempt for sent in self.open_attempts}:
                 left = tuple(sent for sent in self.open_attempts if sent.attempt != record.attempt)
                 return self._become(NotOrdered, open_attempts=left)
@@ -141,7 +158,7 @@ class NotOrdered(_State, frozen=True):
                 return self._note(record)
             case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
                 raise self._contradiction(record)
-            case Settled():
+            case Settled() | Invoiced() | Delivered():
                 raise self._contradiction(record)
             case _:
                 assert_never(record)
@@ -156,8 +173,10 @@ class _Placed(_State, frozen=True):
     def _shared(self, record: OrderRecord) -> "Self | Paid":
         """The next state by the rules that all states with an experiment share."""
         match record:
-            case Approved() | Working() | Left():
+            case Approved() | Delivered() | Working() | Left():
                 return self._note(record)
+            case Invoiced():
+                return self._become(type(self), invoiced=record)
             case Surplus() if record.experiment_id != self.ordered.experiment_id:
                 return self._note(record)
             case Confirming():
@@ -197,7 +216,8 @@ class Unpaid(_Placed, frozen=True):
             case Withdrawn():
                 return self._become(Unpaid, confirmed=False, withdrawn=True)
             case Surplus() if self._moves(record):
-                return self._note(record).model_copy(update={"ordered": self._older(record)})
+                older = {"ordered": self._older(record), "invoiced": None}
+                return self._note(record).model_copy(update=older)
             case _:
                 return self._shared(record)
 

@@ -6,6 +6,7 @@ from pydantic import AwareDatetime, Field
 
 from prefect_assay.models.base import Maybe, Model, StoredModel
 from prefect_assay.models.bounds import Cents, Days
+from prefect_assay.models.sweep import OpenSum
 
 RUNS_MAX = 10  # names of runs that a problem keeps; a Prefect variable holds 5,000 characters
 
@@ -35,10 +36,11 @@ class Problem(StoredModel):
 
 
 class SavedState(StoredModel):
-    """What the sweep has saved for others: its open problems, and when it last completed."""
+    """What the sweep has saved for others: its open problems, when it last completed, and the open money."""
 
     problems: tuple[Problem, ...] = ()
     swept: Maybe[datetime] = None
+    open_money: dict[str, OpenSum] | None = None  # by kind; None as long as no full check has read it
 
 
 class AlertLimits(Model):

@@ -27,6 +27,13 @@ class Watermark(StoredModel):
     waiting: int | None = None  # number of these runs
 
 
+class OpenSum(StoredModel):
+    """Open money of one kind: how many orders, and their sum in US cents."""
+
+    orders: int
+    cents: int
+
+
 class SweepMemory(StoredModel):
     """The state of the whole sweep."""
 
@@ -34,3 +41,4 @@ class SweepMemory(StoredModel):
     walked: datetime | None = None  # when all suspended runs were last read
     canceled: datetime | None = None  # when the earliest canceled run ended that may still need a report
     told: str | None = None  # a digest of the list in the newest artifact
+    open_money: dict[str, OpenSum] | None = None  # by kind, as the last full check found it

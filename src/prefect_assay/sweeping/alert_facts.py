@@ -19,6 +19,7 @@ from prefect_assay.alerts import find, kinds
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, X402Wallet
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
+from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus
@@ -42,6 +43,7 @@ _HOURLY: Final = frozenset(
     {
         kinds.INVOICE_UNPAID,
         kinds.QUOTE_EXPIRING,
+        kinds.MONEY_OPEN,
         kinds.WALLET_LOW,
         kinds.TOKEN_EXPIRING,
         kinds.DEADLINE_NEAR,
@@ -49,7 +51,12 @@ _HOURLY: Final = frozenset(
         kinds.SERVICE_AWAY,
     }
 )
-_PARTS: Final = {"archives": kinds.ARCHIVE_REFUSING, "wallets": kinds.WALLET_LOW}
+_MONEY: Final = frozenset({kinds.MONEY_OPEN, kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING})
+_PARTS: Final = {
+    "archives": {kinds.ARCHIVE_REFUSING},
+    "wallets": {kinds.WALLET_LOW},
+    "open money": _MONEY,
+}
 
 
 class _Waiting(NamedTuple):
@@ -149,6 +156,15 @@ class AlertFacts:
             else:
                 self.unclear.add((kinds.DEADLINE_NEAR, run.code))
 
+    def note_money(self, money: OpenMoney) -> None:
+        """Note open money that no waiting run takes care of: of runs that are canceled, completed or deleted."""
+        waiting = {experiment for runs in self.experiments.values() for experiment in runs}
+        self._found += find.unattended_money(
+            (item for item in money.items if item.experiment_id not in waiting), self.now, self.limits
+        )
+        if not money.complete:
+            self._unread |= _MONEY
+
     def probe_archives(self) -> None:
         """Write into each archive that a suspended run will need, as before an order."""
         _each(self._probe, sorted(self.archives.items()))
@@ -169,7 +185,9 @@ class AlertFacts:
             *find.undelivered(self._undelivered, self.now),
             *(find.near_deadlines(self.deadlines, self.now, self.limits) if checked else ()),
         ]
-        unread = self._unread | {kind for part, kind in _PARTS.items() if part in failed}
+        unread = self._unread | {
+            kind for part, kinds_of in _PARTS.items() if part in failed for kind in kinds_of
+        }
         looked = {kinds.UPDATES_MISDATED, *(_HOURLY - unread if checked else ())}
         if self._delivered and not self._undelivered:
             looked.add(kinds.WEBHOOKS_SILENT)

@@ -216,16 +216,16 @@ def _billed(report: CancellationReport) -> list[str]:
         status = payment.invoice.status if payment.invoice else "not listed"
         billed = f"**The order remains in force, and {amount} is billed**, in an invoice that is {status}."
         if done:
-            then = f"The laboratory has done the work: ask it about the invoice. {results}"
-        elif works:
-            then = (
-                "The laboratory works on it, although the invoice is not paid. The service has no operation that cancels "
-                "it: if the work is not wanted any more, ask the laboratory."
-            )
+            then = f"The laboratory has done the work, and its invoice is due. {results}"
         else:
+            begun = (
+                "The laboratory works on it, although the invoice is not paid."
+                if works
+                else "The laboratory may have begun: nothing says that it waits for the payment."
+            )
             then = (
-                "The service has no operation that cancels it; the laboratory starts when the invoice is paid. If the work "
-                "is not wanted any more, do not pay, and ask the laboratory to cancel it."
+                f"{begun} The service has no operation that cancels an order: if the work is not wanted any more, ask the "
+                "laboratory at once whether it can stop, and what it bills. What it has done is due."
             )
         lines = [f"{billed} {then}"]
     if payment.in_doubt:

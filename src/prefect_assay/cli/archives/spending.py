@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from prefect_assay.books import Books, OrderBook, OrderState
+from prefect_assay.books.open_money import of_logs
 from prefect_assay.books.state import (
     NotBegun,
     NotOrdered,
@@ -20,6 +21,8 @@ from prefect_assay.books.state import (
     Unpaid,
 )
 from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.open_money import as_json as money_as_json
+from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_block
 from prefect_assay.models.billing import usd
@@ -28,11 +31,14 @@ if TYPE_CHECKING:
     from prefect_assay.blocks import SpendingPolicy
 
 DEFAULT_DAYS: Final = 30
+_AS_RECORDED: Final = (
+    "this is what the archive has. prefect-assay status asks the service as well, and has the links",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class OrderLine:
-    """One order. `state` is the payment's, or `ordered`, `withdrawn` or `not ordered` without one.
+    """One order. `state` is the payment's, or without one `billed`, `quote waits`, `withdrawn` or `not ordered`.
 
     `amount_cents` is what was paid or is to be paid, or else what was approved; None while no price is known.
     """
@@ -72,13 +78,19 @@ def show_spending(
 
         chosen = saved_block(SpendingPolicy, policy)
     books = Books.every(*opened(path, archive))
-    lines = sorted((_line(book) for b in books for book in b.orders()), key=lambda line: line.when)
+    logs = [book for b in books for book in b.orders()]
+    for book in logs:
+        book.read()  # a damaged log is an error here, and not a smaller sum
+    lines = sorted(map(_line, logs), key=lambda line: line.when)
+    money = of_logs(logs)
     window = window_of(books, chosen, days=days, now=datetime.now(UTC))
     if as_json:
-        print_json({"orders": [asdict(line) for line in lines], "window": asdict(window)})
+        shown = {"orders": [asdict(line) for line in lines], "window": asdict(window)}
+        print_json(shown | {"open_money": money_as_json(money)})
         return
     if lines:
         Console().print(table(lines))
+    show_open_money(money.model_copy(update={"notes": _AS_RECORDED if money.items else ()}))
     plain().print(sentence(window, any_order=bool(lines)))
 
 
@@ -122,7 +134,7 @@ def sentence(window: Window, *, any_order: bool) -> str:
 
 
 def _line(book: OrderBook) -> OrderLine:
-    state = book.read()
+    state = book.state
     ordered, rail = state.ordered, state.payment.rail if state.payment else state.rail
     moment = state.settled or ordered or state.planned
     return OrderLine(
@@ -147,7 +159,7 @@ def _status(state: OrderState) -> str:
         case Unpaid() | NotOrdered() if state.withdrawn:
             return "withdrawn"
         case Unpaid():
-            return "ordered"
+            return "billed" if state.billed else "quote waits"
         case NotOrdered() | NotBegun():
             return "not ordered"
         case _:

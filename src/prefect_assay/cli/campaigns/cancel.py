@@ -19,14 +19,18 @@ from prefect_assay.books import known_archive_id
 from prefect_assay.cli.campaigns.find import children_of, parents_of, with_children
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
+from prefect_assay.cli.open_money import as_json as money_as_json
+from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, report_unreadable, require_api
 from prefect_assay.errors import AssayError, InputError, NotFound
 from prefect_assay.looping import of_designs_address
 from prefect_assay.models.billing import usd
+from prefect_assay.models.open_money import OpenKind, OpenMoney
+from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.runs.queries import is_experiment
 from prefect_assay.runs.states import cancel, has_ended, is_open
-from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_CODE_LABEL, tag_values
+from prefect_assay.runs.tags import ARCHIVE_TAG, CAMPAIGN_TAG, EXPERIMENT_CODE_LABEL, tag_values
 from prefect_assay.sweeping.cancellations import SettledCancellation, cancel_children, settle_canceled_run
 from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
 from prefect_assay.tasks.collate import kept_plan
@@ -82,17 +86,20 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool, even_if_shared: bool = 
             _cancel(client, parents_of(client, which), alone=even_if_shared) if running or canceled else []
         )
         others = _other_schedules(client, found)
+        money = find_open_money(client).of(_campaigns(found))
         report_unreadable(client)
     if as_json:
         shown = {
             "experiments": [asdict(line) for line in lines],
+            "paid_cents": sum(money.paid.values()),
+            "open_money": money_as_json(money),
             "schedule_deactivated": schedule is not None,
             "schedules_active": others,
         }
         print_json(shown)
         return
     if running or canceled:
-        _show(which, lines)
+        _show(which, lines, money)
     console = plain()
     if schedule is not None:
         console.print(
@@ -102,6 +109,12 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool, even_if_shared: bool = 
         console.print(
             f"The schedule of the loop {loop_id} stays active; end it: prefect-assay cancel {loop_id}"
         )
+
+
+def _campaigns(found: Sequence[FlowRun]) -> set[str]:
+    """The campaigns of these runs, also of those that have ended."""
+    tagged = {name for run in found for name in tag_values(run.tags, CAMPAIGN_TAG)}
+    return tagged | {str(run.parameters["campaign_id"]) for run in found if run.parameters.get("campaign_id")}
 
 
 def _other_schedules(client: SyncPrefectClient, runs: Sequence[FlowRun]) -> list[str]:
@@ -226,7 +239,13 @@ def _billed(remains: CancellationReport) -> str:
         return f"canceled by the laboratory, and {amount} is paid: ask it for a refund"
     if remains.payment.paid:
         return f"ordered and billed: {amount}, paid; run the campaign again to get its results"
-    return f"ordered and billed: {amount}, invoice {invoice.status if invoice else 'not listed'}{doubt}"
+    billed = f"ordered and billed: {amount}, invoice {invoice.status if invoice else 'not listed'}{doubt}"
+    if remains.order is None:
+        return billed
+    if remains.order.status == ExperimentStatus.DONE:
+        return f"{billed}; the work is done: pay it"
+    status = str(remains.order.status).replace("_", " ")
+    return f"{billed}; the laboratory may be at work ({status}): ask it whether it can stop, or pay it"
 
 
 def _line(
@@ -269,9 +288,9 @@ def _confirm(running: Sequence[FlowRun], *, scheduled: bool) -> None:
         raise SystemExit(FAILED)
 
 
-def _show(which: str, lines: Sequence[Remains]) -> None:
+def _show(which: str, lines: Sequence[Remains], money: OpenMoney) -> None:
     console = Console(highlight=False)
-    if not lines:
+    if not lines and not money.paid and not money.items:
         console.print(
             f"{which} is canceled. It had started no experiment: nothing was ordered.", markup=False
         )
@@ -282,10 +301,21 @@ def _show(which: str, lines: Sequence[Remains]) -> None:
     table.add_column("What remains", overflow="fold", ratio=1)
     for line in lines:
         table.add_row(Text(line.run), Text(line.experiment or ""), Text(line.text))
-    console.print(table)
-    # Runs may share an order.
-    billed = {line.experiment: line.billed_cents for line in lines if line.billed_cents is not None}
-    console.print(f"Billed together: {usd(sum(billed.values()))}", markup=False)
+    if lines:
+        console.print(table)
+    # Runs may share an order. The logs also have those of runs that had ended; the lines those of an archive elsewhere.
+    due, paid = (
+        {
+            line.experiment: line.billed_cents
+            for line in lines
+            if line.billed_cents is not None and line.paid is wanted
+        }
+        for wanted in (False, True)
+    )
+    unpaid = max(money.cents(OpenKind.TO_PAY), sum(due.values()))
+    settled = max(sum(money.paid.values()), sum(paid.values()))
+    plain().print(f"Billed together: {usd(unpaid + settled)}, of which {usd(settled)} is paid.")
+    show_open_money(money)
 
 
 def _state(run: FlowRun) -> str:

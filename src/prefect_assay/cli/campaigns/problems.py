@@ -6,6 +6,8 @@ from prefect.client.orchestration import get_client
 
 from prefect_assay.alerts.find import cannot_start, receiver_away, sweep_silence
 from prefect_assay.alerts.saved import read_saved
+from prefect_assay.cli.open_money import as_json as money_as_json
+from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.check import silent_receivers
@@ -21,6 +23,7 @@ def show_problems(*, as_json: bool) -> None:
         saved = read_saved(client)
         obstacles = find_obstacles(client, own_deployments(client), now)
         silent = list(silent_receivers(client))
+        money = find_open_money(client)
     never = datetime.min.replace(tzinfo=UTC)
     problems = [
         *sweep_silence(saved.swept, now, watched_since=never),
@@ -32,6 +35,7 @@ def show_problems(*, as_json: bool) -> None:
         shown = {
             "problems": [problem.model_dump(mode="json") for problem in problems],
             "swept": saved.swept.isoformat() if saved.swept else None,
+            "open_money": money_as_json(money),
         }
         print_json(shown)
         return
@@ -40,6 +44,7 @@ def show_problems(*, as_json: bool) -> None:
         console.print("No problems.")
     for problem in problems:
         console.print(_lines(problem, now))
+    show_open_money(money, nothing="No money is open.")
 
 
 def _lines(problem: Problem, now: datetime) -> str:

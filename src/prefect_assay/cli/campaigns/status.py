@@ -20,10 +20,13 @@ from rich.text import Text
 from prefect_assay.cli.campaigns.known_runs import CAMPAIGN, EXPERIMENT, RunLine, named, recent, with_service
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.status import loop_rounds, rounds_table
+from prefect_assay.cli.open_money import as_json as money_as_json
+from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_block, report_unreadable, require_api
 from prefect_assay.errors import NotFound
 from prefect_assay.models.billing import usd
+from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
 from prefect_assay.reporting.progress import day
 
@@ -44,11 +47,13 @@ _LABORATORY: Final = "in the laboratory: "
 class _Known:
     lines: Sequence[RunLine]
     rounds: LoopReport | None
+    money: OpenMoney = OpenMoney()  # noqa: RUF009 - frozen
 
     def as_json(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"runs": [line.as_json() for line in self.lines]}
         if self.rounds is not None:
             shown["loop"] = self.rounds.model_dump(mode="json")
+        shown["open_money"] = money_as_json(self.money)
         return shown
 
     def table(self) -> RenderableType:
@@ -84,8 +89,16 @@ def show_status(
     console = Console(highlight=False)
     if not known.lines:
         console.print("No campaigns yet. Start one: prefect-assay run --help")
+        show_open_money(known.money)
         return
     console.print(known.table())
+    show_open_money(known.money)
+    listed = {item.experiment_id for item in known.money.items}
+    for line in known.lines:
+        if (
+            line.open_invoice and not line.ended and line.experiment_id not in listed
+        ):  # of an archive that is not here
+            plain().print(f"Unpaid invoice of {_title(line)}:\n  {line.open_invoice}")
     if which:
         for line in known.lines:
             if line.url:
@@ -146,7 +159,10 @@ def _read(client: SyncPrefectClient, which: str | None, *, credentials: str | No
 
         with load_block(AssayCredentials, credentials).get_client() as service:
             lines = with_service(lines, service)
-    return _Known(lines, rounds)
+    money = find_open_money(client)
+    if which:
+        money = money.of(line.campaign_id for line in lines if line.campaign_id)
+    return _Known(lines, rounds, money)
 
 
 def _watch(known: _Known, read: Callable[[], _Known]) -> None:
@@ -183,8 +199,6 @@ def _sentences(line: RunLine) -> list[str]:
     service = [f"service: {line.service_status.replace('_', ' ')}"] if line.service_status else []
     if further := ", ".join([*price, *dates, *service]):
         said.append(further)
-    if line.open_invoice and not line.ended:
-        said.append(f"unpaid invoice: {line.open_invoice}")
     return said
 
 

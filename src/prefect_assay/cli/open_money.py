@@ -1,0 +1,77 @@
+"""The list of open money on a command line: one place for `status`, `--problems`, `spending` and `cancel`."""
+
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from prefect_assay.cli.output import plain
+from prefect_assay.models.billing import usd
+from prefect_assay.models.open_money import WORDS, OpenKind, OpenMoney
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+
+def find_open_money(client: "SyncPrefectClient") -> OpenMoney:
+    """What the archives and the services of all saved blocks have; a note in place of what cannot be read now."""
+    from prefect_assay.sweeping.open_money import read_open_money
+
+    return read_open_money(client)
+
+
+def show_open_money(
+    money: OpenMoney, *, nothing: str | None = None, say: Callable[[str], None] | None = None
+) -> None:
+    """Print the sums, then each item with what to do and its link in a line of its own; `nothing` if there is none."""
+    say = say or plain().print
+    if money.line:
+        for part in _wrapped(f"Open money, without VAT: {money.line}"):
+            say(part)
+    elif nothing and money.complete:
+        say(nothing)
+    for line in _lines(money, datetime.now(UTC)):
+        for part in _wrapped(f"  {line}"):
+            say(part)
+
+
+def as_json(money: OpenMoney) -> dict[str, Any]:
+    """The list for programs: sums in US cents by kind, the items, and what could not be read."""
+    return {
+        "cents": {kind.value: money.cents(kind) for kind in OpenKind},
+        "items": [item.model_dump(mode="json") for item in money.items],
+        "notes": list(money.notes),
+        "complete": money.complete,
+    }
+
+
+def _lines(money: OpenMoney, now: datetime) -> Iterator[str]:
+    """Each item in lines that fit a terminal; a link has a line of its own, which can be copied whole."""
+    for item in money.items:
+        days = max(0, (now - item.since).days)
+        age = f" ({days} days)" if days > 1 else ""
+        amount = "amount not known" if item.amount_cents is None else usd(item.amount_cents)
+        yield f"{amount}  {WORDS[item.kind]}: {item.name}"
+        until = f", until {item.until:%Y-%m-%d %H:%M} UTC" if item.until else ""
+        yield f"  since {item.since:%Y-%m-%d}{age}{until}, campaign {item.campaign_id}"
+        if item.remark:
+            yield f"  {item.remark}"
+        if item.url:
+            yield f"  {item.url}"
+    for note in money.notes:
+        yield f"Note: {note}"
+
+
+def _wrapped(line: str) -> Iterable[str]:
+    if line.lstrip().startswith("http"):
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line,
+        shutil.get_terminal_size().columns,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )

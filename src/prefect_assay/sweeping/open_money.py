@@ -1,0 +1,111 @@
+"""Open money of every archive and every service that a saved block names, whatever became of the runs.
+
+An archive's log says whose it is, so each is read with a token of its own service, and with no other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from prefect.client.orchestration import SyncPrefectClient
+
+from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive, S3Archive
+from prefect_assay.blocks.order_books import open_books
+from prefect_assay.books import Books, OrderLedger, known_archive_id
+from prefect_assay.books.open_money import of_logs, read_logs
+from prefect_assay.errors import AssayError
+from prefect_assay.models.open_money import OpenMoney, joined
+from prefect_assay.ordering.open_money import Look, Looks, look_at_orders
+from prefect_assay.payments.interfaces import address
+from prefect_assay.tasks.quote import withdraw
+
+_NOT_ASKED: Final = "no saved credentials block is of its service, so this is what the archive has"
+
+
+def read_open_money(client: SyncPrefectClient) -> OpenMoney:
+    """All open money, by the logs and by the services, which are asked only about an archive with an open order.
+
+    What cannot be asked stays as the log has it, with a note.
+    """
+    return joined(looks.money for looks in _Reader(client).every())
+
+
+def record_open_money(client: SyncPrefectClient) -> OpenMoney:
+    """The same, and record in the logs what no run will: a payment that came late, a quote that came to nothing."""
+    every = list(_Reader(client, thorough=True).every())
+    for looks in every:
+        for look in looks.looks:
+            record_look(look)
+    return joined(looks.money for looks in every)
+
+
+def record_look(look: Look) -> None:
+    """Record what the service shows of an order, where its log does not have it."""
+    state = look.book.state
+    if state.ordered is None:
+        return  # its next run decides which experiment it is
+    if look.is_paid and look.invoice is not None:
+        OrderLedger(look.book).paid(look.invoice.id, look.invoice.amount)
+    elif look.is_due and look.invoice is not None:
+        look.book.saw_invoice(look.invoice.id, look.invoice.amount)
+    elif look.ended is not None and not state.working:  # a run that works on it records it, and says why
+        withdraw(look.book, look.ended)
+
+
+@dataclass
+class _Reader:
+    """One reading of all archives. A `thorough` one also asks about orders that came to nothing by their logs."""
+
+    client: SyncPrefectClient
+    thorough: bool = False
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+
+    def every(self) -> Iterator[Looks]:
+        credentials = list(_saved(self.client, AssayCredentials))
+        for archive in (*_saved(self.client, LocalArchive), *_saved(self.client, S3Archive)):
+            try:
+                yield from self._of_archive(archive, credentials)
+            except AssayError as error:
+                note = f"an archive cannot be read, so its open money is not listed: {error.message}"
+                yield Looks(notes=(note,), complete=False)
+
+    def _of_archive(self, archive: Archive, credentials: list[AssayCredentials]) -> Iterator[Looks]:
+        store = archive.get_store()
+        archive_id = known_archive_id(store, archive.prefix)
+        if archive_id is None:
+            return  # nothing was ordered in it, or it is another machine's folder
+        for books in Books.every(store, archive.prefix):
+            if (archive_id, books.log) not in self._seen:
+                self._seen.add((archive_id, books.log))
+                yield self._of_books(archive, books, credentials)
+
+    def _of_books(self, archive: Archive, books: Books, credentials: list[AssayCredentials]) -> Looks:
+        logs, damaged = read_logs(books)
+        recorded = of_logs(logs, damaged)
+        if not (self.thorough or recorded.items or any(log.state.surplus for log in logs)):
+            return Looks(notes=recorded.notes, complete=recorded.complete, paid=recorded.paid)
+        services = {bound.service for bound in books.owners() if bound.log == books.log}
+        why = _NOT_ASKED
+        for block in credentials:
+            try:
+                if address(block.base_url) not in services:
+                    continue
+                open_books(block, archive)  # refuses the token of another organisation
+                with block.get_client() as service:
+                    looks = look_at_orders(logs, service)
+                return replace(
+                    looks, notes=(*damaged, *looks.notes), complete=recorded.complete, paid=recorded.paid
+                )
+            except AssayError as error:
+                why = f"the service could not be asked, so this is what the archive has: {error.message}"
+        notes = (*damaged, why) if recorded.items else damaged
+        return Looks(recorded=recorded.items, notes=notes, complete=recorded.complete, paid=recorded.paid)
+
+
+def _saved(client: SyncPrefectClient, kind: type[Any]) -> Iterator[Any]:
+    """Every saved block of a type that can be loaded."""
+    for document in client.read_block_documents_by_type(kind.get_block_type_slug(), include_secrets=True):
+        try:
+            yield kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
+        except ValueError:
+            continue  # it is not valid: `check` names it
