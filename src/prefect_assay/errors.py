@@ -429,6 +429,10 @@ class ConfigurationError(AssayError):
         return cls(f"{purpose} needs an extra: pip install 'prefect-assay[{extra}]'")
 
 
+class MissingBlock(ConfigurationError, InputError):
+    """No saved block has the name that was given; nothing was done."""
+
+
 class CertificatesUnreadable(ConfigurationError):
     """Certificates that a variable of the environment names cannot be read now; a run that has ordered waits for them."""
 

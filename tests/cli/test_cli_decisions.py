@@ -83,6 +83,7 @@ def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
     }
     monkeypatch.setattr(running, "require_api", lambda: None)
     monkeypatch.setattr(running, "load_blocks", lambda _: blocks)
+    monkeypatch.setattr(running, "_offer", lambda *_, **__: None)
     monkeypatch.setattr("prefect_assay.runs.children.start_run", start_run)
     designs = tmp_path / "d.fasta"
     designs.write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")

@@ -53,6 +53,7 @@ def started(monkeypatch, tmp_path):
     }
     monkeypatch.setattr(loop, "require_api", lambda: None)
     monkeypatch.setattr(loop, "load_blocks", lambda _: blocks)
+    monkeypatch.setattr(loop, "offer", lambda *_, **__: None)
     monkeypatch.setattr("prefect_assay.runs.children.start_run", start_run)
     return calls
 

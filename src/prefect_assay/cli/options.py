@@ -95,3 +95,4 @@ PerExperiment = Annotated[
     ),
 ]
 Here = Annotated[bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
 from prefect_assay.cli.options import BLOCKS
-from prefect_assay.errors import ConfigurationError, ServiceUnavailable, Unauthorized
+from prefect_assay.errors import ConfigurationError, MissingBlock, ServiceUnavailable, Unauthorized
 from prefect_assay.network_variables import check_certificates, check_http_variables
 
 if TYPE_CHECKING:
@@ -138,13 +138,13 @@ def find_block(kind: type[B], name: str) -> B | None:
 
 
 def load_block(kind: type[B], name: str) -> B:
-    """The saved block of a type; a `ConfigurationError` if no block has this name."""
+    """The saved block of a type; a `MissingBlock` if no block has this name."""
     from prefect_assay.blocks import Wallet
 
     found = find_block(kind, name)
     if found is None:
         by_init = "" if kind in get_args(Wallet) else f"with {_init(name)}, "
-        raise ConfigurationError(
+        raise MissingBlock(
             f"there is no {kind.__name__} block named {name!r}; make it {by_init}in the Prefect UI under Blocks, or in "
             f"Python: {kind.__name__}(...).save({name!r})"
         )
@@ -180,7 +180,7 @@ def load_archive(name: str) -> "Archive":
     choices = " or ".join(f"{slug}/{name}" for slug in kinds)
     if found:
         raise ConfigurationError(f"two archive blocks are named {name!r}; choose {choices}")
-    raise ConfigurationError(
+    raise MissingBlock(
         f"there is no archive block named {name!r}; make it with {_init(name)}, or create a LocalArchive or S3Archive block "
         "in the Prefect UI"
     )

@@ -29,6 +29,7 @@ from prefect_assay.cli.options import (
     Type,
     WalletName,
     WebhookName,
+    Yes,
 )
 
 campaigns = typer.Typer()
@@ -49,7 +50,6 @@ QuestionKey = Annotated[
         "--question", metavar="KEY", help="Answer only this question, as --json or an error named it."
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 
 
 @campaigns.command()
@@ -78,6 +78,7 @@ def run(
     deadline_days: Annotated[int, typer.Option(min=1, max=365, help="When to stop waiting.")] = 45,
     here: Here = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the campaign until it ends.")] = False,
+    yes: Yes = False,
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
     keep_native: KeepNative = False,
@@ -106,6 +107,7 @@ def run(
             payment=payment,
             campaign_id=campaign_id,
             request_quote=request_quote,
+            yes=yes,
             per_experiment=per_experiment,
             deadline_days=deadline_days,
             reading=Reading(

@@ -21,6 +21,7 @@ from prefect_assay.designs import Reading, is_pasted
 from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec, LoopFailed
 from prefect_assay.models.bounds import cut
 from prefect_assay.models.report import CampaignReport
+from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
 
@@ -74,6 +75,7 @@ class CampaignRequest(AssayRequest):
     designs: str
     campaign_id: str | None
     request_quote: bool = False
+    yes: bool = False
 
 
 def assay_of(experiment_type: str, target: str | None, method: str | None, replicates: int | None) -> Assay:
@@ -96,21 +98,19 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
     assay = request.assay()
     sequences = read_file(request.designs, request.reading)
     check_target(assay)
-    experiments = check_locally(sequences, assay, request.per_experiment)
+    check_locally(sequences, assay, request.per_experiment)
     # Without an id the flow derives one, from the designs and the target that it has looked up.
     campaign_id = request.campaign_id
     if not as_json:
-        named = f", campaign {campaign_id}" if campaign_id else ""
-        console = plain(stderr=True)
-        console.print(f"{len(sequences)} designs, {experiments} experiments{named}")
         for line in warnings_of(sequences):
-            console.print(line, style="yellow")
+            plain(stderr=True).print(line, style="yellow")
     if here:
         start_temporary_server()
     else:
         require_api()
     with api_errors():
         blocks = load_blocks(request)
+        _offer(sequences, request, blocks, here=here, as_json=as_json)
         settings = {
             **request.settings(),
             "campaign_id": campaign_id,
@@ -127,6 +127,28 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         from prefect_assay.cli.campaigns.status import follow
 
         follow(run.id, as_json=as_json)
+
+
+def _offer(
+    sequences: Sequences, request: CampaignRequest, blocks: dict[str, "Block"], *, here: bool, as_json: bool
+) -> None:
+    """Look up and show what is bought; at a terminal, a person confirms it."""
+    from prefect_assay.cli.campaigns import purchase
+
+    credentials, policy, archive = purchase.of_blocks(blocks)
+    found = purchase.look_up(
+        sequences,
+        request.assay(),
+        request.reading,
+        campaign_id=request.campaign_id,
+        per_experiment=request.per_experiment,
+        credentials=credentials,
+        archive=archive,
+    )
+    if as_json:
+        return
+    purchase.show(found, policy, PaymentMethod(request.payment), request.wallet, here=here)
+    purchase.confirm(f"Order this, {found.total}?", yes=request.yes)
 
 
 def check_target(assay: Assay) -> None:

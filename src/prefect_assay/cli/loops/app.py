@@ -31,6 +31,7 @@ from prefect_assay.cli.options import (
     Type,
     WalletName,
     WebhookName,
+    Yes,
     number,
 )
 
@@ -126,6 +127,7 @@ def loop(
     target_sequence: TargetSequence = None,
     keep_shared: KeepShared = False,
     as_protein: AsProtein = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Start a loop, or go on with it: rounds of proposals and measurements until a rule stops it."""
@@ -162,6 +164,7 @@ def loop(
             score_column=score_column,
             cron=cron,
             timezone=timezone,
+            yes=yes,
             own={
                 "designer": designer,
                 "designs_per_round": designs,

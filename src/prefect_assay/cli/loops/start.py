@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from prefect_assay.cli.campaigns import purchase
 from prefect_assay.cli.campaigns.known_runs import LOOP
 from prefect_assay.cli.campaigns.run import (
     AssayRequest,
@@ -20,12 +21,15 @@ from prefect_assay.cli.prefect_api import api_errors, require_api, start_tempora
 from prefect_assay.errors import AssayError, InputError, LoopFailed
 from prefect_assay.looping import objective_of
 from prefect_assay.looping.loop import LOOP_ID
+from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionPolicy, SelectionSettings
-from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.models.vocabulary import ExperimentType, PaymentMethod
+from prefect_assay.ordering import resolve_target
 from prefect_assay.sources import local_path
 
 if TYPE_CHECKING:
+    from prefect.blocks.core import Block
     from prefect.client.schemas.objects import FlowRun
     from prefect.client.schemas.schedules import CronSchedule
 
@@ -40,6 +44,7 @@ class LoopRequest(AssayRequest):
     seed: int
     score_column: str | None
     own: dict[str, Any]
+    yes: bool = False
     cron: str | None = None
     timezone: str | None = None
 
@@ -73,6 +78,7 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         require_api()
     with api_errors():
         blocks = load_blocks(request)
+        offer(request, blocks, as_json=as_json)
         parameters = {
             "loop_id": request.loop_id,
             "source": _address(request.source),
@@ -103,6 +109,43 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         plain(stderr=True).print(
             f"Scheduled: next start {when}. End it: prefect-assay cancel {request.loop_id}"
         )
+
+
+def offer(request: LoopRequest, blocks: "dict[str, Block]", *, as_json: bool) -> None:
+    """Look up the target, and show what each round buys; at a terminal, a person confirms it.
+
+    Raises:
+        InvalidSpec: the target is wrong; nothing was started.
+    """
+    credentials, policy, _ = purchase.of_blocks(blocks)
+    with credentials.get_client() as service:
+        target = resolve_target(service, request.assay())
+    if as_json:
+        return
+    own = request.own
+    limit = (
+        f"at most {own['designs_per_round']} designs" if own["designs_per_round"] else "all designs of a file"
+    )
+    budget = own["budget_cents"]
+    spends = f"{usd(budget)} for all rounds" if budget is not None else "no budget: each round up to the caps"
+    asked = (
+        "a person, before each round"
+        if own["ask_each_round"]
+        else "a person, over a cap; else rounds are ordered at once"
+    )
+    rows = {
+        "designs": f"{own['designer'] or request.source}: {limit} a round, at most {own['max_rounds']} rounds",
+        "assay": purchase.assay_line(request.assay(), target),
+        "price": f"estimated before each round; {spends}",
+        "caps": purchase.caps_line(policy),
+        "paid": purchase.paid_line(PaymentMethod(request.payment), request.wallet),
+        "asked": asked,
+        "schedule": f"{request.cron}; it ends with prefect-assay cancel {request.loop_id}"
+        if request.cron
+        else "",
+    }
+    purchase.show_rows(f"To be bought by the loop {request.loop_id}", rows)
+    purchase.confirm("Start it?", yes=request.yes)
 
 
 def _schedule(loop_id: str, schedule: "CronSchedule", parameters: dict[str, Any], run: "FlowRun") -> None:
