@@ -146,6 +146,12 @@ def _check_budget(run: CampaignRun, plan: Plan) -> dict[str, int]:
         amount_cents=committed + known,
         cap_cents=cap,
         cap_name=CAMPAIGN_CAP,
+        bought=artifacts.bought(
+            plan.campaign_id,
+            [e.spec for e in plan.experiments if e.order_key in totals],
+            plan.target_name,
+            plan.source,
+        ),
         figures={
             "ordered already": usd(committed),
             "still to be ordered": usd(known),

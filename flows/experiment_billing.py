@@ -42,6 +42,7 @@ def approve_price(
     otherwise: str,
     because: str | None = None,
     may_ask: bool = True,
+    quote: Quote | None = None,
 ) -> int:
     """What this experiment may cost, in US cents. See `approve_spending`.
 
@@ -65,7 +66,8 @@ def approve_price(
         amount_cents=amount_cents,
         cap_cents=cap_cents,
         cap_name=cap_name,
-        figures=run.figures() if asks else None,
+        bought=run.bought(quote) if asks else None,
+        figures=run.caps() if asks else None,
         because=because,
         may_ask=may_ask,
         otherwise=otherwise,
@@ -109,7 +111,8 @@ def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
             amount_cents=total_cents or 0,
             cap_cents=run.cap_cents,
             cap_name=run.cap_name,
-            figures={"earlier orders without an answer": str(len(state.open_attempts)), **run.figures()},
+            figures={"earlier orders without an answer": str(len(state.open_attempts)), **run.caps()},
+            bought=run.bought(),
             because="the order may exist already, and would be billed twice",
             otherwise="nothing was ordered again",
         )
@@ -149,6 +152,7 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
         amount_cents=check_total(quote, order.experiment_id),
         because=None if run.options.policy.accept_quotes else _EVERY_QUOTE,
         otherwise=_NOT_ACCEPTED,
+        quote=quote,
     )
     try:
         return _within_campaign(
@@ -267,7 +271,8 @@ def _approve_sum(
         amount_cents=over.total_cents,
         cap_cents=over.cap_cents,
         cap_name=CAMPAIGN_CAP if cap == "campaign" else run.rolling_cap_name,
-        figures=run.figures(),
+        bought=run.bought(),
+        figures=run.caps(),
         may_ask=may_ask,
         otherwise=otherwise,
     )

@@ -13,16 +13,19 @@ from typing import Any, Final, TypeVar
 from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books, OrderBook
+from prefect_assay.errors import AssayError
 from prefect_assay.looping import Loop, RoundFixed, StopRules, designs_address
-from prefect_assay.models.billing import usd
+from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name, order_key
 from prefect_assay.payments.interfaces import address
+from prefect_assay.reporting import artifacts
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.runs import PollPolicy, outlast
 from prefect_assay.runs.block_references import passed_on
 from prefect_assay.runs.parameters import bytes_max, bytes_of
+from prefect_assay.tasks.collate import kept_plan
 
 T = TypeVar("T")
 
@@ -133,15 +136,40 @@ class ExperimentRun:
         """What the forms call the cap of machine payments."""
         return f"cap of machine payments in {self.options.policy.rolling_days} days"
 
-    def figures(self) -> dict[str, str]:
-        """The caps, for the form."""
+    def bought(self, quote: Quote | None = None) -> dict[str, str]:
+        """What is bought, how it is paid and, of a quote, from when to when it holds, for the form."""
+        by_machine = self.options.payment_method in MACHINE_RAILS
+        paid = (
+            f"by machine ({self.options.payment_method})"
+            if by_machine
+            else "by a person, at the invoice's page"
+        )
+        lines = {**artifacts.bought(self.campaign_id, [self.spec], self._target_name()), "paid": paid}
+        if quote is not None:
+            begins = f"from {quote.created_at:%Y-%m-%d} " if quote.created_at else ""
+            ends = (
+                f"until {quote.expires_at:%Y-%m-%d %H:%M} UTC" if quote.expires_at else "without a stated end"
+            )
+            page = f", [its page]({quote.provider_quote_url})" if quote.provider_quote_url else ""
+            lines["quote holds"] = f"{begins}{ends}{page}"
+        return lines
+
+    def _target_name(self) -> str | None:
+        """The target's name, if the campaign's plan in the archive has it."""
+        try:
+            plan = kept_plan(self.options.archive, self.campaign_id)
+        except AssayError:  # a question waits for no name
+            return None
+        return plan.target_name if plan else None
+
+    def caps(self) -> dict[str, str]:
+        """The caps that matter for this way of payment, for the form."""
         policy = self.options.policy
         lines = {
-            "payment": self.options.payment_method.value,
             EXPERIMENT_CAP: usd(policy.per_experiment_cents),
             CAMPAIGN_CAP: usd(self.campaign_cap_cents),
         }
-        if policy.rolling_cents is not None:
+        if policy.rolling_cents is not None and self.options.payment_method in MACHINE_RAILS:
             since = datetime.now(UTC) - timedelta(days=policy.rolling_days)
             paid = self.book.books.budget.read().paid_cents(since)
             lines[f"machine payments of the last {policy.rolling_days} days"] = usd(paid)

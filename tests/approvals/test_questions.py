@@ -173,13 +173,21 @@ def test_the_form_compares_the_price_with_the_cap_that_counts(given, monkeypatch
     )
     monkeypatch.setattr(approval, "emit", lambda fact: None)
     monkeypatch.setattr(approval, "_approved", lambda *_: None)
-    spend(amount, cap, because=because, figures={"cap": "another", "payment": "async_invoice"})
+    bought = {
+        "designs": "8, 45 to 60 residues",
+        "assay": "affinity by bli against `EGFR`",
+        "paid": "by a person",
+    }
+    spend(amount, cap, because=because, bought=bought, figures={"cap": "another", "cap of all": "5.00 USD"})
     (shown,) = asked
     assert says in shown["description"]
     assert approval.asked_cents(f"{shown['question']}-until-1-0f") == amount
     rows = [line.strip("| ").split(" | ") for line in shown["description"].splitlines() if " | " in line]
     names = [row[0] for row in rows if row[0]]
-    assert names == ["price without VAT", "cap", "payment"]
+    assert names == ["designs", "assay", "paid", "price without VAT", "cap", "cap of all"]
+    assert shown["title"].endswith(": 8, 45 to 60 residues, affinity by bli against EGFR"), (
+        "for the notification"
+    )
 
 
 @pytest.mark.parametrize("form", [SpendingApproval, RoundApproval, PaymentDoubt, RepeatablePaymentDoubt])
@@ -306,7 +314,7 @@ def test_the_question_about_spending_is_the_same_in_every_version(given, monkeyp
             "question": "approve-8254c329a92850f6d539-101",
             "title": "It costs 1.01 USD",
             "description": "**It** costs **1.01 USD** without VAT, 0.01 USD over the cap, 1.00 USD. "
-            "Nothing is spent before you approve.\n\n| | |\n|---|---:|\n"
+            "Nothing is spent before you approve.\n\n| | |\n|---|---|\n"
             "| price without VAT | 1.01 USD |\n| cap | 1.00 USD |\n| payment | async_invoice |\n\n"
             "Without an answer within 1 hours, the run ends as ApprovalExpired.",
             "hours": 1,

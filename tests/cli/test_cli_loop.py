@@ -28,6 +28,7 @@ from prefect_assay.errors import LoopFailed
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed, designs_address
 from prefect_assay.looping.book import PoolFile
+from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
 from prefect_assay.runs.children import no_deployment
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
@@ -167,6 +168,7 @@ def deployments(monkeypatch):
     monkeypatch.setattr(loop_schedule, "as_parameter", str)  # no block is saved here
     monkeypatch.setattr(cancel, "get_client", made)
     monkeypatch.setattr(cancel, "require_api", lambda: None)
+    monkeypatch.setattr(cancel, "find_open_money", lambda _: OpenMoney())
     return made
 
 
@@ -260,8 +262,10 @@ def test_canceling_a_loop_ends_its_schedule_also_when_no_run_is_open(started, de
     ended = FlowRun(id=uuid4(), flow_id=uuid4(), name="loop egfr", parameters={}, state=Completed())
     monkeypatch.setattr(cancel, "with_children", lambda *_: [ended])
     done = RUNNER.invoke(app, ["cancel", "egfr", "--yes", "--json"])
-    shown = {"experiments": [], "schedule_deactivated": True, "schedules_active": []}
-    assert json.loads(done.stdout) == shown
+    shown = {"experiments": [], "paid_cents": 0, "schedule_deactivated": True, "schedules_active": []}
+    printed = json.loads(done.stdout)
+    assert printed.pop("open_money")["items"] == []
+    assert printed == shown
     assert not kept.active
     assert "nothing to cancel" in RUNNER.invoke(app, ["cancel", "egfr", "--yes"]).stderr
 

@@ -12,7 +12,7 @@ import pytest
 
 from prefect_assay.approvals import uncertain_payment
 from prefect_assay.approvals.spending import Approval
-from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.blocks import LocalArchive, SpendingPolicy
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Approved, Confirming, Sending, Surplus
 from prefect_assay.errors import (
@@ -61,7 +61,7 @@ def a_run(method=HAND, *, experiment=None, ask=False):
     options = RunOptions(
         credentials=None,
         policy=policy,
-        archive=None,
+        archive=LocalArchive(root="no-such-folder"),
         payment_method=method,
         wallet=None,
         webhook=None,

@@ -55,6 +55,7 @@ def approve_spending(
     amount_cents: int,
     cap_cents: int,
     cap_name: str,
+    bought: Mapping[str, str] | None = None,
     figures: Mapping[str, str] | None = None,
     because: str | None = None,
     may_ask: bool = True,
@@ -71,7 +72,8 @@ def approve_spending(
         amount_cents: the price without VAT.
         cap_cents: the limit below which nobody is asked.
         cap_name: what the form calls the cap.
-        figures: more lines of the form.
+        bought: what is bought and for whom: the first lines of the form.
+        figures: more lines of the form, after the price and the cap.
         because: a reason to ask even within the cap.
         may_ask: without it only an earlier answer counts.
         otherwise: the consequence without an approval.
@@ -107,16 +109,26 @@ def approve_spending(
         ask(
             SpendingApproval,
             question=question,
-            title=f"{what} costs {usd(amount_cents)}",
+            title=_title(what, amount_cents, bought or {}),
             description=form_text(
                 f"{price}, {_compared(amount_cents, cap_cents, cap_name, because)} Nothing is spent before you approve.",
-                {"price without VAT": usd(amount_cents), cap_name: usd(cap_cents), **others},
+                {
+                    **(bought or {}),
+                    "price without VAT": usd(amount_cents),
+                    cap_name: usd(cap_cents),
+                    **others,
+                },
                 policy.approval_hours,
-                align="---:",
             ),
             hours=policy.approval_hours,
         )
     return _approved(given, what, amount_cents, otherwise)
+
+
+def _title(what: str, amount_cents: int, bought: Mapping[str, str]) -> str:
+    """One line for the run's state, the event and the notification; without markup and links."""
+    about = ", ".join(bought[name].replace("`", "") for name in ("designs", "assay") if name in bought)
+    return f"{what} costs {usd(amount_cents)}{f': {about}' if about else ''}"
 
 
 def asked_cents(key: str) -> int | None:

@@ -25,7 +25,12 @@ from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec, Plan
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.models.vocabulary import (
+    CHAIN_SEPARATOR,
+    REPLICATES_DEFAULT,
+    ExperimentType,
+    PaymentMethod,
+)
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.plots import as_markdown_image
@@ -90,6 +95,31 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
     if warnings := design_warnings(residues.items()):
         lines += ["", "Worth a second look:", "", *(f"- {verbatim(warning)}" for warning in warnings)]
     _show(lines, key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}", description=plan.campaign_id)
+
+
+def bought(
+    campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None, source: str | None = None
+) -> dict[str, str]:
+    """What is bought and for whom, for the form of an approval: who decides has not started the run."""
+    first = specs[0]
+    residues = [
+        len(value.aa_string) - value.aa_string.count(CHAIN_SEPARATOR)
+        for spec in specs
+        for value in spec.sequences.values()
+    ]
+    span = f"{min(residues)}" if min(residues) == max(residues) else f"{min(residues)} to {max(residues)}"
+    by = f" by {first.method}" if first.method else ""
+    named = target or first.target_id
+    against = f" against {verbatim(named)}" if named else ""
+    repeats = first.n_replicates or REPLICATES_DEFAULT
+    each = "" if first.experiment_type is ExperimentType.EPITOPE_BINNING else f", {repeats} replicates"
+    count = "" if len(specs) == 1 else f", {len(specs)} experiments"
+    run = f", run {verbatim(str(current_run.name))}" if current_run.name else ""
+    return {
+        "designs": f"{len(residues)}, {span} residues{f', of {verbatim(source)}' if source else ''}{count}",
+        "assay": f"{first.experiment_type}{by}{against}{each}",
+        "campaign": f"{verbatim(campaign_id)}{run}",
+    }
 
 
 def reading_figures(plan: Plan) -> dict[str, str]:
