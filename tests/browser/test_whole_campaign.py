@@ -115,8 +115,6 @@ def look(person, path, text, *, picture=None):
     with person._tab() as page:
         page.goto(f"{person.interface.root}{path}", wait_until="commit")
         page.get_by_text(text).first.wait_for()
-        plots = page.locator(
-            "img[src^='data:image/svg+xml;base64,']"
-        )  # of an artifact: below the archive's address
+        plots = page.locator("img[src^='data:image/svg+xml,']")  # of an artifact: below the archive's address
         if picture:
             steps.picture(page, picture, person, below=plots.first if plots.count() else None)

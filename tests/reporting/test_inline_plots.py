@@ -14,7 +14,7 @@ from prefect_assay.reporting.progress import progress_of
 from prefect_assay.results.row import ArchivedResults, CampaignTable
 
 IMAGE = Image(alt="curves of <b>](x", svg="<svg/>")
-SHOWN = "](data:image/svg+xml;base64,PHN2Zy8+)"
+SHOWN = "](data:image/svg+xml,%3Csvg/%3E)"
 PLAN = Plan(campaign_id="c", source="", assay=Assay(), experiments=())
 TABLE = CampaignTable(location=None, rows=(), best_kd_M=None)
 

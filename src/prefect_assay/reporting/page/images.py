@@ -17,7 +17,9 @@ from prefect_assay.reporting.page.figures import (
 from prefect_assay.results.kinetics.analysis import PackageAnalysis
 from prefect_assay.results.summary import summarize
 
-IMAGES_BYTES_MAX: Final = 500_000  # of SVG: base64 makes a third more of it, and proxies often stop at 1 MB
+IMAGES_BYTES_MAX: Final = (
+    500_000  # of SVG: an address makes half as much more of it, and proxies often stop at 1 MB
+)
 DESIGNS_MAX: Final = 4
 
 
