@@ -96,7 +96,7 @@ def main():
         second = settled()
         files = [path.stat().st_size for path in (world.folder / "archive").rglob("*") if path.is_file()]
         for _ in range(chosen.sweeps):
-            world.until(start_run("sweep/prefect-assay", {}), "Completed", "CompletedWithGaps", seconds=600)
+            world.until(start_run("sweep/assay-sweep", {}), "Completed", "CompletedWithGaps", seconds=600)
         third = settled()
     show("one experiment", difference(first, second, chosen.experiments))
     count, size = len(files) / chosen.experiments, sum(files) / chosen.experiments

@@ -102,7 +102,7 @@ def suspend(made, runs, *, copied):
         ids += made.stack.lab.fill(min(FILL, runs - len(ids)), stage="ordered", sequences=1)
     given = {name: as_parameter(value) for name, value in made.parameters.items()}
     parameters = given | {"campaign_id": "bench", "batch_index": 0, "batch_count": 1, "deadline_days": 45}
-    deployment = made.api.read_deployment_by_name("experiment/prefect-assay")
+    deployment = made.api.read_deployment_by_name("experiment/assay-experiment")
     by_api = ids[:1] if copied else ids
     made_runs = list(suspend_many(made.api, deployment.id, by_api, parameters))
     if copied:

@@ -128,7 +128,7 @@ def report_idle(made, runs, seconds, database):
 def suspend(made, runs, database):
     """Suspended runs of the deployed experiment flow: one through the API, copies of it in the database."""
     with get_client(sync_client=True) as api:
-        deployment = api.read_deployment_by_name("experiment/prefect-assay")
+        deployment = api.read_deployment_by_name("experiment/assay-experiment")
         first = api.create_flow_run_from_deployment(
             deployment.id,
             parameters=parameters_of(made),
@@ -172,7 +172,7 @@ def wakes(made):
     made.stack.stop_runner()  # nothing of this may start a process
     taken = []
     with get_client(sync_client=True) as api:
-        deployment = api.read_deployment_by_name("experiment/prefect-assay")
+        deployment = api.read_deployment_by_name("experiment/assay-experiment")
         for _ in range(WAKES):
             tag = f"{EXPERIMENT_TAG}{uuid4()}"
             run = api.create_flow_run_from_deployment(

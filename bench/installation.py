@@ -64,7 +64,7 @@ class Installation:
 
     def suspended_experiment(self, campaign_id: str) -> FlowRun:
         """Order one experiment with a hosted invoice; its run, asleep, with no process left."""
-        run = start_run("experiment/prefect-assay", self.parameters | {"campaign_id": campaign_id})
+        run = start_run("experiment/assay-experiment", self.parameters | {"campaign_id": campaign_id})
         self.asleep(run)
         return self.api.read_flow_run(run.id)
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 class AssayExperiment(StrictFields, _Job):
     """One laboratory experiment. Triggering it again finds its order, in any process and after any crash.
 
-    The job is a run of the deployment `experiment/prefect-assay`: it orders once, pays once, and waits without a
+    The job is a run of the deployment `experiment/assay-experiment`: it orders once, pays once, and waits without a
     process, whatever happens to the flow that has triggered it. The blocks among the fields have to be saved.
 
     Example:

@@ -17,7 +17,7 @@ from prefect_assay.deployments.server_checks import sweep_advice
 from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, design_build_test, experiment, sweep
-from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.children import deployment_name, deployment_of
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
 _ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(
@@ -40,7 +40,7 @@ def paused_sweep_advice() -> tuple[str, ...]:
     """Sentences about a sweep that is paused, and stays so when it is served."""
     with get_client(sync_client=True) as client:
         try:
-            sweep = client.read_deployment_by_name(f"sweep/{DEPLOYMENT_NAME}")
+            sweep = client.read_deployment_by_name(deployment_of("sweep"))
         except ObjectNotFound:
             return ()
     return sweep_advice(sweep) if sweep.paused else ()
@@ -62,7 +62,7 @@ def _deployment(
     flow: Flow[..., Any], shipped: Mapping[str, Any], interval: timedelta | None
 ) -> RunnerDeployment:
     made = flow.to_deployment(
-        DEPLOYMENT_NAME,
+        deployment_name(flow.name),
         description=shipped["description"],
         tags=shipped["tags"],
         interval=interval,

@@ -25,10 +25,10 @@ from prefect_assay.deployments.event_automations import check_choices, chosen_au
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.deployments.work_pool import PROCESS, WORK_POOL
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.children import deployment_of
 from prefect_assay.sweeping.stranded_runs import replace_waiting_runs
 
-_SWEEP: Final = f"sweep/{DEPLOYMENT_NAME}"
+_SWEEP: Final = deployment_of("sweep")
 _BLOCKS: Final = (
     blocks.AssayCredentials,
     blocks.SpendingPolicy,

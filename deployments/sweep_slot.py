@@ -22,9 +22,9 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound, PrefectException
 
-from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.children import deployment_of
 
-SWEEP: Final = f"sweep/{DEPLOYMENT_NAME}"
+SWEEP: Final = deployment_of("sweep")
 # No sweep takes longer; two at once do no harm.
 _SWEEPS_WITHIN: Final = timedelta(minutes=10)
 _LOOK_SECONDS: Final = 300.0

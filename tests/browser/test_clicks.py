@@ -52,7 +52,7 @@ def deployment(world):
     }
     # without a webhook nobody but the person wakes a run
     given = world.shared() | {"spec": spec, "policy": policy, "webhook": None}
-    served = world.api.read_deployment_by_name("experiment/prefect-assay")
+    served = world.api.read_deployment_by_name("experiment/assay-experiment")
     filled = {name: as_parameter(value) for name, value in given.items() if value is not None}
     world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
     return str(served.id)

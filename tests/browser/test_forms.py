@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 def form(world):
     """The deployed `campaign` with everything filled in but the assay."""
     given = world.shared() | {"designs": DESIGN}
-    served = world.api.read_deployment_by_name("campaign/prefect-assay")
+    served = world.api.read_deployment_by_name("campaign/assay-campaign")
     filled = {name: as_parameter(value) for name, value in given.items()}
     world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
     return f"/deployments/deployment/{served.id}/run"

@@ -53,7 +53,7 @@ def form(world, policy, person):
     """The deployed `campaign` as its operator has filled it in: only the target is left to the person."""
     designs = "".join(f">{name}\n{residues}\n" for name, residues in DESIGNS.items())
     given = world.shared() | {"designs": designs, "policy": policy, "campaign_id": f"egfr-{person.name}"}
-    served = world.api.read_deployment_by_name("campaign/prefect-assay")
+    served = world.api.read_deployment_by_name("campaign/assay-campaign")
     filled = {name: as_parameter(value) for name, value in given.items()}
     world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
     return f"/deployments/deployment/{served.id}/run"

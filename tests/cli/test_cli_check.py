@@ -78,7 +78,7 @@ def saved(block, name):
 @contextmanager
 def deployed(client, flow, **given):
     """A deployment as ours is named, and nothing else of it."""
-    made = client.create_deployment(client.create_flow_from_name(flow), "prefect-assay", **given)
+    made = client.create_deployment(client.create_flow_from_name(flow), f"assay-{flow}", **given)
     try:
         yield made
     finally:

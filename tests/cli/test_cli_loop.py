@@ -88,7 +88,7 @@ def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monk
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["loop_id"] == "egfr"
     ((deployment, given),) = started
-    assert deployment == "design-build-test/prefect-assay"
+    assert deployment == "design-build-test/assay-design-build-test"
     assert given.keys() <= inspect.signature(design_build_test.fn).parameters.keys()
     assert given["source"] == str(tmp_path / "designs")
     expected = {

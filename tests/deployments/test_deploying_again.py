@@ -21,7 +21,7 @@ def deployment(**given: Any) -> DeploymentResponse:
             "slot_decay_per_second": 0.0,
         }
     return DeploymentResponse.model_validate(
-        {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "prefect-assay"} | given
+        {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-experiment"} | given
     )
 
 
@@ -36,7 +36,7 @@ def test_a_new_deployment_is_as_shipped():
 
 @pytest.mark.parametrize("paused", [True, False])
 def test_schedules_and_pause_of_an_existing_deployment_are_left_alone(paused):
-    there = {"sweep/prefect-assay": deployment(paused=paused)}
+    there = {"sweep/assay-sweep": deployment(paused=paused)}
     content = with_operators_choices(shipped_deployments(), there)
     assert "schedules" not in entry(content, "sweep")
     assert entry(content, "sweep")["paused"] is paused
@@ -44,7 +44,7 @@ def test_schedules_and_pause_of_an_existing_deployment_are_left_alone(paused):
 
 
 def test_names_are_those_of_the_flows():
-    there = {"design-build-test/prefect-assay": deployment(paused=True)}
+    there = {"design-build-test/assay-design-build-test": deployment(paused=True)}
     assert entry(with_operators_choices(shipped_deployments(), there), "design_build_test")["paused"]
 
 

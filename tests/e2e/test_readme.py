@@ -202,7 +202,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     metrics = httpx.get(f"http://127.0.0.1:{made.receiver}/assay/metrics").text
     assert re.search(r'outcome="woken".*\} [1-9]', metrics), metrics
     assert list((made.home / "assay-archive").rglob("manifest.json"))
-    deployment = httpx.get(f"{made.api}/deployments/name/design-build-test/prefect-assay").json()
+    deployment = httpx.get(f"{made.api}/deployments/name/design-build-test/assay-design-build-test").json()
     assert [(one["slug"], one["schedule"]["cron"]) for one in deployment["schedules"]] == [
         ("egfr", "0 6 * * 1-5")
     ]

@@ -193,7 +193,7 @@ def test_a_start_that_never_succeeds_does_not_go_round_and_the_sweep_takes_it_up
     broken = tmp_path / "prefect_assay"
     broken.mkdir()
     (broken / "__init__.py").write_text("raise SystemExit(7)\n")
-    deployment = world.api.read_deployment_by_name("experiment/prefect-assay")
+    deployment = world.api.read_deployment_by_name("experiment/assay-experiment")
     world.api.update_deployment(
         deployment.id, DeploymentUpdate(job_variables={"env": {"PYTHONPATH": str(tmp_path)}})
     )

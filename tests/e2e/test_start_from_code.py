@@ -24,7 +24,7 @@ from typing import Any
 from assay_sdk import deployments
 
 def start(designs: str, assay: dict[str, Any], credentials: Any, policy: Any, archive: Any) -> str:
-    made = deployments.from_name("campaign/prefect-assay").with_options(as_subflow=False)
+    made = deployments.from_name("campaign/assay-campaign").with_options(as_subflow=False)
     run = made.run(
         designs=designs, assay=assay, credentials=credentials, policy=policy, archive=archive,
         payment_method="async_invoice", campaign_id="from-sdk",

@@ -66,7 +66,7 @@ def remake_pool(world):
 
 def remake_deployment(world):
     world.stack.stop_runner()
-    world.api.delete_deployment(world.api.read_deployment_by_name("experiment/prefect-assay").id)
+    world.api.delete_deployment(world.api.read_deployment_by_name("experiment/assay-experiment").id)
 
 
 def completed_once(world, campaign_id, run):

@@ -102,7 +102,7 @@ def baseline_version(folder: Path) -> Path:
 
 
 def deployed_parameters(world) -> set[str]:
-    deployment = world.api.read_deployment_by_name("experiment/prefect-assay")
+    deployment = world.api.read_deployment_by_name("experiment/assay-experiment")
     return set(deployment.parameter_openapi_schema["properties"])
 
 

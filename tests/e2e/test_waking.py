@@ -171,7 +171,7 @@ def settled(world, look):
 
 def test_a_served_process_pauses_no_schedule_and_keeps_what_operators_have_set(world):
     """Another one may serve when it ends, and deploying keeps a pause for an operator's wish."""
-    name, choices = "campaign/prefect-assay", {"parameters": {"deadline_days": 60}, "concurrency_limit": 20}
+    name, choices = "campaign/assay-campaign", {"parameters": {"deadline_days": 60}, "concurrency_limit": 20}
     campaign = world.api.read_deployment_by_name(name)
     added = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 6 * * 1-5"), active=False)
     (schedule,) = world.api.create_deployment_schedules(campaign.id, [added])

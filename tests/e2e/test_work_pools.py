@@ -49,7 +49,7 @@ def deploy(world, *options):
 
 
 def places(world):
-    found = [(flow, world.api.read_deployment_by_name(f"{flow}/prefect-assay")) for flow in QUEUES]
+    found = [(flow, world.api.read_deployment_by_name(f"{flow}/assay-{flow}")) for flow in QUEUES]
     return {flow: (each.work_pool_name, each.work_queue_name) for flow, each in found}
 
 

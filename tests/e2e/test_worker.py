@@ -72,8 +72,8 @@ def test_deploying_again_makes_everything_once(world):
 
 def test_deploying_again_keeps_what_an_operator_has_changed(world):
     with get_client(sync_client=True) as client:
-        sweep = client.read_deployment_by_name("sweep/prefect-assay")
-        experiment = client.read_deployment_by_name("experiment/prefect-assay")
+        sweep = client.read_deployment_by_name("sweep/assay-sweep")
+        experiment = client.read_deployment_by_name("experiment/assay-experiment")
         (crashes,) = client.read_automations_by_name("assay-crashes")
         (schedule,) = sweep.schedules
         client.update_deployment_schedule(sweep.id, schedule.id, active=False)
@@ -90,12 +90,12 @@ def test_deploying_again_keeps_what_an_operator_has_changed(world):
         assert done.returncode == 0, done.stdout + done.stderr
         assert "nothing starts the sweep" in done.stdout
 
-        now = client.read_deployment_by_name("sweep/prefect-assay")
+        now = client.read_deployment_by_name("sweep/assay-sweep")
         assert now.paused
         assert [s.active for s in now.schedules] == [False]
         assert not client.read_automations_by_name("assay-crashes")[0].enabled
         assert "assay-crashes: unchanged; it is disabled" in done.stdout
-        then = client.read_deployment_by_name("experiment/prefect-assay")
+        then = client.read_deployment_by_name("experiment/assay-experiment")
         assert then.job_variables == operators["job_variables"]  # a reference, not what it stands for
         assert then.parameters == operators["parameters"]
         assert then.global_concurrency_limit.limit == 20

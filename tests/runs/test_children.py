@@ -55,7 +55,7 @@ class Prefect:
     ("flow", "here"), [("campaign", True), ("design-build-test", False), ("experiment", False)]
 )
 def test_only_a_campaign_is_said_to_run_without_a_deployment(flow, here):
-    message = str(children.no_deployment(f"{flow}/{children.DEPLOYMENT_NAME}"))
+    message = str(children.no_deployment(children.deployment_of(flow)))
     assert "prefect-assay deploy" in message
     assert ("--here" in message) == here
 

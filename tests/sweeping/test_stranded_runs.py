@@ -10,7 +10,6 @@ from prefect.client.schemas.responses import DeploymentResponse, SetStateStatus
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Paused, Running, Scheduled, Suspended
 
-from prefect_assay.runs.children import DEPLOYMENT_NAME
 from prefect_assay.runs.states import has_ended, successor_of
 from prefect_assay.runs.tags import EXPERIMENT_TAG, GROUP_TAG, REPLACED_TAG
 from prefect_assay.sweeping import stranded_runs as stranded
@@ -21,7 +20,7 @@ FLOW = uuid4()
 OURS = {"credentials": {"$ref": {"block_document_id": str(uuid4())}}, "policy": {}, "archive": {}}
 
 
-def deployment(pool="assay", name=DEPLOYMENT_NAME, flow=FLOW):
+def deployment(pool="assay", name="assay-experiment", flow=FLOW):
     return DeploymentResponse.model_validate(
         {"id": str(uuid4()), "flow_id": str(flow), "name": name, "work_pool_name": pool, "labels": {}}
     )

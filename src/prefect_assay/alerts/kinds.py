@@ -38,7 +38,7 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     ),
     SWEEP_SILENT: AlertKind(
         "no sweep has completed for a while",
-        "Look at the deployment sweep/prefect-assay. If all its runs are canceled, free its slot with prefect gcl update "
+        "Look at the deployment sweep/assay-sweep. If all its runs are canceled, free its slot with prefect gcl update "
         "deployment:ID --active-slots 0 (prefect deployment inspect has the id). Else: is it paused, has it a schedule, is a worker "
         "online?",
     ),

@@ -27,7 +27,7 @@ RunnerKind = Literal["serve", "worker"]
 START_SECONDS: Final = 120.0
 WORK_POOL: Final = "assay"
 # The last one that a served process creates: once it exists, all do.
-_LAST_DEPLOYMENT: Final = "sweep/prefect-assay"
+_LAST_DEPLOYMENT: Final = "sweep/assay-sweep"
 
 
 class LocalStack:

@@ -33,12 +33,21 @@ from prefect_assay.waiting.decide import WaitsFor
 
 T = TypeVar("T")
 
-DEPLOYMENT_NAME: Final = "prefect-assay"
 _ATTEMPTS_MAX: Final = 50
 _THREADS_MAX: Final = 16
 _REASON_MAX: Final = 200
 _UNFINISHED: Final = [state for state in StateType if state not in TERMINAL_STATES]
 _log = logging.getLogger("prefect_assay.flows")
+
+
+def deployment_name(flow: str) -> str:
+    """The name of a flow's deployment, one for each flow: lists show it in bold, and the flow small below it."""
+    return f"assay-{flow}"
+
+
+def deployment_of(flow: str) -> str:
+    """The full name of a flow's deployment, as `campaign/assay-campaign`."""
+    return f"{flow}/{deployment_name(flow)}"
 
 
 def start_run(
@@ -151,7 +160,7 @@ def start_or_find(
     """
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         child = start_run(
-            flow_name if "/" in flow_name else f"{flow_name}/{DEPLOYMENT_NAME}",
+            flow_name if "/" in flow_name else deployment_of(flow_name),
             parameters,
             name=run_name,
             tags=[GROUP_TAG + group for group in groups],

@@ -29,7 +29,7 @@ from prefect_assay.runs.block_references import (
     with_blocks,
     with_saved_blocks,
 )
-from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
+from prefect_assay.runs.children import deployment_of, start_run
 from prefect_assay.runs.parameters import check_parameters
 from prefect_assay.runs.suspend import can_suspend, is_made_for_run, outlive
 from prefect_assay.runs.tags import own_label, set_labels
@@ -59,7 +59,7 @@ class DurableFlow(Flow[P, R]):
             ConfigurationError: the flow is not deployed, a block is not saved, or Prefect refuses a parameter.
         """
         given = inspect.signature(self.fn).bind_partial(*args, **kwargs).arguments
-        return start_run(f"{self.name}/{DEPLOYMENT_NAME}", given)
+        return start_run(deployment_of(self.name), given)
 
     def with_options(self, **options: Any) -> Self:  # Prefect checks them
         """Return a copy with these options of `prefect.flow`, durable as this one; Prefect's own makes a plain `Flow`."""

@@ -20,7 +20,7 @@ from prefect.client.schemas.objects import StateType, Worker, WorkerStatus
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.children import deployment_of
 from prefect_assay.runs.request_rate import RATE_LIMIT
 
 FLOWS: Final = ("experiment", "campaign", "design-build-test", "sweep")
@@ -49,7 +49,7 @@ def own_deployments(client: SyncPrefectClient) -> dict[str, DeploymentResponse |
     found: dict[str, DeploymentResponse | None] = {}
     for flow in FLOWS:
         try:
-            found[flow] = client.read_deployment_by_name(f"{flow}/{DEPLOYMENT_NAME}")
+            found[flow] = client.read_deployment_by_name(deployment_of(flow))
         except ObjectNotFound:
             found[flow] = None
     return found

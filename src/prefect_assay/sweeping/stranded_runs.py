@@ -17,9 +17,9 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Scheduled, Suspended
 
-from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.children import deployment_name
 from prefect_assay.runs.heartbeats import heartbeat_is_due, last_heartbeat
-from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_run_pages, run_filter
+from prefect_assay.runs.queries import ASSAY_FLOWS, FLOW_NAMES, is_assay_run, read_run_pages, run_filter
 from prefect_assay.runs.states import is_own_wait, reschedule, waits_for_input
 from prefect_assay.runs.tags import INDEX_TAGS, REPLACED_TAG
 
@@ -39,7 +39,9 @@ class DeploymentIndex:
         """One per flow at most, so always on the first page."""
         return self._client.read_deployments(
             flow_filter=ASSAY_FLOWS,
-            deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[DEPLOYMENT_NAME])),
+            deployment_filter=DeploymentFilter(
+                name=DeploymentFilterName(any_=[deployment_name(flow) for flow in FLOW_NAMES])
+            ),
         )
 
     def _read(self, deployment_id: UUID) -> DeploymentResponse | None:

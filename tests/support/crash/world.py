@@ -177,7 +177,7 @@ def a_flow_player(world: World, folder: Path) -> Iterator[FlowPlayer]:
     """On top of a world: a second server, a bucket, deployments that nobody serves, processes that fork."""
     lab = world.stack.lab
     lab.plan(quote_minutes=1, review_minutes=1, window_days=0.01)
-    served = world.api.read_deployment_by_name("experiment/prefect-assay")
+    served = world.api.read_deployment_by_name("experiment/assay-experiment")
     with ExitStack() as stack:
         issuer_url = stack.enter_context(token_issuer())
         endpoint, bucket = stack.enter_context(bucket_address("crash"))

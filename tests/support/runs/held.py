@@ -34,7 +34,7 @@ class Held:
         self.targets = {target.name: target.id for target in world.service.iter_targets()}
         self.name = f"held-{uuid4().hex[:8]}"
         for flow in FLOWS:
-            served = world.api.read_deployment_by_name(f"{flow}/prefect-assay")
+            served = world.api.read_deployment_by_name(f"{flow}/assay-{flow}")
             world.api.create_deployment(
                 flow_id=served.flow_id,
                 name=self.name,

@@ -90,7 +90,7 @@ class World:
 
     def start(self, flow: str, **parameters: Any) -> FlowRun:
         """Start a deployed run; blocks are passed by reference."""
-        return start_run(f"{flow}/prefect-assay", parameters)
+        return start_run(f"{flow}/assay-{flow}", parameters)
 
     def experiment(self, campaign_id: str, residues: str, **changes: Any) -> FlowRun:
         """Start one experiment of one design: half the processes of a campaign."""

@@ -210,11 +210,11 @@ def _designs(source: str) -> dict[str, str]:
 
 def start_deployed(flow: str, parameters: dict[str, Any], *, name: str) -> "FlowRun":
     """Start the deployment of a flow, whose worker runs it in another folder."""
-    from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
+    from prefect_assay.runs.children import deployment_of, start_run
     from prefect_assay.tasks.archive import refuse_relative
 
     refuse_relative(cast("Archive", parameters["archive"]))
-    return start_run(f"{flow}/{DEPLOYMENT_NAME}", parameters, name=name)
+    return start_run(deployment_of(flow), parameters, name=name)
 
 
 def announce(run: "FlowRun", named: dict[str, str | None], *, as_json: bool) -> None:

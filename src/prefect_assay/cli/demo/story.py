@@ -26,7 +26,7 @@ from prefect_assay.reporting.page.documents import kept_report
 from prefect_assay.reporting.plots import terminal_ranking
 from prefect_assay.results import molar, rich_table, summaries
 from prefect_assay.results.summary import summarize
-from prefect_assay.runs.children import DEPLOYMENT_NAME, start_run
+from prefect_assay.runs.children import deployment_of, start_run
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 CAMPAIGN: Final = "egfr-round1"
@@ -64,7 +64,7 @@ class Story:
         self._line(
             "blocks saved: credentials, spending policy, archive, wallet with a fresh key, webhook endpoint"
         )
-        run = start_run(f"campaign/{DEPLOYMENT_NAME}", self._parameters(blocks), name=CAMPAIGN)
+        run = start_run(deployment_of("campaign"), self._parameters(blocks), name=CAMPAIGN)
         with get_client(sync_client=True) as client, credentials.get_client() as service:
             watch = CampaignWatch(self._stack, client, run.id, CAMPAIGN)
             plan = self._show_designs(watch)

@@ -16,10 +16,10 @@ from prefect.exceptions import ObjectNotFound
 from prefect_assay.cli.campaigns.known_runs import LOOP
 from prefect_assay.errors import InputError
 from prefect_assay.runs.block_references import as_parameter
-from prefect_assay.runs.children import DEPLOYMENT_NAME
+from prefect_assay.runs.children import deployment_of
 from prefect_assay.runs.parameters import check_parameters
 
-DEPLOYMENT: Final = f"{LOOP}/{DEPLOYMENT_NAME}"
+DEPLOYMENT: Final = deployment_of(LOOP)
 
 
 def schedule_loop(loop_id: str, schedule: CronSchedule, parameters: dict[str, Any]) -> None:
