@@ -18,6 +18,7 @@ from prefect_assay.books.log import Approved, Confirming, Sending, Surplus
 from prefect_assay.errors import (
     ApprovalExpired,
     ApprovalRejected,
+    ArchiveError,
     BudgetExceeded,
     ExperimentCanceled,
     NotFound,
@@ -478,6 +479,17 @@ def test_a_run_that_has_ordered_does_not_order_again_with_the_token_of_another_o
     with pytest.raises(
         OrderOutcomeUnknown, match="of-another-organisation was ordered, and these credentials cannot see"
     ):
+        experiment_flow._find_or_place(work)
+    assert work.book.read().ordered is None
+
+
+def test_a_run_whose_archive_block_leads_to_another_archive_orders_and_pays_nothing(monkeypatch):
+    work = woken(monkeypatch, "mine")
+    monkeypatch.setattr(
+        experiment_flow, "own_tags", lambda: [EXPERIMENT_TAG + "mine", ARCHIVE_TAG + "another"]
+    )
+    monkeypatch.setattr(experiment_flow, "_place_order", lambda _: pytest.fail("ordered again"))
+    with pytest.raises(ArchiveError, match=r"has ordered in another archive .* nothing is ordered or paid"):
         experiment_flow._find_or_place(work)
     assert work.book.read().ordered is None
 
