@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import asyncpg
@@ -22,6 +23,7 @@ from prefect_assay.runs.children import start_run
 from support.runs.world import a_world
 
 EVENTS = {"events", "event_resources"}
+SLOW = ("log", "task_run", "task_run_state", "artifact")  # written by the server's own queues
 RESIDUES = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 DAYS = 366
 SWEEPS_A_DAY = 288
@@ -78,10 +80,11 @@ def main():
 
         def settled():
             """What has been written, once events and logs have arrived."""
-            before = None
-            while before != (before := asyncio.run(measured(address))):
-                asyncio.run(asyncio.sleep(10))
-            return before
+            found, known = asyncio.run(measured(address)), None
+            while known != (known := {table: found[table] for table in SLOW}):
+                time.sleep(15)
+                found = asyncio.run(measured(address))
+            return found
 
         first = settled()
         runs = [
