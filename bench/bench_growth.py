@@ -98,12 +98,12 @@ def main():
             world.until(run, "Completed", seconds=600)
         second = settled()
         files = [path.stat().st_size for path in (world.folder / "archive").rglob("*") if path.is_file()]
+        show("one experiment", difference(first, second, chosen.experiments))
+        count, size = len(files) / chosen.experiments, sum(files) / chosen.experiments
+        print(f"  archive: {count:.0f} files, {size / 1000:.0f} kB", flush=True)
         for _ in range(chosen.sweeps):
             world.until(start_run("sweep/assay-sweep", {}), "Completed", "CompletedWithGaps", seconds=600)
         third = settled()
-    show("one experiment", difference(first, second, chosen.experiments))
-    count, size = len(files) / chosen.experiments, sum(files) / chosen.experiments
-    print(f"  archive: {count:.0f} files, {size / 1000:.0f} kB")
     of_sweep = difference(second, third, chosen.sweeps)
     show("one sweep without news", of_sweep)
     kept = [of_sweep[table] for table in of_sweep.keys() - EVENTS]
