@@ -1,12 +1,10 @@
 """A world and a person with a browser for each of Prefect's two interfaces; without a browser the tests are skipped."""
 
 import re
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
-from support.browser.screenshots import CHROMIUM
+from support.browser.screenshots import CHROMIUM, reason_not_to_click
 from support.runs.world import a_world
 
 NO_TASK = re.compile(r"422 POST http://\S+/api/task_runs/filter")
@@ -14,10 +12,8 @@ NO_TASK = re.compile(r"422 POST http://\S+/api/task_runs/filter")
 
 @pytest.fixture(scope="session", autouse=True)
 def browser():
-    if not find_spec("playwright"):
-        pytest.skip("no playwright here: pip install playwright")
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}: install it, or set ASSAY_BROWSER_CHROMIUM")
+    if reason := reason_not_to_click():
+        pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import random
 import pytest
 from prefect.client.orchestration import get_client
 
-from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.blocks import AssayExperiment, SpendingPolicy
 from prefect_assay.errors import InputError
 from prefect_assay.flows import campaign
 from prefect_assay.models.spec import Assay
@@ -67,3 +67,30 @@ def test_what_is_too_large_is_refused_before_anything_and_the_id_stays_usable(wo
     world.suspended_children("too-large")
     assert len(world.orders("too-large")) == 1
     assert world.run(run).state.name == "Suspended"
+
+
+def test_a_job_that_is_too_large_is_refused_and_its_id_stays_usable(world):
+    path = world.designs("large-job", *residues(384))
+    blocks = {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
+
+    def job(designs):
+        made = AssayExperiment(
+            designs=str(designs),
+            assay=Assay(experiment_type="screening", target=EGFR),
+            campaign_id="large-job",
+            **blocks,
+        )
+        made.save("large-job", overwrite=True)
+        return AssayExperiment.load("large-job")
+
+    with pytest.raises(InputError, match="campaign") as refused:
+        job(path).trigger()
+    assert len(str(refused.value)) < 1000
+    assert world.orders("large-job") == []
+    assert world.children("large-job") == []
+    with pytest.raises(ValueError, match="500000 characters"):
+        job(path.read_text())
+
+    run = job(world.designs("small-job", *residues(1))).trigger()
+    world.until(world.api.read_flow_run(run.flow_run_id), "Suspended")
+    assert len(world.orders("large-job")) == 1

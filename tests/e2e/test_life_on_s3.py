@@ -17,7 +17,7 @@ from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
 from support.runs.held import DESIGN, Held, hurry
 from support.runs.world import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_campaign_of_served_processes_lives_through_a_server_in_trouble(world,
 
     designs = world.designs(name, DESIGN, DESIGN[:-1] + "A")
     run = world.campaign(designs, archive=archive, campaign_id=name, sequences_per_experiment=1)
-    children = world.suspended_children(name, 2, seconds=120)
+    children = world.suspended_children(name, 2, seconds=300)
     proxy.decide = decide
     world.advance(days=16)
 
@@ -171,7 +171,7 @@ def test_a_campaign_of_served_processes_lives_through_a_server_in_trouble(world,
         assert not state.is_failed(), state.message
         return state.is_completed() or None
 
-    eventually(ended, seconds=240, what="a completed campaign")
+    eventually(ended, seconds=600, what="a completed campaign")
     proxy.decide = lambda _request: None
     assert len(world.orders(name)) == 2
     assert sound(archive) == []

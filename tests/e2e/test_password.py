@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from prefect_assay.client import AssayClient
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
 from support.runs.world import eventually
@@ -18,6 +19,7 @@ from support.runs.world import eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 PASSWORD = "correct horse battery"
+NEXT_PASSWORD = "staple, correctly"
 DESIGN = ">a\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
 
 
@@ -66,7 +68,7 @@ class Machine:
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(60)
-        assert PASSWORD not in log.read_text()
+        assert not any(password in log.read_text() for password in (PASSWORD, NEXT_PASSWORD))
 
     def ready(self):
         """Wait until the receiver says that it could wake runs through the API."""
@@ -111,3 +113,43 @@ def test_server_worker_receiver_and_commands_share_the_password(tmp_path):
             parts = json.loads(machine.command("check", "--json", code=None))["lines"]
             # The first sweep may still be to come.
             assert {line["part"] for line in parts if not line["ok"]} <= {"schedule"}
+
+
+def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_on(tmp_path):
+    machine = Machine(tmp_path)
+    (tmp_path / "designs.fasta").write_text(DESIGN)
+
+    def admits(password):
+        api = f"{machine.url}/api/flow_runs/filter"
+        return httpx.post(api, json={"limit": 1}, auth=("admin", password)).is_success
+
+    with LocalLab(options=("--real-time-retries",)) as lab:
+        with machine.up("--password", PREFECT_ASSAY_SERVER_PASSWORD=PASSWORD):
+            assert admits(PASSWORD)
+            machine.command(
+                *("init", "--base-url", lab.base_url, "--per-experiment", "5000", "--per-campaign", "5000"),
+                *("--archive", str(tmp_path / "archive")),
+                *("--receiver", f"http://127.0.0.1:{machine.receiver}/assay"),
+                given=f"{lab.token}\n",
+            )
+            options = ["--campaign-id", "changed", "--webhook", "main"]
+            machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
+            eventually(
+                lambda: "waits for the laboratory" in machine.command("status"), seconds=180, what="the wait"
+            )
+        changed = {
+            "PREFECT_ASSAY_SERVER_PASSWORD": NEXT_PASSWORD,
+            "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS": "none",  # the lab's clock jumps
+        }
+        with machine.up("--password", **changed):
+            assert admits(NEXT_PASSWORD)
+            assert not admits(PASSWORD)
+            machine.ready()
+            with AssayClient(lab.base_url, lab.token) as service:
+                (order,) = service.iter_experiments(search="changed")
+                address = service.find_invoice(order.id).provider_hosted_invoice_url.rstrip("/")
+            assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
+            lab.advance(days=16)
+            eventually(
+                lambda: "Completed" in machine.command("status", "changed"), seconds=180, what="the end"
+            )

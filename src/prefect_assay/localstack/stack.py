@@ -11,6 +11,13 @@ from typing import Final, Literal, Self
 import httpx
 import psutil
 
+from prefect_assay.deployments.work_pool import (
+    FLOW_QUEUE,
+    SWEEP_QUEUE,
+    WORK_POOL,
+    default_limit,
+    worker_command,
+)
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.control.client import NO_TLS
 from prefect_assay.localstack.environment import (
@@ -25,7 +32,6 @@ from prefect_assay.localstack.processes import StackProcesses, command_of, desce
 RunnerKind = Literal["serve", "worker"]
 
 START_SECONDS: Final = 120.0
-WORK_POOL: Final = "assay"
 # The last one that a served process creates: once it exists, all do.
 _LAST_DEPLOYMENT: Final = "sweep/assay-sweep"
 
@@ -49,6 +55,7 @@ class LocalStack:
         env: Mapping[str, str] | None = None,
         sweep: bool = False,
         runner: RunnerKind = "serve",
+        worker_limit: int | None = None,
         start_seconds: float = START_SECONDS,
     ) -> None:
         """Choose ports and prepare the folder; nothing is started.
@@ -56,8 +63,9 @@ class LocalStack:
         Args:
             folder: a fresh one has a fresh Prefect database.
             env: extra environment for every process; takes precedence over the stack's own.
-            sweep: schedule the sweep (served flows only), every five minutes.
-            runner: flows served by one process, or a process worker on a work pool.
+            sweep: run the sweep, every five minutes.
+            runner: flows served by one process, or Prefect's process workers as `prefect-assay up` starts them.
+            worker_limit: flow runs at once, besides the sweep (worker only); None for what memory and cores allow.
             start_seconds: how long any part may take to answer.
         """
         self.folder = folder.resolve()
@@ -71,6 +79,7 @@ class LocalStack:
         self._ports = {"server": server, "receiver": receiver}
         self._sweep = sweep
         self._runner_kind = runner
+        self._worker_limit = worker_limit
         self._start_seconds = start_seconds
         self.env = stack_environment(self.folder, self.api_url, env or {})
         self.database = StackDatabase(self.env)
@@ -101,7 +110,7 @@ class LocalStack:
 
     def stop(self) -> None:
         """Stop everything. Safe to repeat, and from any state."""
-        self._parts.stop("runner")
+        self.stop_runner()
         self._parts.stop("receiver")
         self.stop_lab()
         self.stop_server()
@@ -148,17 +157,20 @@ class LocalStack:
         self._parts.stop("receiver")
 
     def start_runner(self) -> None:
-        """Start the process that runs the flows."""
+        """Start what runs the flows."""
         self._launch_runner()
         self.wait_for_runner()
 
     def stop_runner(self) -> None:
-        """Ask the process that runs the flows to end; runs in progress end with it."""
+        """Ask what runs the flows to end; runs in progress end with it."""
+        self._parts.stop("sweeper")
         self._parts.stop("runner")
 
     def kill_runner(self) -> None:
-        """SIGKILL the process that runs the flows, and all flow processes, like a crash of the machine."""
-        self._parts.kill("runner")
+        """SIGKILL what runs the flows, and all flow processes, like a crash of the machine."""
+        for name in ("runner", "sweeper"):
+            if self.running(name):
+                self._parts.kill(name)
 
     def runner_processes(self) -> list[psutil.Process]:
         """The processes below the runner: one per flow run in progress, none while all are suspended."""
@@ -217,11 +229,14 @@ class LocalStack:
 
     def _launch_runner(self) -> None:
         if self._runner_kind == "worker":
-            arguments = ["-m", "prefect", "worker", "start", "--pool", WORK_POOL, "--type", "process"]
+            limit = self._worker_limit or default_limit()
+            self._parts.launch("runner", worker_command(FLOW_QUEUE, limit), self.env)
+            if self._sweep:
+                self._parts.launch("sweeper", worker_command(SWEEP_QUEUE, 1), self.env)
         else:
             arguments = ["-m", "prefect_assay.localstack.runner", "--wait-seconds", str(self._start_seconds)]
             arguments += [] if self._sweep else ["--no-sweep"]
-        self._parts.launch("runner", arguments, self.env)
+            self._parts.launch("runner", arguments, self.env)
 
     def _listening(self, command: str) -> list[str]:
         return ["-m", "prefect_assay.cli", command, "--host", HOST, "--port", str(self._ports[command])]

@@ -3,10 +3,13 @@
 Each thing to do ends when the page shows that it is done, and gives the API's answer to its last click.
 """
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
 from playwright.sync_api import Locator, Page, Response
+
+_BEFORE = re.compile("Nothing is (spent|ordered) before you approve")
 
 
 class Interface(Protocol):
@@ -70,7 +73,7 @@ class V1:
         return answer
 
     def _choose(self, page: Page) -> None:
-        page.get_by_text("Nothing is spent before you approve").wait_for()
+        page.get_by_text(_BEFORE).wait_for()
         decision = page.locator(".p-modal .p-select-button__control")
         decision.focus()
         decision.press("ArrowDown")
@@ -119,7 +122,7 @@ class V2:
         return answer
 
     def _choose(self, page: Page) -> None:
-        page.get_by_text("Nothing is spent before you approve").wait_for()  # comes later than the form
+        page.get_by_text(_BEFORE).wait_for()  # comes later than the form
         page.get_by_role("dialog").get_by_role("button", name="Select").click()
         page.get_by_role("option", name="approve", exact=True).click()
 

@@ -9,9 +9,19 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 CHROMIUM = os.environ.get("ASSAY_BROWSER_CHROMIUM", "/usr/bin/chromium")
+
+
+def reason_not_to_click() -> str | None:
+    """Why there is no browser that a test can use, or None."""
+    if not find_spec("playwright"):
+        return "no playwright here: pip install playwright"
+    if not Path(CHROMIUM).exists():
+        return f"no Chromium at {CHROMIUM}: install it, or set ASSAY_BROWSER_CHROMIUM"
+    return None
 
 
 @dataclass(frozen=True)
