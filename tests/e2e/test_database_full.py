@@ -23,7 +23,7 @@ from support.disk import fill, small_disk
 from support.runs.held import DESIGN
 from support.runs.world import a_world, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1500)]
 
 
 @pytest.fixture(scope="module")

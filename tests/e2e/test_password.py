@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
@@ -16,7 +16,7 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
 from support.runs.world import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
 PASSWORD = "correct horse battery"
 NEXT_PASSWORD = "staple, correctly"
@@ -41,7 +41,7 @@ class Machine:
             input=given,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert code is None or done.returncode == code, done.stdout + done.stderr
@@ -62,20 +62,24 @@ class Machine:
             )
         try:
             eventually(
-                lambda: "Next, in another terminal" in log.read_text(), seconds=180, what="the start of up"
+                lambda: "Next, in another terminal" in log.read_text(), seconds=400, what="the start of up"
             )
             yield
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(60)
+            process.wait(120)
         assert not any(password in log.read_text() for password in (PASSWORD, NEXT_PASSWORD))
 
     def ready(self):
         """Wait until the receiver says that it could wake runs through the API."""
         url = f"http://127.0.0.1:{self.receiver}/assay/ready"
-        eventually(
-            lambda: httpx.get(url, timeout=30).is_success, seconds=120, what="the receiver's readiness"
-        )
+
+        def is_ready():
+            with suppress(httpx.TransportError):  # it does not listen yet
+                return httpx.get(url, timeout=30).is_success
+            return False
+
+        eventually(is_ready, seconds=300, what="the receiver's readiness")
 
     def refuses(self):
         asked = httpx.post(f"{self.url}/api/block_documents/filter", json={"include_secrets": True})
@@ -101,7 +105,7 @@ def test_server_worker_receiver_and_commands_share_the_password(tmp_path):
             options = ["--campaign-id", "behind", "--webhook", "main"]
             machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
             eventually(
-                lambda: "waits for the laboratory" in machine.command("status"), seconds=180, what="the wait"
+                lambda: "waits for the laboratory" in machine.command("status"), seconds=300, what="the wait"
             )
             machine.ready()
             other = {"PREFECT_HOME": str(tmp_path / "other"), "PREFECT_API_URL": f"{machine.url}/api"}
@@ -135,7 +139,7 @@ def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_o
             options = ["--campaign-id", "changed", "--webhook", "main"]
             machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
             eventually(
-                lambda: "waits for the laboratory" in machine.command("status"), seconds=180, what="the wait"
+                lambda: "waits for the laboratory" in machine.command("status"), seconds=300, what="the wait"
             )
         changed = {
             "PREFECT_ASSAY_SERVER_PASSWORD": NEXT_PASSWORD,
@@ -151,5 +155,5 @@ def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_o
             assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
             lab.advance(days=16)
             eventually(
-                lambda: "Completed" in machine.command("status", "changed"), seconds=180, what="the end"
+                lambda: "Completed" in machine.command("status", "changed"), seconds=300, what="the end"
             )
