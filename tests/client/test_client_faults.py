@@ -292,6 +292,8 @@ def test_a_refusal_that_is_not_the_services_leaves_an_act_unknown(
 ):
     if name == "modify" and status == 405:
         pytest.skip("the earlier variant of the interface: the same is said by POST")
+    if name == "create" and status in {401, 413, 422, 429}:
+        pytest.skip("whoever answers these has not let the order through: test_open_shapes.py")
     # Every body for the acts that cost money, and for one status of the others, whose answers are read in one place.
     every = name in {"create", "pay"} or status == 404
     for body in FOREIGN if every else FOREIGN[1:2]:
@@ -454,7 +456,7 @@ def test_echoed_secrets_of_a_body_are_cut_out(face, server, name, arguments, fie
 
 
 def test_a_created_token_that_cannot_be_read_is_an_unknown_outcome(face, server):
-    server.will(reply(201, {"id": 7, "token": PARENT}))
+    server.will(reply(201, {"id": [7], "token": PARENT}))
     error = fails(face, "attenuate_token", PARENT, Attenuation(read_only=True), "narrow")
     assert type(error) is errors.OutcomeUnknown
     assert "list the tokens" in str(error)

@@ -12,6 +12,7 @@ from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.service import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from prefect_assay.client import AssayClient
 from prefect_assay.client.drift import Change, compare, facts_of, known_interface, usage_by_operation
+from prefect_assay.client.needs import Need, need_of
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.models.service import WireWords
 
@@ -36,14 +37,15 @@ def show_drift(
         as_json: print JSON.
 
     Raises:
-        SystemExit: with 1, if something would break the client.
+        SystemExit: with 1, if something would break what a campaign needs.
         InputError: no description is named, or it cannot be read.
     """
     raw, words, source = _described(document, base_url, credentials, words)
     changes = compare(known_interface(), facts_of(raw, words), usage_by_operation())
-    broken = sum(change.breaks for change in changes)
+    broken = sum(change.breaks and need_of(change.operation) is Need.NEEDED for change in changes)
     if as_json:
-        found = {"source": source, "breaks": bool(broken), "changes": [c.as_json() for c in changes]}
+        told = [{**c.as_json(), "need": need_of(c.operation)} for c in changes]
+        found = {"source": source, "breaks": bool(broken), "changes": told}
         print_json(found)
     else:
         _show(source, changes, broken)
@@ -114,15 +116,16 @@ def _read(path: Path) -> dict[str, Any]:
 def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
     """The calls, those that would break first, and below each its differences."""
     line = plain().print
-    for operation in dict.fromkeys(change.operation for change in changes):
-        line(operation, style="bold")
+    by_need = sorted(changes, key=lambda change: list(Need).index(need_of(change.operation)))
+    for operation in dict.fromkeys(change.operation for change in by_need):
+        line(f"{operation}  ({need_of(operation)})", style="bold")
         for change in changes:
             if change.operation == operation:
                 line(f"  {_MARKS[change.effect]:6}  {change.what}", style="red" if change.breaks else None)
     if broken:
-        verdict = f"{broken} differences would break the client, {len(changes) - broken} would not"
+        verdict = f"{broken} differences would break what a campaign needs, {len(changes) - broken} would not"
     elif changes:
-        verdict = f"{len(changes)} differences, and no difference breaks the client"
+        verdict = f"{len(changes)} differences, and no difference breaks what a campaign needs"
     else:
         verdict = "the interface is the one that the client knows"
     line(f"{source}: {verdict}", style="red" if broken else "green")

@@ -8,7 +8,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from prefect_assay.client.http.request import NO_BODY, Answer, Operation, Request
 from prefect_assay.errors import NotFound, OutcomeUnknown, UnexpectedAnswer
-from prefect_assay.models.base import Page
+from prefect_assay.models.base import Page, wire_names
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -22,6 +22,15 @@ def model(kind: type[M]) -> Callable[[Answer], M]:
 
     def read(answer: Answer) -> M:
         return parsed(kind, answer.json(), answer)
+
+    return read
+
+
+def done(kind: type[M]) -> Callable[[Answer], M]:
+    """A reader for the answer to a change: the contract does not show most of them, and none may have no body at all."""
+
+    def read(answer: Answer) -> M:
+        return parsed(kind, answer.json() if answer.content.strip() else {}, answer)
 
     return read
 
@@ -55,7 +64,7 @@ def once(
             secrets=secrets,
             unless_local=unless_local,
         ),
-        read=model(kind),
+        read=done(kind),
         secret=secret,
     )
 
@@ -95,9 +104,23 @@ def rows_and_total(answer: Answer) -> tuple[list[object], int]:
 def parsed(kind: type[M], value: object, answer: Answer) -> M:
     """Validate one value; UnexpectedAnswer names the fields, never their values."""
     try:
-        return kind.model_validate(value)
+        return kind.model_validate(unwrapped(value, kind))
     except ValidationError as error:
         raise _off_fields(answer, error) from None
+
+
+def unwrapped(value: Any, *kinds: type[BaseModel]) -> Any:
+    """The object in an envelope such as `{"data": {...}}`: none of the fields is outside, and there is one object inside."""
+    if not isinstance(value, dict) or any(value.keys() & _names(kind) for kind in kinds):
+        return value
+    inside = [one for one in value.values() if isinstance(one, dict)]
+    return inside[0] if len(inside) == 1 and any(inside[0].keys() & _names(kind) for kind in kinds) else value
+
+
+@cache
+def _names(kind: type[BaseModel]) -> frozenset[str]:
+    fields = kind.model_fields.items()
+    return frozenset().union(*(wire_names(name, field.validation_alias) for name, field in fields))
 
 
 def _off_fields(answer: Answer, error: ValidationError) -> UnexpectedAnswer:
@@ -126,14 +149,19 @@ def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:
 
 def _rows(answer: Answer) -> tuple[list[object], dict[str, Any]]:
     body = answer.json()
+    rows = listed(body)
+    if rows is None:
+        raise off_shape(answer, "no list of items")
+    return rows, body if isinstance(body, dict) else {}
+
+
+def listed(body: object) -> list[object] | None:
+    """The rows of a list answer, whatever their key is; None if it is no list."""
     if isinstance(body, list):
-        return body, {}
-    if isinstance(body, dict):
-        for name in _ROWS:
-            rows = body.get(name)
-            if isinstance(rows, list):
-                return rows, body
-    raise off_shape(answer, "no list of items")
+        return body
+    if not isinstance(body, dict):
+        return None
+    return next((rows for name in _ROWS if isinstance(rows := body.get(name), list)), None)
 
 
 def _number(value: object, default: int) -> int:

@@ -1,29 +1,28 @@
 """The base models, all frozen: data flows one way, and each stage creates a new value.
 
-`Model` is for values of this package, `WireModel` for answers of the service, `StoredModel` for what a later version
-may read.
+`Model` is for values of this package, `WireModel` for answers of the service, `ExactModel` for terms of payment,
+`StoredModel` for what a later version may read.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     ConfigDict,
+    ModelWrapValidatorHandler,
     ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
+    model_validator,
 )
 
 T = TypeVar("T")
 
-
-def _or_none(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    try:
-        return handler(value)
-    except ValidationError:
-        return None
+DECIDES: Final = (
+    "decides"  # marks an optional field of an answer that a decision hangs on: an odd value is an error
+)
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -32,9 +31,6 @@ def _in_utc(value: datetime) -> datetime:
 
 # A time of the service, UTC also where it does not say so (contract 1): one without an offset compares with no other.
 Moment = Annotated[datetime, AfterValidator(_in_utc)]
-
-# For fields that no decision uses: an unknown spelling gives None instead of failing the whole answer.
-Maybe = Annotated[T | None, WrapValidator(_or_none)]
 
 
 class Model(BaseModel):
@@ -50,7 +46,46 @@ class StoredModel(BaseModel):
 
 
 class WireModel(BaseModel):
-    """An answer of the service; unknown fields are kept."""
+    """An answer of the service; unknown fields are kept.
+
+    A field with a default decides nothing, unless it is marked with `DECIDES`: an odd value is left out as if the field
+    were absent, so that it fails neither an order that is placed nor a wait of days.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, coerce_numbers_to_str=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _without_odd_values(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            if not isinstance(data, Mapping):
+                raise
+            odd = {
+                found["loc"][0]
+                for found in error.errors(include_url=False, include_context=False)
+                if found["loc"]
+            }
+            left_out = set[str]()
+            for name, field in cls.model_fields.items():
+                names = wire_names(name, field.validation_alias)
+                nothing = all(data.get(one) is None for one in names)
+                if odd & names and not field.is_required() and (nothing or DECIDES not in field.metadata):
+                    left_out |= names
+            if not left_out & data.keys():
+                raise
+            return handler({key: value for key, value in data.items() if key not in left_out})
+
+
+def wire_names(name: str, alias: Any) -> set[str]:
+    """The names that a field of an answer may have."""
+    choices = alias.choices if isinstance(alias, AliasChoices) else [alias] if alias else []
+    return {name, *(one for one in choices if isinstance(one, str))}
+
+
+class ExactModel(BaseModel):
+    """The terms of a payment: unknown fields are kept, and every odd value is an error."""
 
     model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AliasChoices, Field, StrictFloat
 
-from prefect_assay.models.base import Maybe, Moment, WireModel
-from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus
+from prefect_assay.models.base import DECIDES, Moment, WireModel
+from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus, InvoiceStatus
 
 # A whole number (contract 1): text, a boolean or a fraction may mean dollars.
 Cents = Annotated[int, Field(strict=True, ge=0)]
@@ -21,13 +21,16 @@ def usd(cents: int | None) -> str:
     return f"{'-' if cents < 0 else ''}{whole:,}.{rest:02d} USD"
 
 
+_TOTALS: Final = ("total", "amount_total", "total_cents", "amount_cents", "total_amount_cents", "amount")
+
+
 class LineItem(WireModel):
     """One position of a quote."""
 
-    description: Maybe[str] = None
-    quantity: Maybe[StrictFloat] = None
-    unit_price_cents: Maybe[Cents] = None
-    total_cents: Maybe[Cents] = None
+    description: str | None = None
+    quantity: StrictFloat | None = None
+    unit_price_cents: Cents | None = None
+    total_cents: Cents | None = None
 
 
 class Quote(WireModel):
@@ -35,34 +38,45 @@ class Quote(WireModel):
 
     experiment_id: str | None = None
     id: str | None = None
-    amount_total: Cents | None = Field(
+    amount_total: Annotated[Cents | None, DECIDES] = Field(
         default=None, validation_alias=AliasChoices("amount_total", "total_cents", "amount_cents")
     )
+    totals: dict[str, Any] | None = None
     amount_subtotal: Cents | None = Field(
         default=None, validation_alias=AliasChoices("amount_subtotal", "subtotal_cents")
     )
     currency: str | None = None
-    status: AnyQuoteStatus
+    status: AnyQuoteStatus | None = None
     expires_at: Moment | None = Field(
         default=None, validation_alias=AliasChoices("expires_at", "valid_until")
     )
     provider_quote_url: str | None = None
-    quote_number: Maybe[str] = None
-    organization: Maybe[str] = None
-    organization_id: Maybe[str] = None
-    organization_name: Maybe[str] = None
-    line_items: Maybe[tuple[LineItem, ...]] = None
-    tax_cents: Maybe[Cents] = None
-    created_at: Maybe[Moment] = None
-    updated_at: Maybe[Moment] = None
-    notes: Maybe[str] = None
-    terms_and_conditions: Maybe[str] = None
+    quote_number: str | None = None
+    organization: str | None = None
+    organization_id: str | None = None
+    organization_name: str | None = None
+    line_items: tuple[LineItem, ...] | None = None
+    tax_cents: Cents | None = None
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
+    notes: str | None = None
+    terms_and_conditions: str | None = None
+
+    @property
+    def total(self) -> int | None:
+        """The total in US cents, wherever a quote has it (contract 2.7 names no field); None where it is not certain."""
+        if self.amount_total is not None:
+            return self.amount_total
+        places = (self.model_extra or {}, self.totals or {})
+        values = (place.get(name) for place in places for name in _TOTALS)
+        found = {value for value in values if type(value) is int and value >= 0}
+        return found.pop() if len(found) == 1 else None
 
 
 class ExperimentInvoice(WireModel):
     """The invoice as its experiment shows it (contract 2.8)."""
 
-    experiment_id: str
+    experiment_id: str | None = None
     status: AnyInvoiceStatus | None = None
     provider_invoice_url: str | None = None
     id: str | None = Field(default=None, validation_alias=AliasChoices("id", "invoice_id"))
@@ -75,13 +89,20 @@ class Invoice(WireModel):
     provider_invoice_id: str | None = None
     status: AnyInvoiceStatus | None = None
     currency: str | None = None
-    amount: Cents | None = Field(default=None, validation_alias=AliasChoices("amount", "amount_cents"))
+    amount: Annotated[Cents | None, DECIDES] = Field(
+        default=None, validation_alias=AliasChoices("amount", "amount_cents")
+    )
     experiment_id: str | None = None
     quote_id: str | None = None
-    created_at: Maybe[Moment] = None
+    created_at: Moment | None = None
     provider_hosted_invoice_url: str | None = Field(
         default=None, validation_alias=AliasChoices("provider_hosted_invoice_url", "hosted_invoice_url")
     )
+
+    @property
+    def ended(self) -> bool:
+        """Whether no payment is due any more; a status of the service's own is one of an invoice that waits."""
+        return self.status in {InvoiceStatus.PAID, InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE}
 
 
 class UnlistedInvoice(Invoice):
@@ -106,7 +127,7 @@ class AssayCost(WireModel):
     name: str | None = None
     base_cents: Cents | None = None
     replicate_addon_cents: Cents | None = None
-    subtotal_cents: Cents
+    subtotal_cents: Cents | None = None
 
 
 class MaterialsCost(WireModel):
@@ -114,14 +135,14 @@ class MaterialsCost(WireModel):
 
     target: dict[str, Any] | None = None
     price_per_sequence_cents: Cents | None = None
-    subtotal_cents: Cents
+    subtotal_cents: Cents | None = None
 
 
 class Breakdown(WireModel):
-    """A complete estimate."""
+    """A complete estimate; only its total decides."""
 
-    pricing_version: str
-    assay: AssayCost
+    pricing_version: str | None = None
+    assay: AssayCost | None = None
     materials: MaterialsCost | None = None
     total_cents: Cents
 
@@ -130,21 +151,21 @@ class MaterialsUnavailable(WireModel):
     """Why there is no price: the target has no self-service pricing."""
 
     target: dict[str, Any] | None = None
-    reason: str
+    reason: str | None = None
 
 
 class Incomplete(WireModel):
     """An estimate without a price for the materials. Never a price (contract 2.5)."""
 
-    pricing_version: str
-    assay: AssayCost
-    materials_unavailable: MaterialsUnavailable
+    pricing_version: str | None = None
+    assay: AssayCost | None = None
+    materials_unavailable: MaterialsUnavailable | None = None
 
 
 class CostEstimate(WireModel):
     """Either `breakdown` or `incomplete` is set."""
 
-    breakdown: Breakdown | None = None
+    breakdown: Annotated[Breakdown | None, DECIDES] = None
     incomplete: Incomplete | None = None
     warnings: tuple[Any, ...] = ()
 
@@ -152,3 +173,9 @@ class CostEstimate(WireModel):
     def total_cents(self) -> int | None:
         """The price in US cents, or None when the estimate is incomplete: a person has to quote."""
         return self.breakdown.total_cents if self.breakdown else None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no price, for people."""
+        lacks = self.incomplete.materials_unavailable if self.incomplete else None
+        return (lacks and lacks.reason) or "the service names no reason"

@@ -1,10 +1,11 @@
 """Experiments: the create request and the service's answers (contract 2.1, 3 and 4.2)."""
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
-from pydantic import Field, SecretStr
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr
 
-from prefect_assay.models.base import Maybe, Model, Moment, WireModel
+from prefect_assay.models.base import DECIDES, Model, Moment, WireModel
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import (
     AnyExperimentStatus,
@@ -44,20 +45,27 @@ class CreateRequest(Model):
         return {name: value for name, value in body.items() if value is not None}
 
 
+def _words(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
 class PaymentPointer(WireModel):
     """Where and how to pay (contract 2.6). `kind` is `hosted_invoice` or `machine`."""
 
-    kind: str
+    kind: str | None = None
     hosted_invoice_url: str | None = None
-    methods: tuple[str, ...] = ()
+    methods: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
     pay_url: str | None = None
 
 
 class QuoteAcceptance(WireModel):
-    """ConfirmQuoteResponse (contract 2.6); also the 200 answer of a create on a machine rail."""
+    """ConfirmQuoteResponse (contract 2.6); also the 200 answer of a create on a machine rail.
 
-    id: str
-    status: str
+    Nothing in it decides whether the quote was accepted: the answer itself says so.
+    """
+
+    id: str | None = None
+    status: str | None = None
     hosted_invoice_url: str | None = None
     invoice_id: str | None = None
     payment: PaymentPointer | None = None
@@ -72,23 +80,26 @@ class Created(WireModel):
     """
 
     experiment_id: str
-    experiment_code: Maybe[str] = None
-    status: Maybe[AnyExperimentStatus] = None
-    costs: Maybe[dict[str, Any]] = None
-    error: Maybe[str] = None
-    provider_invoice_id: Maybe[str] = None
-    provider_hosted_invoice_url: Maybe[str] = None
+    experiment_code: str | None = None
+    status: AnyExperimentStatus | None = None
+    costs: dict[str, Any] | None = None
+    error: str | None = None
+    provider_invoice_id: str | None = None
+    provider_hosted_invoice_url: str | None = None
 
 
 class ExperimentSummary(WireModel):
-    """A list item (contract 2.1)."""
+    """A list item (contract 2.1). A detail record may lack its code or its time, and call them as the create answer does."""
 
-    id: str
-    code: str
+    id: str = Field(validation_alias=AliasChoices("id", "experiment_id"))
+    code: str = Field(
+        default_factory=lambda known: known["id"], validation_alias=AliasChoices("code", "experiment_code")
+    )
     name: str | None = None
     status: AnyExperimentStatus
-    created_at: Moment
-    results_status: AnyResultsStatus = ResultsStatus.NONE
+    # Without a time, a deadline counts from now: it never ends a wait.
+    created_at: Moment = Field(default_factory=lambda: datetime.now(UTC))
+    results_status: Annotated[AnyResultsStatus, DECIDES] = ResultsStatus.NONE
     experiment_type: AnyExperimentType | None = None
     experiment_url: str | None = None
     provider_quote_url: str | None = None
@@ -103,9 +114,9 @@ class ExperimentSummary(WireModel):
 
 
 class Experiment(ExperimentSummary):
-    """The detail record: the list item plus specification and billing references."""
+    """The detail record: the list item plus specification and billing references, whose form the contract does not show."""
 
-    experiment_spec: dict[str, Any] | None = None
+    experiment_spec: Any = None
     provider_quote_id: str | None = None
     costs: dict[str, Any] | None = None
 
@@ -122,16 +133,16 @@ class Experiment(ExperimentSummary):
 class Modified(WireModel):
     """The answer of a PATCH; 200 also when nothing changed. The contract gives no types (9.4)."""
 
-    id: Maybe[str] = None
-    message: Maybe[str] = None
-    updated: Maybe[bool] = None
+    id: str | None = None
+    message: str | None = None
+    updated: bool | None = None
 
 
 class Submitted(WireModel):
     """The answer of a submit; it returns before the quote exists (contract 3), and the contract does not show it."""
 
-    experiment_id: str
-    previous_status: Maybe[AnyExperimentStatus] = None
-    status: Maybe[AnyExperimentStatus] = None
-    confirmed_at: Maybe[Moment] = None
-    provider_invoice_url: Maybe[str] = None
+    experiment_id: str | None = None
+    previous_status: AnyExperimentStatus | None = None
+    status: AnyExperimentStatus | None = None
+    confirmed_at: Moment | None = None
+    provider_invoice_url: str | None = None

@@ -57,6 +57,7 @@ class OutcomeKind(StrEnum):
     """How the wait for an experiment ended."""
 
     DONE = "done"
+    INCOMPLETE = "incomplete"  # released, and partial for longer than a week
     CANCELED = "canceled"
     QUOTE_REJECTED = "quote_rejected"
     QUOTE_EXPIRED = "quote_expired"

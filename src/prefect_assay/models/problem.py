@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import AwareDatetime, Field
 
-from prefect_assay.models.base import Maybe, Model, StoredModel
+from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.bounds import Cents, Days
 from prefect_assay.models.sweep import OpenSum
 
@@ -39,7 +39,7 @@ class SavedState(StoredModel):
     """What the sweep has saved for others: its open problems, when it last completed, and the open money."""
 
     problems: tuple[Problem, ...] = ()
-    swept: Maybe[datetime] = None
+    swept: datetime | None = None
     open_money: dict[str, OpenSum] | None = None  # by kind; None as long as no full check has read it
 
 

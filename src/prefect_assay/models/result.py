@@ -8,7 +8,14 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    model_validator,
+)
 
 from prefect_assay.models.base import Moment, WireModel
 
@@ -56,9 +63,9 @@ Number = Annotated[float | None, BeforeValidator(_number)]
 class ResultSummary(WireModel):
     """A row of GET /results (contract 2.10)."""
 
-    id: str
+    id: str = Field(validation_alias=AliasChoices("id", "result_id"))
     experiment_id: str | None = None
-    result_type: str
+    result_type: str = ""
     title: str | None = None
     created_at: Moment | None = None
     size_bytes: int | None = None
@@ -105,6 +112,7 @@ class ResultEntry(_Measured):
     result_type: Word = None
     sequence: Annotated[dict[str, Any] | str | None, BeforeValidator(_sequence)] = None
     sequence_name: Word = None
+    sequence_id: Word = None
     kd_mean: Number = None
     kd_log_std: Number = None
     kon_mean: Number = None
@@ -119,14 +127,23 @@ class ResultEntry(_Measured):
     @property
     def name(self) -> str | None:
         """The design's name, in whichever field this variant has it."""
-        if self.sequence_name:
-            return self.sequence_name
-        return _word(self.sequence.get("name")) if isinstance(self.sequence, dict) else None
+        inner = self.sequence.get("name") if isinstance(self.sequence, dict) else None
+        return self.sequence_name or _word(inner) or _word((self.model_extra or {}).get("name"))
 
     @property
     def aa_string(self) -> str | None:
         """The design's residues, in whichever field this variant has them."""
-        return _word(self.sequence.get("aa_string")) if isinstance(self.sequence, dict) else self.sequence
+        if isinstance(self.sequence, str):
+            return self.sequence
+        inner = self.sequence.get("aa_string") if self.sequence else None
+        return _word(inner) or _word((self.model_extra or {}).get("aa_string"))
+
+    @property
+    def design_id(self) -> str | None:
+        """The service's id of the sequence, in whichever field this variant has it."""
+        return self.sequence_id or (
+            _word(self.sequence.get("id")) if isinstance(self.sequence, dict) else None
+        )
 
 
 class Result(ResultSummary):

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from prefect_assay.models.base import Maybe, Model, Moment, WireModel
+from prefect_assay.models.base import Model, Moment, WireModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class StoredSequence(WireModel):
     experiment_code: str | None = None
     metadata: Any = None  # any JSON value (contract 2.4)
     created_at: Moment | None = None
-    experiment: Maybe[dict[str, Any]] = None
+    experiment: dict[str, Any] | None = None
 
 
 class AddedSequences(WireModel):

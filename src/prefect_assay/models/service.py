@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from prefect_assay.models.base import Maybe, Model, WireModel
+from prefect_assay.models.base import Model, WireModel
 
 NEUTRAL_PROVIDER: Final = "provider"
 NEUTRAL_SERVICE: Final = "Service"
@@ -55,8 +55,8 @@ def _rename(value: Any, old: str, new: str) -> Any:
 class Health(WireModel):
     """The service's health; `ok` follows from the HTTP status."""
 
-    status: Maybe[str] = None
-    db: Maybe[str] = None
+    status: str | None = None
+    db: str | None = None
     ok: bool = True
 
 
@@ -71,5 +71,5 @@ class FeedbackType(StrEnum):
 class FeedbackReceipt(WireModel):
     """The answer of a submitted message."""
 
-    reference: Maybe[str] = None
-    message: Maybe[str] = None
+    reference: str | None = None
+    message: str | None = None

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from prefect_assay.models.base import Maybe, Model, Moment, StoredModel, WireModel
+from prefect_assay.models.base import Model, Moment, StoredModel, WireModel
 from prefect_assay.models.bounds import (
     RESIDUES_MAX,
     Concentrations,
@@ -78,19 +78,19 @@ class CustomTarget(WireModel):
     """A request for a target that the catalog lacks. An approved one may name its catalog target."""
 
     id: str
-    name: Maybe[str] = None
-    product_id: Maybe[str] = None
-    sequence: Maybe[str] = None
-    pdb_id: Maybe[str] = None
-    vendor: Maybe[str] = None
-    note: Maybe[str] = None
-    product_url: Maybe[str] = None
-    molecular_weight: Maybe[float | str] = None
+    name: str | None = None
+    product_id: str | None = None
+    sequence: str | None = None
+    pdb_id: str | None = None
+    vendor: str | None = None
+    note: str | None = None
+    product_url: str | None = None
+    molecular_weight: float | str | None = None
     status: KnownOrText[CustomTargetStatus] | None = None
-    reason: Maybe[str] = None
-    target_id: Maybe[str] = None
-    created_at: Maybe[Moment] = None
-    updated_at: Maybe[Moment] = None
+    reason: str | None = None
+    target_id: str | None = None
+    created_at: Moment | None = None
+    updated_at: Moment | None = None
 
 
 class Assay(Model):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, SecretStr
 
-from prefect_assay.models.base import Maybe, Model, Moment, WireModel
+from prefect_assay.models.base import Model, Moment, WireModel
 
 # An empty list would allow nothing; an omitted field restricts nothing.
 _Names = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -114,8 +114,8 @@ class MintedToken(WireModel):
     """A minted token; its value is shown once."""
 
     token: SecretStr
-    id: Maybe[str] = None
-    user_id: Maybe[str] = None
-    organization_id: Maybe[str] = None
-    role: Maybe[str] = None
-    expires_at: Maybe[Moment] = None
+    id: str | None = None
+    user_id: str | None = None
+    organization_id: str | None = None
+    role: str | None = None
+    expires_at: Moment | None = None

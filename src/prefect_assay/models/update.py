@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from prefect_assay.models.base import Maybe, Moment, WireModel
+from prefect_assay.models.base import Moment, WireModel
 
 
 class Update(WireModel):
@@ -14,11 +14,11 @@ class Update(WireModel):
     experiment_id: str
     experiment_code: str | None = None
     name: str | None = None
-    timestamp: Maybe[Moment] = None  # one row without a readable time must not hide the others
+    timestamp: Moment | None = None  # one row without a readable time must not hide the others
     type: str | None = Field(default=None, validation_alias=AliasChoices("type", "update_type"))
-    description: Maybe[str] = None
-    eta: Maybe[Moment] = None
-    is_resolved: Maybe[bool] = None
+    description: str | None = None
+    eta: Moment | None = None
+    is_resolved: bool | None = None
     status_change: Any = None
 
 
@@ -55,8 +55,8 @@ class Webhook(WireModel):
 
     id: str
     url: str
-    secret_set: Maybe[bool] = None
+    secret_set: bool | None = None
     headers: dict[str, str] | None = Field(default=None, repr=False)
-    enabled: Maybe[bool] = None
-    created_at: Maybe[Moment] = None
-    updated_at: Maybe[Moment] = None
+    enabled: bool | None = None
+    created_at: Moment | None = None
+    updated_at: Moment | None = None

@@ -10,7 +10,7 @@ from inspect import Parameter, getmembers, isfunction, signature
 from typing import Any, Final, get_args, get_origin
 from urllib.parse import unquote
 
-from pydantic import AliasChoices, BaseModel, TypeAdapter, ValidationError, WrapValidator
+from pydantic import AliasChoices, BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from prefect_assay.client import AssayClient
@@ -20,7 +20,7 @@ from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import NO_BODY, Operation
 from prefect_assay.client.operations.results import Pdf
-from prefect_assay.models.base import Page
+from prefect_assay.models.base import DECIDES, Page
 
 _MORE: Final = {"pay": ("already_paid",)}
 # Below these are the user's own keys or free-form values, which the service does not define.
@@ -183,13 +183,13 @@ def _read(kinds: Iterable[type[BaseModel]], place: str, *, tolerant: bool = Fals
         for name, field in kind.model_fields.items():
             alias = field.validation_alias
             names = tuple(str(c) for c in alias.choices) if isinstance(alias, AliasChoices) else (name,)
-            # `Maybe` of the models: where anything below cannot be read, all of it is left out.
-            left_out = tolerant or any(isinstance(mark, WrapValidator) for mark in field.metadata)
+            # What decides nothing is left out where it, or anything below, cannot be read.
+            left_out = tolerant or not (field.is_required() or DECIDES in field.metadata)
             one[place + name] = Read(
                 tuple(place + each for each in names),
                 required=field.is_required() and not tolerant,
-                takes_null=tolerant or _takes(field, None),
-                tolerant=tolerant or all(_takes(field, value) for value in _ODD),
+                takes_null=left_out or not field.is_required() or _takes(field, None),
+                tolerant=left_out or all(_takes(field, value) for value in _ODD),
             )
             for below, many in _models(field.annotation):
                 inner = f"{place}{name}{'[]' if many else ''}."

@@ -26,6 +26,7 @@ from prefect_assay.errors import (
     Conflict,
     Forbidden,
     NotFound,
+    OrderOutcomeUnknown,
     RateLimited,
     RequestRefused,
     ServiceUnavailable,
@@ -44,6 +45,15 @@ _SERVER_ERRORS: Final = range(500, 600)
 CLIENT_ERRORS: Final = range(400, 500)
 # The server or a proxy gave up on the request, which may have been handled; 499 is a proxy's "client closed request".
 NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
+# Whoever answers these has not let the request through: no valid token, too large, not as described, too many.
+_NOT_PASSED_ON: Final = frozenset(
+    {
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    }
+)
 _KINDS: Final[dict[int, type[AssayError]]] = {
     HTTPStatus.UNAUTHORIZED: Unauthorized,
     HTTPStatus.FORBIDDEN: Forbidden,
@@ -216,8 +226,10 @@ def failure(request: Request, answer: Answer) -> AssayError:
     problem = problem_of(answer)
     text = f"{request}: the service answered {answer.status}: {problem.text}"
     status = answer.status
-    # A refusal that is not the service's may come from a gateway that has passed the request on.
-    gateway = request.lost is not None and status in CLIENT_ERRORS and not problem.genuine
+    # A refusal that is not the service's may come from a gateway that has passed the request on; an order waits for a person
+    # then, so what no gateway answers after passing one on is a refusal of it.
+    certain = request.lost is OrderOutcomeUnknown and status in _NOT_PASSED_ON
+    gateway = request.lost is not None and status in CLIENT_ERRORS and not (problem.genuine or certain)
     if gateway or status in NO_VERDICT or status in _SERVER_ERRORS:
         cause = f"the service answered {status}: {problem.text}"
         return no_answer(request, cause, request_id=problem.request_id, status=status)

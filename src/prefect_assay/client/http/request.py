@@ -111,6 +111,15 @@ class Answer:
             ) from None
         return self.words.from_wire(body)
 
+    @property
+    def is_json(self) -> bool:
+        """Whether the body is JSON, whatever its type says."""
+        try:
+            from_json(self.content)
+        except ValueError:
+            return False
+        return True
+
     def fields(self) -> dict[str, Any]:
         """The fields of a JSON object, in neutral words; empty for any other body."""
         try:

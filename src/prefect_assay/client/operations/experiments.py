@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final, Unpack
 
 from prefect_assay.client.checks import check_changes, check_creation, only_for_a_lab
-from prefect_assay.client.decoding import get, model, off_shape, once, parsed
+from prefect_assay.client.decoding import get, model, off_shape, once, parsed, unwrapped
 from prefect_assay.client.http.failures import problem_of
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import UNSET, Answer, Operation, Request, Unset, segment
@@ -42,6 +42,14 @@ from prefect_assay.models.vocabulary import (
 PAYMENT_HEADER: Final = "X-Service-Payment-Method"  # contract 4.2, create rule 2
 _READ_AGAIN: Final = "Read the experiment before anything else"
 _EXPERIMENTS: Final = Listing("/experiments", ExperimentSummary)
+_OF_INVOICE: Final = (
+    "provider_invoice_id",
+    "provider_hosted_invoice_url",
+    "invoice_id",
+    "hosted_invoice_url",
+)
+# contract 2.6; no other answer to a create has these
+_OF_ACCEPTANCE: Final = frozenset({"invoice_id", "hosted_invoice_url", "payment"})
 # contract 9.4: what the earlier variant can change
 _EARLIER: Final = frozenset(
     {"description", "n_replicates", "name", "parameters", "sequences", "status", "target_id"}
@@ -103,9 +111,10 @@ def create(
 
 def _creation(answer: Answer) -> Created | QuoteAcceptance:
     """The acceptance has an id of its own (contract 2.6 and 4.2, create rules 3, 4)."""
-    body = answer.json()
-    names = body if isinstance(body, dict) else {}
-    if "id" in names and (answer.status == HTTPStatus.OK or "experiment_id" not in names):
+    body = unwrapped(answer.json(), Created, QuoteAcceptance)
+    names = body.keys() if isinstance(body, dict) else set[str]()
+    accepted = {"id", "status"} <= names and (answer.status == HTTPStatus.OK or "experiment_id" not in names)
+    if names & _OF_ACCEPTANCE or accepted:
         return parsed(QuoteAcceptance, body, answer)
     created = parsed(Created, body, answer)
     if not created.experiment_id:
@@ -114,10 +123,18 @@ def _creation(answer: Answer) -> Created | QuoteAcceptance:
 
 
 def _partial_order(answer: Answer) -> AssayError | None:
-    """Contract 4.2, create rule 6: an error body that names the experiment it has made."""
+    """Contract 4.2, create rule 6: an error body that names the experiment, or the invoice, that it has made."""
     problem = problem_of(answer)
-    experiment_id = problem.fields.get("experiment_id")
-    if not isinstance(experiment_id, str) or not experiment_id:
+    experiment_id = _text(problem.fields.get("experiment_id"))
+    made = [name for name in _OF_INVOICE if _text(problem.fields.get(name))]
+    if experiment_id is None and made:
+        return OrderOutcomeUnknown(
+            f"POST /experiments: the service answered {answer.status} after it made an invoice ({made[0]}): {problem.text}. "
+            "Search for the experiment by its name before ordering again",
+            request_id=problem.request_id,
+            status_code=answer.status,
+        )
+    if experiment_id is None:
         return None
     return PartialOrder(
         f"POST /experiments: the service answered {answer.status} after it created experiment {experiment_id}: "

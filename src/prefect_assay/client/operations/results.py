@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, Unpack
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
-from prefect_assay.client.decoding import get, rows_and_total
+from prefect_assay.client.decoding import get, listed, rows_and_total, unwrapped
 from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.exchange import ANSWER_BYTES_MAX, Download
 from prefect_assay.client.http.failures import problem_of, undecided
@@ -130,12 +131,24 @@ _SERIES: Final = (
 )
 
 
+# What a service may answer at a path that it does not have.
+_NO_SUCH_CALL: Final = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.NOT_IMPLEMENTED,
+    }
+)
+
+
 class DocumentWalk:
     """A walk over all answers about one experiment. Those that the service says do not exist are left out, but for its record.
 
     A 404 of a gateway, or in the middle of a list, is an error: an archive without these answers would look complete. At a
-    path that the contract does not have, a router's 404 may be all there is, and results must not wait for it: a note takes
-    the place of the list.
+    path that the contract does not have, a router's 404, a refusal or a page may be all there is, and results must not
+    wait for it: a note takes the place of the list. JSON of another shape than expected is kept as it is.
 
     Lists of one experiment grow at their end or not at all, so plain offsets miss nothing; a result that appears in
     between may be on two pages. As in `http.pagination`, a short page is the last one only if `total` agrees.
@@ -157,15 +170,22 @@ class DocumentWalk:
 
         def read(answer: Answer) -> Answer | None:
             if not succeeded(answer.status):
-                genuine = problem_of(answer).genuine
+                genuine = answer.status == HTTPStatus.NOT_FOUND and problem_of(answer).genuine
                 if self._page > 1 or (series.contracted and not genuine):
                     raise undecided(answer)
                 return None if genuine else answer
-            answer.json()  # refuse the page of a proxy, which must not be archived as a result
+            if series.contracted or self._page > 1 or answer.is_json:
+                answer.json()  # refuse the page of a proxy, which must not be archived as a result
             return answer
 
         def accepts(status: int) -> bool:
-            return succeeded(status) or (status == HTTPStatus.NOT_FOUND and not series.required)
+            if succeeded(status):
+                return True
+            return (
+                status in _NO_SUCH_CALL
+                if not series.contracted
+                else status == HTTPStatus.NOT_FOUND and not series.required
+            )
 
         return Operation(
             request=Request(method="GET", path=self._path + series.path, params=params, repeatable=True),
@@ -179,7 +199,7 @@ class DocumentWalk:
         if answer is None:
             self._next_series()
             return ()
-        if not succeeded(answer.status):
+        if not (succeeded(answer.status) and answer.is_json):
             self._next_series()
             return (_absent(series, answer.status),)
         document = RawDocument(
@@ -188,7 +208,10 @@ class DocumentWalk:
             body=answer.content,
             links=open_links(from_json(answer.content)),
         )
-        rows, total = rows_and_total(answer) if series.paged else ([], 0)
+        try:
+            rows, total = rows_and_total(answer) if series.paged else ([], 0)
+        except UnexpectedAnswer:  # JSON of another shape: archived as it is
+            rows, total = [], 0
         # Empty after the last row; repeated by a service that ignores the offset.
         if self._page > 1 and rows in ([], self._last):
             self._next_series()
@@ -210,6 +233,36 @@ def _absent(series: _Series, status: int) -> RawDocument:
     """Without the body: what changes in it, such as a request id, would make it another document each time."""
     body = f'{{"status_code": {status}}}\n'.encode()
     return RawDocument(name=f"{series.name}.absent.json", content_type=JSON_TYPE, body=body, absent=True)
+
+
+def results_of(documents: Iterable[RawDocument]) -> tuple[tuple[Result, ...], tuple[str, ...]]:
+    """The results in archived answers, and a line for each part that is none of a known shape. Never raises.
+
+    A list in any of the forms that lists are read in, or one result by itself (contract 4.2: not shown).
+    """
+    found: dict[str, Result] = {}
+    lines = []
+    for document in documents:
+        body = unwrapped(from_json(document.body), Result, Page)
+        rows = listed(body)
+        if rows is None:
+            rows = [body] if isinstance(body, dict) and body.keys() & {"summary", "result_type"} else None
+        if rows is None:
+            lines.append(f"raw/{document.name} has no list of results")
+            continue
+        for number, row in enumerate(rows, start=1):
+            try:
+                result = Result.model_validate(row)
+            except ValidationError as error:
+                where = ".".join(map(str, error.errors(include_input=False)[0]["loc"])) or "the row"
+                lines.append(f"raw/{document.name}, row {number}: {where} cannot be read")
+            else:
+                found.setdefault(result.id, result)
+                if not (isinstance(row, dict) and isinstance(row.get("summary"), list)):
+                    lines.append(
+                        f"raw/{document.name}, row {number}: result {result.id} has no summary of a known shape"
+                    )
+    return tuple(found.values()), tuple(lines)
 
 
 def documents(experiment_id: str) -> DocumentWalk:
