@@ -10,6 +10,7 @@ from prefect_assay.errors import (
     ServiceUnavailable,
     TransientError,
     UnexpectedAnswer,
+    is_absent,
 )
 from prefect_assay.payments.interfaces import address
 
@@ -23,7 +24,7 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
 
     Raises:
         OtherOrganisation: the archive's log is another organisation's.
-        AccessError: the token is not valid; at the first use, also one that may not say whose it is.
+        AccessError: the token is not valid.
         ServiceUnavailable: at the first use, the answer is not the service's; try again later.
         ArchiveError: the archive cannot be used.
     """
@@ -32,11 +33,15 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
         service = address(client.base_url)
         try:
             organisation = _organisation(client)
-        except _UNANSWERED as error:
+        except AssayError as error:
+            if not (isinstance(error, _UNANSWERED) or is_absent(error)):
+                raise
             recorded = Books.recorded(store, archive.prefix, service)
-            if recorded is None:
+            if recorded is not None:
+                return recorded
+            if isinstance(error, TransientError) or not _answers(client):
                 raise _first_use(error) from error
-            return recorded
+            organisation = None  # named later, it is noted in the same log
     return Books.open(store, archive.prefix, service, organisation)
 
 
@@ -57,6 +62,15 @@ def _organisation(client: AssayClient) -> str | None:
             "GET /whoami: the answer names neither a user nor an organisation, so it is not the service's"
         )
     return organisation
+
+
+def _answers(client: AssayClient) -> bool:
+    """Whether the service answers a call of the contract (4.4): then it is there, and does not have `GET /whoami`."""
+    try:
+        client.targets(limit=1)
+    except (UnexpectedAnswer, NotFound, TransientError):
+        return False
+    return True
 
 
 def _first_use(error: AssayError) -> AssayError:

@@ -8,6 +8,7 @@ and no retry changes that. `OutcomeUnknown`: read the state, never repeat the re
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar, Unpack
 
@@ -208,8 +209,29 @@ class Conflict(AssayError):
         self.code = code
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """An experiment that may be the order, and what its record says against it or leaves open."""
+
+    experiment_id: str
+    code: str
+    url: str | None
+    why: str
+
+
 class OrderMismatch(Conflict):
-    """An experiment has the order key and another specification; nothing is ordered or paid."""
+    """Whether an experiment with the order key is the order is not certain; nothing is ordered or paid.
+
+    `candidates` are the experiments, for the person who decides.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+
+    def __init__(
+        self, message: str, *, candidates: tuple[Candidate, ...] = (), **response: Unpack[_Response]
+    ) -> None:
+        super().__init__(message, **response)
+        self.candidates = candidates
 
 
 class TransientError(AssayError):
@@ -251,6 +273,10 @@ class PaymentRefused(PaymentError):
 
 class PaymentFailed(PaymentError):
     """The service refused the payment and the invoice is still unpaid."""
+
+
+class PayByHand(PaymentFailed):
+    """No machine can pay the invoice, because it is not known for certain which one it is; a person can, at its page."""
 
 
 class BudgetExceeded(PaymentError):
@@ -358,6 +384,10 @@ class ArchiveUnavailable(ArchiveError):
 
     retriable = True
     blames: ClassVar[str | None] = None
+
+
+class ResultsUnread(AssayError):
+    """Complete results of a shape that this version does not know: they are archived, and no row of them can be read."""
 
 
 class NewerFormat(ArchiveError):

@@ -27,7 +27,6 @@ FAILING = {
     "another object": json(status="maintenance"),
     "web page": httpx.Response(200, html="<h1>Sign in</h1>"),
     "unreadable": httpx.Response(200, text="{"),
-    "a list": httpx.Response(200, json=[]),
     "away": httpx.Response(503),
     "too many": httpx.Response(429),
     "hangs": hangs,
@@ -57,6 +56,25 @@ def test_an_answer_that_is_not_the_services_records_nothing_at_the_first_use(tmp
     with pytest.raises(TransientError, match="whoami"):
         told(answer, tmp_path)
     assert not [*tmp_path.rglob("*.json")]
+
+
+@pytest.mark.parametrize(
+    "name", ["proxy", "framework", "another object", "web page", "forbidden", "not allowed", "away"]
+)
+def test_a_service_without_the_call_has_the_log_of_its_address(tmp_path, name):
+    """The contract does not have it: a call of the contract shows that the service is there."""
+    absent = {**FAILING, "forbidden": json(403, error="no"), "not allowed": httpx.Response(405)}[name]
+
+    def respond(request):
+        return json(items=[], total=0) if request.url.path.endswith("/targets") else absent
+
+    if name == "away":
+        with pytest.raises(TransientError):
+            told(respond, tmp_path)
+        return
+    first = told(respond, tmp_path)
+    assert first.account == URL
+    assert told(NAMING["the only one"], tmp_path).folder == first.folder
 
 
 @pytest.mark.parametrize("answer", NAMING.values(), ids=NAMING)

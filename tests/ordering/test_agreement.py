@@ -10,7 +10,7 @@ from prefect_assay.models.experiment import CreateRequest, Experiment
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
-from prefect_assay.ordering.identity import differences
+from prefect_assay.ordering.identity import evidence
 
 FOUR = {
     "One": "MKTAYIAKQR",
@@ -73,8 +73,8 @@ def test_what_was_ordered_agrees_in_every_spelling(kind, ordered, targets):
         spelled["antigen_concentrations"] = [0, 31.6, 100, 316.2, 1000]
     other = ExperimentSpec.model_validate(wanted.wire() | spelled)
     for record in (ordered(wanted), ordered(other)):
-        assert differences(wanted, record) == ()
-        assert differences(other, record) == ()
+        assert evidence(wanted, record).differs == ()
+        assert evidence(other, record).differs == ()
 
 
 @pytest.mark.parametrize("kind", ExperimentType)
@@ -82,7 +82,7 @@ def test_every_changed_field_is_named_alone(kind, service, ordered, targets):
     found = ordered(spec(kind, targets[0]))
 
     def changed(**changes):
-        return [line.split(": ", 1) for line in differences(spec(kind, targets[0], **changes), found)]
+        return [line.split(": ", 1) for line in evidence(spec(kind, targets[0], **changes), found).differs]
 
     if kind in METHOD_TYPES:
         assert changed(method="spr") == [["method", "'bli', not 'spr'"]]
@@ -109,8 +109,7 @@ def test_a_draft_that_was_changed_later_is_named(service, ordered, targets):
     found = ordered(wanted)
     many = [ProteinSequence(name=f"n{i}", aa_string="ACDEFGHI" + "K" * i) for i in range(20)]
     service.modify(found.id, n_replicates=5, antigen_concentrations=[10, 2.5], target_id=None, sequences=many)
-    assert differences(wanted, service.experiment(found.id)) == (
-        f"target_id: none, not '{targets[0]}'",
+    assert evidence(wanted, service.experiment(found.id)).differs == (
         "n_replicates: 5, not 3",
         "antigen_concentrations: [2.5, 10.0], not [0.0, 31.6, 100.0, 316.2, 1000.0]",
         "sequences: the experiment has 20, the specification 4; they differ in 'fab', 'four', 'n0' and 21 more",
@@ -118,36 +117,54 @@ def test_a_draft_that_was_changed_later_is_named(service, ordered, targets):
 
 
 def test_the_type_alone_can_differ():
-    lines = differences(spec("screening"), experiment(spec("affinity").wire()))
+    lines = evidence(spec("screening"), experiment(spec("affinity").wire())).differs
     assert lines == ("experiment_type: 'affinity', not 'screening'",)
 
 
 @pytest.mark.parametrize(
-    ("record", "word"),
+    ("record", "unread"),
     [
-        (None, "sequences"),
-        ({}, "sequences"),
-        ({"sequences": {}}, "sequences"),
-        ({"sequences": None}, "sequences"),
-        ({"sequences": ["ACD"]}, "sequences"),
-        ({"sequences": {"a": None}}, "sequences.a"),
-        ({"sequences": {"a": {"name": "a"}}}, "sequences.a.aa_string"),
-        ({"sequences": {"a\nb": {"aa_string": "A", "control": "?"}}}, "sequences.a\\nb.control"),
-        ({"sequences": FOUR, "method": "octet"}, "method"),
-        ({"sequences": FOUR, "n_replicates": "many"}, "n_replicates"),
-        ({"sequences": FOUR, "experiment_type": "stability"}, "experiment_type"),
+        (None, ()),
+        ({}, ()),
+        ({"sequences": None, "method": None, "target": {}}, ()),
+        ({"sequences": {}}, ("sequences",)),
+        ({"sequences": 3}, ("sequences",)),
+        ({"sequences": ["ACD"]}, ("sequences",)),
+        ({"sequences": {"a": None}}, ("sequences",)),
+        ({"sequences": {"a": {"name": "a"}}}, ("sequences",)),
+        ({"sequences": [{"name": "a", "aa_preview": "ACD", "length": 3}]}, ("sequences",)),
+        ({"sequences": {"a": {"aa_string": "A", "control": "?"}}}, ("sequences",)),
+        ({"sequences": FOUR, "method": "octet"}, ("method",)),
+        ({"sequences": FOUR, "n_replicates": "many"}, ("n_replicates",)),
+        ({"sequences": FOUR, "experiment_type": "stability"}, ("experiment_type",)),
+        ({"sequences": FOUR, "target": "EGFR"}, ("target_id",)),
+        ("see the portal", ("experiment_spec",)),
     ],
 )
-def test_a_record_that_cannot_be_compared_says_so_in_one_line(record, word):
-    found = experiment(record, experiment_type="affinity")
-    (line,) = differences(spec(), found)
-    assert line.startswith(f"experiment LAB-001-001 cannot be compared: its record has no valid '{word}' (")
-    assert "\n" not in line
+def test_what_is_absent_contradicts_nothing_and_what_cannot_be_read_is_not_absent(record, unread):
+    found = evidence(spec(), experiment(record, experiment_type="affinity"))
+    assert (found.differs, found.unread) == ((), unread)
+    assert not found.proves(spec())
 
 
-def test_a_record_without_anything_says_so_too():
-    (line,) = differences(spec(), experiment(None))
-    assert "cannot be compared" in line
+@pytest.mark.parametrize("where", ["inside", "beside"])
+def test_the_contract_does_not_show_the_record_so_each_field_is_read_wherever_it_is(where):
+    """Contract 2.1: the detail record carries target and sequence details; their form is not shown."""
+    wanted = spec()
+    entries = [
+        {"name": name, "aa_string": value.aa_string, "control": value.control}
+        for name, value in wanted.sequences.items()
+    ]
+    fields = {"target": {"id": TARGET}, "method": "BLI", "sequences": entries, "n_replicates": 3}
+    found = experiment(fields) if where == "inside" else experiment(None, **fields)
+    found = found.model_copy(update={"experiment_type": "affinity"})
+    assert evidence(wanted, found).proves(wanted)
+    nameless = [{key: value for key, value in one.items() if key != "name"} for one in entries]
+    assert evidence(wanted, experiment({**fields, "sequences": nameless}, experiment_type="affinity")).proves(
+        wanted
+    )
+    other = experiment({**fields, "sequences": entries[1:]}, experiment_type="affinity")
+    assert evidence(wanted, other).differs
 
 
 def test_published_shapes_are_read_tolerantly():
@@ -168,13 +185,13 @@ def test_published_shapes_are_read_tolerantly():
             "FOUR": "acdefghikl",
         },
     }
-    assert differences(wanted, experiment(record)) == ()
+    assert evidence(wanted, experiment(record)).differs == ()
     # The catalog id of a resolved target is optional (service-shapes).
-    assert differences(wanted, experiment(record | {"target": {"name": "EGFR"}})) == ()
+    assert evidence(wanted, experiment(record | {"target": {"name": "EGFR"}})).differs == ()
     del record["experiment_type"]
-    assert differences(wanted, experiment(record, experiment_type="affinity")) == ()
+    assert evidence(wanted, experiment(record, experiment_type="affinity")).differs == ()
     resolved = record | {"experiment_type": "affinity", "target": None, "target_id": OTHER}
-    assert differences(wanted, experiment(resolved)) == (f"target_id: '{OTHER}', not '{TARGET}'",)
+    assert evidence(wanted, experiment(resolved)).differs == (f"target_id: '{OTHER}', not '{TARGET}'",)
 
 
 def test_what_the_type_does_not_take_is_the_service_s_business():
@@ -183,14 +200,14 @@ def test_what_the_type_does_not_take_is_the_service_s_business():
         ("screening", {"antigen_concentrations": [1000.0]}),
         ("thermostability", {"method": "dsf", "target": {"name": "none"}}),
     ):
-        assert differences(spec(kind), experiment(spec(kind).wire() | more)) == ()
+        assert evidence(spec(kind), experiment(spec(kind).wire() | more)).differs == ()
 
 
 def test_names_that_differ_only_in_letter_case_are_two():
     both = {"a": "ACD", "A": "ACE"}
     wanted = spec(sequences=both)
-    assert differences(wanted, experiment(spec(sequences={"A": "ACD", "a": "ACE"}).wire())) == ()
-    (line,) = differences(wanted, experiment(spec(sequences={"a": "ACD"}).wire()))
+    assert evidence(wanted, experiment(spec(sequences={"A": "ACD", "a": "ACE"}).wire())).differs == ()
+    (line,) = evidence(wanted, experiment(spec(sequences={"a": "ACD"}).wire())).differs
     assert line == "sequences: the experiment has 1, the specification 2; they differ in 'a'"
 
 
@@ -206,5 +223,5 @@ def test_only_the_same_sequences_agree(one, other):
     def plain(sequences):
         return sorted((n.lower(), v["aa_string"].upper(), v["control"]) for n, v in sequences.items())
 
-    agreed = differences(spec(sequences=one), experiment(spec(sequences=other).wire())) == ()
+    agreed = evidence(spec(sequences=one), experiment(spec(sequences=other).wire())).differs == ()
     assert agreed == (plain(one) == plain(other))

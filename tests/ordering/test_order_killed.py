@@ -51,9 +51,9 @@ def test_a_kill_at_any_call_leaves_one_order_and_no_unknown_experiment(tmp_path,
         assert records.count("ordered") <= 1, at
         state = book.read()
         assert kept is None or state.ordered.experiment_id == kept, at
-        # A hosted create is billed: no second one without a person. The others may leave an unconfirmed experiment.
-        assert service.creates <= (1 if kind == "hosted" else 2), at
-        assert kept is not None or (kind == "hosted" and state.open_attempts), at
+        # A create that accepts its quote is billed: no second one without a person. Others may leave an unconfirmed one.
+        assert service.creates <= (2 if kind == "quoted" else 1), at
+        assert kept is not None or (kind != "quoted" and state.open_attempts), at
         known = {kept, *book.state.surplus}
         unknown = [e.id for e in service.orders if kept and e.id not in known]
         if unknown:

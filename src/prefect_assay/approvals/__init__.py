@@ -8,6 +8,7 @@ from prefect_assay.approvals.questions import answer_expired, unanswered
 from prefect_assay.approvals.rounds import approve_round
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import answer_paid, ask_about_payment, payment_decision
+from prefect_assay.approvals.which_order import which_order
 
 __all__ = [
     "Approval",
@@ -18,4 +19,5 @@ __all__ = [
     "ask_about_payment",
     "payment_decision",
     "unanswered",
+    "which_order",
 ]

@@ -91,7 +91,7 @@ class OrderBook:
             if isinstance(record, Planned) and record.archive_id != self.books.archive_id:
                 raise ArchiveError(
                     f"{self.location} was written in another archive; nothing is ordered or paid. Use the archive "
-                    "in which the campaign was begun, or another campaign id"
+                    "in which the campaign was begun"
                 )
             yield record
 
@@ -134,8 +134,7 @@ class OrderBook:
                 raise OrderNotVisible(
                     f"order {self.order_key} is in another log of this archive, {book.location}: for another "
                     "organisation, or under another address of the service; nothing is ordered or paid again. Put the "
-                    "earlier token and address back into the credentials block and run it again, or give the campaign "
-                    "another id to order it here as well"
+                    "earlier token and address back into the credentials block and run it again"
                 )
 
     def record(self, decide: Callable[[OrderState], OrderRecord | None]) -> OrderRecord | None:

@@ -21,7 +21,7 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable, Configuration
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
+from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import PaymentAttempt
 
 
@@ -52,8 +52,8 @@ class Sending(Record):
 
     @property
     def commits(self) -> bool:
-        """Return True if the create accepts its quote and is billed in the same call (contract 4.2, rule 3)."""
-        return self.route is OrderRoute.SELF_SERVICE and self.rail not in MACHINE_RAILS
+        """Return True if the create accepts its quote and makes an invoice in the same call (contract 4.2, rules 3 and 4)."""
+        return self.route is OrderRoute.SELF_SERVICE
 
 
 class Refused(Record):
@@ -62,6 +62,21 @@ class Refused(Record):
     kind: Literal["refused"] = "refused"
     attempt: int
     reason: str
+
+
+class Accepted(Record):
+    """The service's answer to the order's own create or confirmation: how its invoice is paid (contract 2.6).
+
+    `experiment_id` is set if the answer belongs to this experiment for certain; without it, it is that of the create.
+    `page` is a digest of the hosted page, whose address works without a token; `rails` are those that the answer names.
+    """
+
+    kind: Literal["accepted"] = "accepted"
+    invoice_id: str | None = None
+    experiment_id: str | None = None
+    page: str | None = None
+    machine: bool | None = None
+    rails: tuple[str, ...] = ()
 
 
 class Ordered(Record):
@@ -75,6 +90,8 @@ class Ordered(Record):
 
 class Surplus(Record):
     """An experiment with the key that is not the order, which is `kept`: never confirmed, never paid.
+
+    Without `kept`, a person has said that it is another order's; then its quote is left alone.
 
     The order moves to an older experiment only while nothing is committed.
     """
@@ -174,6 +191,7 @@ OrderRecord = Annotated[
     Planned
     | Sending
     | Refused
+    | Accepted
     | Ordered
     | Surplus
     | Invoiced

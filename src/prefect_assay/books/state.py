@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar, assert_never
 from pydantic import BaseModel
 
 from prefect_assay.books.log import (
+    Accepted,
     Approved,
     Confirming,
     Delivered,
@@ -50,9 +51,12 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     count: int = 0  # of records
     open_attempts: tuple[Sending, ...] = ()  # creates that were sent and neither refused nor answered
     attempts: int = 0  # creates that were sent, refused ones included
+    refused: int = 0  # those of them that were refused
     rail: PaymentMethod | None = None  # of the last create
     surplus: tuple[str, ...] = ()  # other experiments with the order's key
+    others: tuple[str, ...] = ()  # experiments with the key that are not the order's, as a person has said
     approved: Approved | None = None
+    accepted: Accepted | None = None  # the last acceptance that answered an own request
     confirmed: bool = False  # a quote was confirmed, or was about to be
     route: OrderRoute | None = None  # of the last create
     invoiced: Invoiced | None = None  # the invoice, as last seen
@@ -94,11 +98,28 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         """The state after a record that moves the order."""
         return state(**{**dict(self), "count": self.count + 1, "withdrawn": False, **changes})
 
-    def _note(self, record: Approved | Surplus | Delivered | Working | Left) -> Self:
+    def tied_invoice(self, page: str | None = None) -> str | None:
+        """The id of the invoice that is certainly the recorded experiment's; None if that is not certain.
+
+        It answered the order's own request, and there was no other one and no other experiment with the key; or the
+        experiment shows the same hosted page, whose digest is given.
+        """
+        answer = self.accepted
+        if self.ordered is None or answer is None:
+            return None
+        own = answer.experiment_id == self.ordered.experiment_id
+        only = answer.experiment_id is None and not self.surplus and self.attempts - self.refused == 1
+        return answer.invoice_id if own or only or (page is not None and page == answer.page) else None
+
+    def _note(self, record: Approved | Accepted | Surplus | Delivered | Working | Left) -> Self:
         """The same state, after a record that leaves the order where it was."""
         match record:
             case Approved():
                 noted: dict[str, object] = {"approved": record}
+            case Accepted():
+                noted = {"accepted": record}
+            case Surplus() if not record.kept:
+                noted = {"others": (*self.others, record.experiment_id)}
             case Surplus():
                 noted = {"surplus": (*self.surplus, record.experiment_id)}
             case Delivered():
@@ -149,12 +170,12 @@ class NotOrdered(_State, frozen=True):
                 return self._become(NotOrdered, open_attempts=sent, **changes)
             case Refused() if record.attempt in {sent.attempt for sent in self.open_attempts}:
                 left = tuple(sent for sent in self.open_attempts if sent.attempt != record.attempt)
-                return self._become(NotOrdered, open_attempts=left)
+                return self._become(NotOrdered, open_attempts=left, refused=self.refused + 1)
             case Ordered():
                 return self._become(Unpaid, ordered=record, open_attempts=())
             case Withdrawn():
                 return self._become(NotOrdered, withdrawn=True)
-            case Surplus() | Approved() | Working() | Left():
+            case Surplus() | Approved() | Accepted() | Working() | Left():
                 return self._note(record)
             case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
                 raise self._contradiction(record)
@@ -173,7 +194,7 @@ class _Placed(_State, frozen=True):
     def _shared(self, record: OrderRecord) -> "Self | Paid":
         """The next state by the rules that all states with an experiment share."""
         match record:
-            case Approved() | Delivered() | Working() | Left():
+            case Approved() | Accepted() | Delivered() | Working() | Left():
                 return self._note(record)
             case Invoiced():
                 return self._become(type(self), invoiced=record)

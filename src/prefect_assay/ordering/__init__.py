@@ -1,20 +1,24 @@
 """Order once, although the service has no idempotency key (docs/ordering.md). Knows neither Prefect nor httpx."""
 
-from prefect_assay.ordering.create import find_or_create
+from prefect_assay.ordering.create import acceptance_of, find_or_create
 from prefect_assay.ordering.find import (
     adopt,
+    choose,
     find_order,
     one_experiment,
     placed_order,
     read_order,
     recorded_order,
 )
-from prefect_assay.ordering.identity import differences, experiment_name, order_key, search_token
+from prefect_assay.ordering.identity import Evidence, evidence, experiment_name, order_key, search_token
 from prefect_assay.ordering.targets import resolve_target
 
 __all__ = [
+    "Evidence",
+    "acceptance_of",
     "adopt",
-    "differences",
+    "choose",
+    "evidence",
     "experiment_name",
     "find_or_create",
     "find_order",

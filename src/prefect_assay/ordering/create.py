@@ -7,37 +7,52 @@ from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
-from prefect_assay.books.log import Ordered, Refused, Sending
+from prefect_assay.books.log import Accepted, Ordered, Refused, Sending
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     AccessError,
     AssayError,
     Conflict,
     NotFound,
+    OrderMismatch,
     OrderOutcomeUnknown,
     PartialOrder,
     RequestRefused,
     TransientError,
     UnexpectedAnswer,
 )
-from prefect_assay.models.experiment import Created, CreateRequest
+from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering.find import (
     adopt,
-    agreeing,
     one_experiment,
     order_of,
     record_surplus,
     recorded_order,
+    the_order,
 )
 from prefect_assay.ordering.identity import search_token
+from prefect_assay.payments.due import invoice_id_of, page_digest
 
+MACHINE: Final = "machine"  # contract 2.6, the kind of a payment pointer
 _NOT_READ: Final = "unknown"
 _UNREAD: Final = (TransientError, UnexpectedAnswer, NotFound, AccessError)
 # Longer than a create may take to be answered.
 PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+
+def acceptance_of(api: AssayClient, answer: QuoteAcceptance, experiment_id: str | None = None) -> Accepted:
+    """An acceptance as the log keeps it: without it, a later run could not pay by the contract's calls alone."""
+    pointer = answer.payment
+    return Accepted(
+        invoice_id=invoice_id_of(answer, api.base_url),
+        experiment_id=experiment_id or answer.experiment_id,
+        page=page_digest(answer.hosted_invoice_url or (pointer.hosted_invoice_url if pointer else None)),
+        machine=None if pointer is None or pointer.kind is None else pointer.kind == MACHINE,
+        rails=pointer.methods if pointer else (),
+    )
 
 
 def find_or_create(
@@ -56,11 +71,11 @@ def find_or_create(
     The name in the request must contain the key's search token. `reserve` is called before a create is recorded, and if
     it raises, nothing is sent; `release` when the service has refused the create for certain. Another create may follow
     `repeats` earlier ones whose outcome is unknown, as a person approved; by default any number, but only if none of them
-    commits: a create with a hosted invoice accepts its quote (contract 4.2, rule 3). `patience` are the seconds before
+    commits: a create that accepts its quote makes an invoice, on every rail (contract 4.2, rules 3 and 4). `patience` are the seconds before
     each search for a lost order.
 
     Raises:
-        OrderMismatch: another experiment carries the key.
+        OrderMismatch: a person has to say whether an experiment that carries the key is the order.
         OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed; or the order
             is in another log of the archive.
         RequestRefused: the service refused the specification; nothing was ordered.
@@ -139,7 +154,8 @@ class _Ordering:
             raise
         if isinstance(created, Created):
             return self.ordered(created.experiment_id, url=created.provider_hosted_invoice_url)
-        # contract 2.6: the acceptance of a machine rail need not name the experiment; its invoice does.
+        # contract 2.6: the acceptance of a machine rail need not name the experiment; its invoice may.
+        self.book.record(lambda _: acceptance_of(self.api, created))
         experiment_id = created.experiment_id or self.owner(created.invoice_id)
         if experiment_id is None:
             return self.lost(
@@ -157,7 +173,7 @@ class _Ordering:
         """Record a created experiment. If an older one has the key, that is the order, and this one is surplus."""
         own = Ordered(experiment_id=mine, invoice_id=invoice_id if self.owner(invoice_id) == mine else None)
         self.book.record(lambda state: None if state.ordered else own)
-        with suppress(*_UNREAD):  # the search is repeated before money is committed
+        with suppress(*_UNREAD, OrderMismatch):  # the search is repeated before money is committed
             one_experiment(self.api, self.spec, self.book)
         record_surplus(self.book, [mine])
         state = self.book.state
@@ -204,8 +220,8 @@ class _Ordering:
         return last
 
     def adopt_listed(self) -> None:
-        """Adopt the oldest experiment that has the key and agrees; the others are surplus."""
-        found = agreeing(self.api, self.book.order_key, self.spec, strict=True)
+        """Adopt the experiment that has the key; of several the oldest, and the others are surplus."""
+        found = the_order(self.api, self.book.order_key, self.spec, self.book.state)
         if found:
             adopt(self.book, found[0].id)
             record_surplus(self.book, [e.id for e in found])

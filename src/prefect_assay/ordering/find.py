@@ -1,27 +1,113 @@
-"""Find the experiment of an order by its log or by the order key in its name, and decide which of several it is."""
+"""Find the experiment of an order by its log or by the order key in its name, and decide which of several it is.
 
-from collections.abc import Iterable
+An experiment with the key is the order if its record proves it: type, target and sequences can be read and agree. The
+contract does not show the record (2.1), so where nothing in it contradicts and everything that it has can be read, the
+order's own unanswered create, sent before the experiment was made, is evidence as well. Everything else a person decides.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Ordered, Surplus
+from prefect_assay.books.state import NotBegun
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import NotFound, OrderMismatch, OrderNotVisible, OrderOutcomeUnknown
-from prefect_assay.models.experiment import Experiment, ExperimentSummary
+from prefect_assay.errors import Candidate, NotFound, OrderMismatch, OrderNotVisible, OrderOutcomeUnknown
+from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
-from prefect_assay.ordering.identity import differences, search_token
+from prefect_assay.ordering.identity import Evidence, evidence, search_token
+from prefect_assay.payments.interfaces import CLOCKS_DIFFER
 
 # Experiments in these states compete with no order: they commit nothing any more.
 _INACTIVE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.CANCELED})
 _COMMITTED: Final = AFTER_MATERIALS | {ExperimentStatus.WAITING_FOR_MATERIALS}
 
 
-def find_order(api: AssayClient, key: str, spec: ExperimentSpec) -> Order | None:
-    """The oldest experiment that carries the order key, or None; OrderMismatch when one does not agree with `spec`."""
-    found = agreeing(api, key, spec, strict=True)
+@dataclass(frozen=True)
+class Found:
+    """An experiment that carries the order key, as the list has it, and what its record says."""
+
+    row: ExperimentSummary
+    evidence: Evidence
+
+    def is_made_by(self, state: OrderState) -> bool:
+        """Whether a create of the order's log has made it: nothing contradicts, and it is not older than the create.
+
+        What is there and cannot be read may contradict, unless the service has answered that it has accepted the create.
+        """
+        fits = not self.evidence.differs and (not self.evidence.unread or state.accepted is not None)
+        return fits and any(one.at - CLOCKS_DIFFER <= self.row.created_at for one in state.open_attempts)
+
+    @property
+    def why(self) -> str:
+        """What does not make it the order, for people."""
+        lines = [
+            *self.evidence.differs,
+            *(f"{field}: there, and not readable here" for field in self.evidence.unread),
+        ]
+        return "; ".join(lines) or "its record does not show type, target and sequences"
+
+
+def carrying(api: AssayClient, key: str, spec: ExperimentSpec, skip: Iterable[str] = ()) -> list[Found]:
+    """The experiments that carry the order key, the order first; without those to `skip`."""
+    token, left_out = search_token(key), set(skip)
+    found = []
+    for row in api.iter_experiments(search=token):
+        if row.id in left_out or (row.name and token not in row.name.split()):
+            continue
+        record = api.experiment(row.id) if row.name else _named(api, row, token)
+        if record is not None:
+            found.append(Found(row, evidence(spec, record)))
+    return sorted(found, key=lambda one: _seniority(one.row))
+
+
+def _named(api: AssayClient, row: ExperimentSummary, token: str) -> ExperimentSummary | None:
+    """The record of an experiment that the list shows without a name (contract 2.1), if its record has the key."""
+    record = api.experiment(row.id)
+    return record if record.name and token in record.name.split() else None
+
+
+def the_order(api: AssayClient, key: str, spec: ExperimentSpec, state: OrderState) -> list[ExperimentSummary]:
+    """The experiments of an order that its log does not name yet, the order first; empty if there is none.
+
+    Raises:
+        OrderMismatch: a person has to say which experiment, if any, is the order.
+    """
+    found = carrying(api, key, spec, (*state.surplus, *state.others))
+    proven = [one.row for one in found if one.evidence.proves(spec)]
+    if len(proven) == len(found):
+        return proven
+    if len(found) == 1 and found[0].is_made_by(state):
+        return [found[0].row]
+    raise unclear(key, found)
+
+
+def unclear(key: str, found: Sequence[Found]) -> OrderMismatch:
+    """The question which of some experiments is the order."""
+    lines = "; ".join(f"{one.row.code} ({one.why})" for one in found)
+    plural = len(found) > 1
+    return OrderMismatch(
+        f"{'experiments carry' if plural else 'an experiment carries'} the order key {search_token(key)}, and whether "
+        f"{'one of them' if plural else 'it'} is this order is not certain: {lines}. Nothing is ordered, confirmed or paid. "
+        "A run of a deployment asks a person which one it is; or look at it in the portal, and ask the laboratory",
+        candidates=tuple(
+            Candidate(one.row.id, one.row.code, one.row.experiment_url, one.why) for one in found
+        ),
+    )
+
+
+def find_order(
+    api: AssayClient, key: str, spec: ExperimentSpec, state: OrderState | None = None
+) -> Order | None:
+    """The experiment that carries the order key, or None; OrderMismatch where a person has to decide.
+
+    `state` is that of the order's log, without which only a record that proves it makes an experiment the order.
+    """
+    found = the_order(api, key, spec, state or NotBegun())
     return order_of(found[0], key, adopted=True) if found else None
 
 
@@ -60,11 +146,35 @@ def adopt(book: OrderBook, experiment_id: str) -> None:
     book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment_id, adopted=True))
 
 
+def choose(book: OrderBook, chosen: str | None, candidates: Sequence[Candidate]) -> None:
+    """Record which of some experiments is the order, as a person has decided; None: none of them is."""
+    if chosen is not None:
+        adopt(book, chosen)
+        book.record(
+            lambda state: (
+                Surplus(experiment_id=state.ordered.experiment_id, kept=chosen)
+                if state.ordered and state.ordered.experiment_id != chosen and not state.committed
+                else None
+            )
+        )
+    for candidate in candidates:
+        other = Surplus(experiment_id=candidate.experiment_id, kept="")
+        book.record(lambda state, new=other: None if _is_known(state, new.experiment_id) else new)  # type: ignore[misc]
+
+
+def _is_known(state: OrderState, experiment_id: str) -> bool:
+    own = state.ordered.experiment_id if state.ordered else None
+    return experiment_id in {own, *state.surplus, *state.others}
+
+
 def one_experiment(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> str:
     """The id of the experiment that is the order, after one more search before money is committed.
 
     Without a shared log, another Prefect server may have ordered the same: the older of two is the order, unless the
     other is paid, and both sides come to the same result. An order with a commitment does not move.
+
+    Raises:
+        OrderMismatch: another experiment may be the order as well, and its record does not say.
     """
     state = book.read()
     if state.ordered is None:
@@ -73,10 +183,18 @@ def one_experiment(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> s
     if state.committed:
         return current
     try:
-        known = {current: api.experiment(current)}
+        known = api.experiment(current)
     except NotFound:
         return current
-    found = agreeing(api, book.order_key, spec, known=known)
+    others = [
+        one
+        for one in carrying(api, book.order_key, spec, {current, *state.surplus, *state.others})
+        if one.row.status not in _INACTIVE and not one.evidence.differs
+    ]
+    doubtful = [one for one in others if not one.evidence.proves(spec)]
+    if doubtful:
+        raise unclear(book.order_key, [Found(known, evidence(spec, known)), *doubtful])
+    found = sorted((known, *(one.row for one in others)), key=_seniority)
     first = found[0]
     if first.id != current and first.id not in state.surplus:
         book.record(
@@ -100,37 +218,6 @@ def record_surplus(book: OrderBook, experiment_ids: Iterable[str]) -> None:
             return None if seen == kept or seen in state.surplus else Surplus(experiment_id=seen, kept=kept)
 
         book.record(decide)
-
-
-def agreeing(
-    api: AssayClient,
-    key: str,
-    spec: ExperimentSpec,
-    *,
-    known: dict[str, Experiment] | None = None,
-    strict: bool = False,
-) -> list[ExperimentSummary]:
-    """The experiments with the key that agree with the specification, and those `known`; the order first.
-
-    One that has the key and does not agree is skipped, or with `strict` an OrderMismatch.
-    """
-    token = search_token(key)
-    agreeing: dict[str, ExperimentSummary] = dict(known or {})
-    for row in api.iter_experiments(search=token):
-        if row.id in agreeing or not row.name or token not in row.name.split():
-            continue
-        if not strict and row.status in _INACTIVE:
-            continue
-        found = differences(spec, api.experiment(row.id))
-        if not found:
-            agreeing[row.id] = row
-        elif strict:
-            raise OrderMismatch(
-                f"experiment {row.code} carries the order key {token} in its name, and is another one "
-                f"({'; '.join(found)}); nothing is ordered while it does. Rename it in the portal if it has nothing "
-                "to do with this order, or give the campaign another id, then run it again"
-            )
-    return sorted(agreeing.values(), key=_seniority)
 
 
 def _seniority(experiment: ExperimentSummary) -> tuple[bool, datetime, str, str]:

@@ -4,18 +4,19 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
 from typing import Any, Final
 
-from pydantic import ValidationError
-
-from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.spec_rules import quoted
+from prefect_assay.models.spec_rules import is_uuid, quoted
 from prefect_assay.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     REPLICATES_DEFAULT,
     ExperimentType,
+    Method,
     snake_case,
 )
 
@@ -73,58 +74,176 @@ def experiment_name(label: str, batch_index: int, batch_count: int, key: str) ->
     return f"{readable} {batch_index + 1}/{batch_count} {search_token(key)}"
 
 
-def differences(spec: ExperimentSpec, found: Experiment) -> tuple[str, ...]:
-    """The differences of the service's detail record from the specification, one line per field.
+class Reading(Enum):
+    """What a record says about a field, where it is no value."""
 
+    ABSENT = "absent"
+    UNREAD = "unread"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """An experiment's record beside a specification.
+
+    Attributes:
+        equal: the fields that can be read and agree.
+        differs: a line per field that can be read and differs.
+        unread: the fields that are there and cannot be read; what is absent contradicts nothing.
+    """
+
+    equal: frozenset[str]
+    differs: tuple[str, ...]
+    unread: tuple[str, ...]
+
+    def proves(self, spec: ExperimentSpec) -> bool:
+        """Whether type, target and sequences can be read and agree, and nothing differs."""
+        needed = {"experiment_type", "sequences"} | ({"target_id"} if spec.target_id else set())
+        return not self.differs and needed <= self.equal
+
+
+def evidence(spec: ExperimentSpec, found: ExperimentSummary) -> Evidence:
+    """Compare what the service's record shows of an experiment with a specification.
+
+    The contract does not show the record (2.1): each field is read wherever it may be, in any of its published forms.
     Only the fields of the specification's type are compared; case, order and defaults make no difference.
     """
     ours = normalised(spec)
-    try:
-        recorded = _specification(found, ours)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = quoted(".".join(map(str, first["loc"])))
-        return (
-            f"experiment {found.code} cannot be compared: its record has no valid {place} ({first['msg']})",
-        )
-    # Defaults depend on the type, which is a difference of its own.
-    theirs = normalised(recorded.model_copy(update={"experiment_type": spec.experiment_type}))
-    theirs["experiment_type"] = str(recorded.experiment_type)
-    pairs = [(field, _value(theirs.get(field)), _value(ours[field])) for field in _FIELDS if field in ours]
-    lines = [f"{field}: {one}, not {other}" for field, one, other in pairs if one != other]
-    in_record, in_spec = _sequences(theirs), _sequences(ours)
-    if odd := sorted({name for name, *_ in (in_record - in_spec) + (in_spec - in_record)}):
-        names = ", ".join(map(quoted, odd[:_LISTED]))
-        more = f" and {len(odd) - _LISTED} more" if len(odd) > _LISTED else ""
-        count = f"the experiment has {in_record.total()}, the specification {in_spec.total()}"
-        lines.append(f"sequences: {count}; they differ in {names}{more}")
-    return tuple(lines)
+    record, unread = _places(found)
+    equal, differs = set(), []
+    for field in (*(name for name in _FIELDS if name in ours), "sequences"):
+        match _READERS[field](record):
+            case Reading.ABSENT:
+                pass
+            case Reading.UNREAD:
+                unread.append(field)
+            case theirs:
+                line = _difference(field, theirs, ours[field])
+                if line is None:
+                    equal.add(field)
+                else:
+                    differs.append(line)
+    return Evidence(frozenset(equal), tuple(differs), tuple(unread))
 
 
-def _specification(found: Experiment, ours: Mapping[str, Any]) -> ExperimentSpec:
-    record = found.experiment_spec or {}
-    target, sequences = record.get("target"), record.get("sequences") or None
-    if isinstance(target, dict):
-        # The catalog id of a resolved target is optional (service-shapes); without it, it cannot be compared.
-        record = record | {"target_id": target.get("target_catalog_id") or ours.get("target_id")}
-    if isinstance(sequences, dict):
-        sequences = {name: _sequence(value) for name, value in sequences.items()}
-    fields = {field: record.get(field) for field in _FIELDS if field in ours}
-    fields["experiment_type"] = snake_case(fields["experiment_type"] or found.experiment_type)
-    if "method" in fields:
-        fields["method"] = snake_case(fields["method"])
-    return ExperimentSpec.model_validate(fields | {"sequences": sequences})
+def _places(found: ExperimentSummary) -> tuple[dict[str, Any], list[str]]:
+    """The record's fields, those of its specification first, and the parts that cannot be read."""
+    top = found.model_dump(mode="json", exclude={"experiment_spec"}, exclude_none=True)
+    inner = found.experiment_spec if isinstance(found, Experiment) else None
+    if isinstance(inner, dict):
+        return {**top, **{name: value for name, value in inner.items() if value is not None}}, []
+    return top, [] if inner is None else ["experiment_spec"]
 
 
-def _sequence(value: Any) -> Any:
-    if not isinstance(value, dict):
+def _first(record: Mapping[str, Any], *names: str) -> Any:
+    return next((record[name] for name in names if record.get(name) is not None), Reading.ABSENT)
+
+
+def _word_of(words: type[StrEnum], *names: str) -> Callable[[Mapping[str, Any]], Any]:
+    def read(record: Mapping[str, Any]) -> Any:
+        value = _first(record, *names)
+        if value is Reading.ABSENT:
+            return value
+        word = snake_case(value)
+        return word if word in set(words) else Reading.UNREAD
+
+    return read
+
+
+def _target(record: Mapping[str, Any]) -> Any:
+    value = _first(record, "target_id", "target")
+    if isinstance(value, dict):
+        # The catalog id of a resolved target is optional (service-shapes).
+        value = _first(value, "target_catalog_id", "target_id", "catalog_id", "id")
+    if value is Reading.ABSENT:
         return value
-    return {"aa_string": value.get("aa_string"), "control": value.get("control") or False}
+    return value.strip().lower() if isinstance(value, str) and is_uuid(value.strip()) else Reading.UNREAD
+
+
+def _replicates(record: Mapping[str, Any]) -> Any:
+    value = _first(record, "n_replicates")
+    return value if value is Reading.ABSENT or type(value) is int else Reading.UNREAD
+
+
+def _concentrations(record: Mapping[str, Any]) -> Any:
+    value = _first(record, "antigen_concentrations")
+    if value is Reading.ABSENT:
+        return value
+    numbers = isinstance(value, list) and all(type(one) in {int, float} for one in value)
+    return [float(one) for one in value] if numbers else Reading.UNREAD
+
+
+def _listed(record: Mapping[str, Any]) -> Any:
+    """The sequences as name (None where no name is shown), residues and control; a preview of residues is none."""
+    value = _first(record, "sequences")
+    if value is Reading.ABSENT:
+        return value
+    if isinstance(value, dict):
+        pairs = [(name, one) for name, one in value.items()]
+    elif isinstance(value, list):
+        pairs = [(None, one) for one in value]
+    else:
+        return Reading.UNREAD
+    read = [_sequence(name, one) for name, one in pairs]
+    return [one for one in read if one] if read and all(read) else Reading.UNREAD
+
+
+def _sequence(name: str | None, value: Any) -> tuple[str | None, str, bool] | None:
+    entry = {"aa_string": value} if isinstance(value, str) and name is not None else value
+    if not isinstance(entry, dict):
+        return None
+    residues = _first(entry, "aa_string", "sequence", "residues")
+    name = name if name is not None else _first(entry, "name", "sequence_name")
+    if not isinstance(residues, str) or not residues.strip():
+        return None
+    control = _first(entry, "control", "is_control")
+    if control is not Reading.ABSENT and not isinstance(control, bool):
+        return None
+    return name if isinstance(name, str) else None, residues.strip().upper(), control is True
+
+
+_READERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "experiment_type": _word_of(ExperimentType, "experiment_type", "type"),
+    "method": _word_of(Method, "method"),
+    "target_id": _target,
+    "n_replicates": _replicates,
+    "antigen_concentrations": _concentrations,
+    "sequences": _listed,
+}
+
+
+def _difference(field: str, theirs: Any, ours: Any) -> str | None:
+    if field == "sequences":
+        return _sequences_differ(theirs, ours)
+    one, other = _value(theirs), _value(ours)
+    return None if one == other else f"{field}: {one}, not {other}"
+
+
+def _sequences_differ(
+    theirs: list[tuple[str | None, str, bool]], ours: Mapping[str, Mapping[str, Any]]
+) -> str | None:
+    named = all(name is not None for name, *_ in theirs)
+    in_record: Counter[tuple[Any, ...]] = Counter(
+        (name.casefold(), residues, control) if named and name is not None else (residues,)
+        for name, residues, control in theirs
+    )
+    in_spec: Counter[tuple[Any, ...]] = Counter(
+        (name.casefold(), s["aa_string"], s["control"]) if named else (s["aa_string"],)
+        for name, s in ours.items()
+    )
+    if in_record == in_spec:
+        return None
+    names = sorted({key[0] for key in (in_record - in_spec) + (in_spec - in_record)}) if named else []
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    count = f"the experiment has {in_record.total()}, the specification {in_spec.total()}"
+    where = f" in {', '.join(map(quoted, names[:_LISTED]))}{more}" if names else ""
+    return f"sequences: {count}; they differ{where}"
 
 
 def _value(value: Any) -> str:
-    return "none" if value is None else repr(sorted(value) if isinstance(value, list) else value)
-
-
-def _sequences(wire: Mapping[str, Any]) -> Counter[tuple[str, str, bool]]:
-    return Counter((name.casefold(), s["aa_string"], s["control"]) for name, s in wire["sequences"].items())
+    return repr(
+        sorted(map(float, value))
+        if isinstance(value, list)
+        else str(value)
+        if isinstance(value, str)
+        else value
+    )

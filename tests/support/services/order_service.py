@@ -58,6 +58,8 @@ class OrderService:
         standing: all experiments have one creation time, and later ones smaller ids.
     """
 
+    base_url = "https://lab.example"
+
     def __init__(
         self,
         *,

@@ -97,7 +97,7 @@ class Story:
         planned = plan.experiments[0]
         estimate = service.estimate(planned.spec)
         parts = estimate.breakdown
-        if parts is None:
+        if parts is None or parts.assay is None:
             raise ConfigurationError("the lab gives no complete estimate for the demo's target")
         materials = parts.materials.subtotal_cents if parts.materials else 0
         self._line(
