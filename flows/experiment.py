@@ -19,11 +19,12 @@ from prefect_assay.errors import (
     ArchiveError,
     ExperimentCanceled,
     InvalidSpec,
+    OrderMismatch,
     QuoteExpired,
     QuoteRejected,
 )
 from prefect_assay.events import concerning, emit, kinds
-from prefect_assay.flows.experiment_billing import approve_price, place_order
+from prefect_assay.flows.experiment_billing import approve_price, decide_which, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, leave, outlasting
 from prefect_assay.flows.first_look import look_first
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
@@ -168,6 +169,14 @@ def experiment(
 
 
 def _find_and_complete(run: ExperimentRun) -> ExperimentReport:
+    while True:
+        try:
+            return _once(run)
+        except OrderMismatch as error:
+            decide_which(run, error)
+
+
+def _once(run: ExperimentRun) -> ExperimentReport:
     # Before anything is ordered, a failure may end the run: running it again is safe, and a wrong address shows at
     # once. A run that was suspended, if only for an answer, keeps waiting instead.
     if was_suspended(own_tags()):

@@ -12,20 +12,31 @@ from prefect.runtime import flow_run as current_run
 
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import ask_about_payment, payment_decision
+from prefect_assay.approvals.which_order import which_order
 from prefect_assay.books.log import Approved
-from prefect_assay.errors import BudgetExceeded, NotReady, OrderOutcomeUnknown, PaymentOutcomeUnknown
+from prefect_assay.errors import (
+    BudgetExceeded,
+    NotReady,
+    OrderMismatch,
+    OrderOutcomeUnknown,
+    PayByHand,
+    PaymentOutcomeUnknown,
+    PaymentRefused,
+)
 from prefect_assay.flows.run_options import CAMPAIGN_CAP, ExperimentRun
-from prefect_assay.models.billing import Quote
+from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
+from prefect_assay.ordering import choose
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.tags import own_label, set_labels
+from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
-from prefect_assay.tasks.quote import Billing, check_total, confirm_quote
+from prefect_assay.tasks.quote import Billing, check_total, confirm_quote, is_known
 
 T = TypeVar("T")
 
@@ -94,7 +105,7 @@ def place_order(run: ExperimentRun, total_cents: int | None) -> Order:
     A person is asked over the campaign's cap, and before an order whose answer was lost is sent again, if the order
     itself commits money or the policy requires it. Nothing is ordered meanwhile.
     """
-    commits = total_cents is not None and run.options.payment_method not in MACHINE_RAILS
+    commits = total_cents is not None
     try:
         return _order(run, total_cents, repeats=0 if run.options.policy.ask_before_reordering else None)
     except OrderOutcomeUnknown:
@@ -138,6 +149,14 @@ def _order(run: ExperimentRun, total_cents: int | None, *, repeats: int | None) 
     )
 
 
+def decide_which(run: ExperimentRun, error: OrderMismatch) -> None:
+    """Have a person say which experiment is the order, and record it; raise the error in a run that cannot ask."""
+    if not (can_suspend() and error.candidates):
+        raise error
+    chosen = which_order(run.options.policy, key=run.key, what=run.name, error=error)
+    choose(run.book, chosen.experiment_id if chosen else None, error.candidates)
+
+
 def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
     """Accept the quote if its total is within the budget, or a person approved it; the stage after that.
 
@@ -146,11 +165,20 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
         PaymentRefused: the quote has no total, or is not in US dollars.
         ApprovalRejected, ApprovalExpired: nothing is accepted, and the quote stays open until it expires.
     """
+    total = check_total(quote, order.experiment_id)
+    amount, why = (total, None) if total is not None else _without_total(run, quote)
+    if not is_known(quote):
+        why = f"{f'{why}, and ' if why else ''}its status is {quote.status!a}, a word that this version does not know"
+    if why and not can_suspend():
+        raise PaymentRefused(
+            f"the quote of {run.name} needs a person: {why}. {_NOT_ACCEPTED[0].upper()}{_NOT_ACCEPTED[1:]}. Start the flow from "
+            "its deployment to be asked, or ask the laboratory"
+        )
     approved = approve_price(
         run,
         what=f"Quote for {run.name}",
-        amount_cents=check_total(quote, order.experiment_id),
-        because=None if run.options.policy.accept_quotes else _EVERY_QUOTE,
+        amount_cents=amount,
+        because=why or (None if run.options.policy.accept_quotes else _EVERY_QUOTE),
         otherwise=_NOT_ACCEPTED,
         quote=quote,
     )
@@ -163,6 +191,7 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
                 book=run.book,
                 approved_cents=approved,
                 campaign_cap_cents=cap_cents,
+                untotaled=total is None,
             ),
             otherwise=_NOT_ACCEPTED,
         )
@@ -170,6 +199,21 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
         if over.cap is not None:
             raise
         raise NotReady(over.message) from over
+
+
+def _without_total(run: ExperimentRun, quote: Quote) -> tuple[int, str]:
+    """What to ask about a quote whose total cannot be read: the estimate, or else the cap; and why a person is asked."""
+    estimate = estimate_cost(run.options.credentials, run.spec).total_cents
+    page = f" ({quote.provider_quote_url})" if quote.provider_quote_url else ""
+    beside = (
+        f"the estimate is {usd(estimate)}"
+        if estimate is not None
+        else "there is no estimate, and this is the cap"
+    )
+    return (
+        run.cap_cents if estimate is None else estimate,
+        f"the quote shows no total that can be read here, and {beside}: read the quote{page} before you approve",
+    )
 
 
 def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
@@ -206,16 +250,25 @@ def _by_machine(run: ExperimentRun, order: Order, *, canceled: bool) -> Payment:
     answer = payment_decision(run.key, run.name, lambda: _status(run, order)) if asks else None
     try:
         return _pay_due(run, order, asks=asks, answered_paid=answer == "paid")
-    except PaymentOutcomeUnknown as error:
+    except (PaymentOutcomeUnknown, PayByHand) as error:
         if not asks:
             raise
         get_run_logger().warning("Asking a person: %s", error)
-        _ask_about_payment(run, order, str(error), repeatable=not canceled)
+        _ask_about_payment(
+            run, order, str(error), repeatable=not canceled and isinstance(error, PaymentOutcomeUnknown)
+        )
         raise
 
 
 def _pay_due(run: ExperimentRun, order: Order, *, asks: bool, answered_paid: bool) -> Payment:
-    due = read_due(run.options.credentials, order, book=run.book)
+    due = read_due(
+        run.options.credentials,
+        order,
+        book=run.book,
+        policy=run.options.policy,
+        wallet=run.options.wallet,
+        method=run.options.payment_method,
+    )
     if answered_paid and due is not None:
         raise PaymentOutcomeUnknown("A person answered that it was paid. The invoice does not show it.")
     limit = run.cap_cents

@@ -1,6 +1,7 @@
 """Check the access, resolve the target, read the price. All of these only read."""
 
 import hashlib
+from contextlib import suppress
 from typing import Any, assert_never, cast
 
 from prefect import task
@@ -8,7 +9,7 @@ from prefect import task
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import NotReady, ServiceUnavailable
+from prefect_assay.errors import NotReady, OrderMismatch, ServiceUnavailable
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec, PlannedExperiment, Target
@@ -78,13 +79,20 @@ def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, boo
     An order is committed once it has its invoice (contract 3); before that its quote can still be declined.
     """
     with credentials.get_client() as client:
-        order = recorded_order(client, book) or find_order(client, planned.order_key, planned.spec)
+        order = recorded_order(client, book)
+        with suppress(OrderMismatch):  # the order's own run asks a person
+            order = order or find_order(client, planned.order_key, planned.spec, book.state)
         if order is None:
             return OpenPrice(committed=False, total_cents=client.estimate(planned.spec).total_cents)
         billing = read_billing(client, order.experiment_id)
         match billing.stage:
-            case BillingStage.NOT_SUBMITTED | BillingStage.QUOTE_PENDING | BillingStage.QUOTE_OPEN:
-                total = billing.quote.amount_total if billing.quote else None
+            case (
+                BillingStage.NOT_SUBMITTED
+                | BillingStage.QUOTE_PENDING
+                | BillingStage.QUOTE_OPEN
+                | BillingStage.QUOTE_UNKNOWN
+            ):
+                total = billing.quote.total if billing.quote else None
                 return OpenPrice(committed=False, total_cents=total)
             case BillingStage.INVOICED:
                 billed = _billed(client, order.experiment_id)

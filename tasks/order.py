@@ -24,11 +24,11 @@ def find_order(
     """The experiment of an order, from its log; if a specification is given, else by its order key.
 
     Raises:
-        OrderMismatch: another experiment carries the order key.
+        OrderMismatch: a person has to say whether an experiment that carries the order key is the order.
     """
     with credentials.get_client() as client:
         found = recorded_order(client, book)
-        return found or (find_in_service(client, book.order_key, spec) if spec else None)
+        return found or (find_in_service(client, book.order_key, spec, book.state) if spec else None)
 
 
 @task(name="order-experiment", task_run_name="order-experiment-{book.order_key}", **ONCE)
@@ -61,7 +61,8 @@ def order_experiment(
 
     Raises:
         BudgetExceeded: the campaign would exceed its cap; nothing was ordered.
-        OrderMismatch: another experiment carries the order key; nothing was ordered.
+        OrderMismatch: a person has to say whether an experiment that carries the order key is the order; nothing was
+            ordered.
         RequestRefused: the service refused the specification; nothing was ordered.
         OrderOutcomeUnknown: the answer was lost and the experiment was not found.
         ClockDiffers: a machine is to pay, and this one's clock is not the service's; nothing was ordered.

@@ -1,8 +1,8 @@
 """Pay an invoice once: by machine within the policy, or by a person at the hosted page."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, suppress
+from http import HTTPStatus
 
 from prefect import task
 from prefect.logging import get_run_logger
@@ -14,6 +14,9 @@ from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
     ExperimentCanceled,
+    Forbidden,
+    NotReady,
+    PayByHand,
     PaymentError,
     PaymentFailed,
     PaymentOutcomeUnknown,
@@ -21,16 +24,16 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
     is_absent,
 )
-from prefect_assay.models.billing import Invoice, usd
+from prefect_assay.models.billing import Invoice, PayAnswer, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, ExperimentStatus, InvoiceStatus, PaymentMethod
-from prefect_assay.payments import PaymentPolicy, Rail, hosted, rail_for, settle
+from prefect_assay.payments import PaymentPolicy, Rail, guard, hosted, rail_for, settle
+from prefect_assay.payments.due import DueInvoice, page_digest
 from prefect_assay.payments.guard_terms import caip19, unpaired
 from prefect_assay.payments.reconciliation import read_invoice
+from prefect_assay.payments.settle import utc_now
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import require_order
-
-_UNPAID: Final = frozenset({InvoiceStatus.DRAFT, InvoiceStatus.OPEN})
 
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:
@@ -57,24 +60,38 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
 
 
 @task(name="read-due", **READ)
-def read_due(credentials: AssayCredentials, order: Order, *, book: OrderBook) -> int | None:
+def read_due(
+    credentials: AssayCredentials,
+    order: Order,
+    *,
+    book: OrderBook,
+    policy: SpendingPolicy,
+    wallet: Wallet | None,
+    method: PaymentMethod,
+) -> int | None:
     """The open amount of the order's invoice, in US cents; None if it is paid.
+
+    Where no call shows the amount (contract 2.8), it is that of the challenge, which is asked for and not answered.
 
     Raises:
         ExperimentCanceled: the invoice is open, and must not be paid.
-        PaymentFailed: there is no invoice, or it names no amount.
+        PayByHand: which invoice is the order's is not known for certain; a person can pay its hosted page.
+        PaymentFailed: the invoice names no amount.
         PaymentOutcomeUnknown: as ExperimentCanceled, after a payment that may have been made.
+        PaymentsDisabled: the acceptance names another rail.
         TransientError: the order has another experiment by now.
     """
     with credentials.get_client() as client:
-        invoice = _invoice_of(client, order, book)
+        require_named_rail(book, method)
+        due = _due(client, order, method, _guard_policy(credentials, policy, wallet, 0, {}), wallet)
+        invoice = _own_invoice(client, due, order, book)
         require_order(book, order.experiment_id)
         _refuse_canceled(client, order, invoice, book)
     if invoice.status == InvoiceStatus.PAID:
         return None
     if invoice.amount is None:
         raise PaymentFailed(
-            f"invoice {invoice.id} names no amount, so nothing can be compared and nothing is paid"
+            f"invoice {invoice.id} names no amount, and nor does its pay path, so nothing can be compared and nothing is paid"
         )
     return invoice.amount
 
@@ -110,21 +127,27 @@ def pay_invoice(
         TransientError: the order has another experiment by now; nothing was paid.
     """
     with credentials.get_client() as client:
-        invoice = _invoice_of(client, order, book, reissued=method not in MACHINE_RAILS)
-        require_order(book, order.experiment_id)
-        _refuse_canceled(client, order, invoice, book)
+        require_named_rail(book, method)
         ledger = OrderLedger(book)
         if method not in MACHINE_RAILS:
+            invoice = _hosted_invoice_of(client, order, book)
+            require_order(book, order.experiment_id)
+            _refuse_canceled(client, order, invoice, book)
             _count(book, invoice)
-            if invoice.status in _UNPAID:
+            if not invoice.ended:
                 book.saw_invoice(invoice.id, invoice.amount)
-            return _hosted_invoice(client, invoice, ledger)
+            return _hosted_invoice(invoice, ledger)
+        allowed = _guard_policy(credentials, policy, wallet, limit_cents, sums or {})
+        due = _due(client, order, method, allowed, wallet)
+        invoice = _own_invoice(client, due, order, book)
+        require_order(book, order.experiment_id)
+        _refuse_canceled(client, order, invoice, book)
         with _next_step(invoice):
             payment = settle(
-                client,
+                due,
                 invoice.id,
                 _rail(method, wallet),
-                _guard_policy(credentials, policy, wallet, limit_cents, sums or {}),
+                allowed,
                 ledger,
                 expected_cents=min(invoice.amount or 0, limit_cents),
                 experiment_id=order.experiment_id,
@@ -187,11 +210,11 @@ def record_hosted(
         PaymentFailed: the invoice cannot be paid any more.
         TransientError: the order has another experiment by now.
     """
-    invoice = _invoice_of(client, order, book, reissued=True)
+    invoice = _hosted_invoice_of(client, order, book)
     require_order(book, order.experiment_id)
-    if invoice.status in _UNPAID and (invoice.provider_hosted_invoice_url or invoice.id) == shown:
+    if not invoice.ended and (invoice.provider_hosted_invoice_url or invoice.id) == shown:
         return None
-    return _recorded(client, invoice, OrderLedger(book))
+    return _recorded(invoice, OrderLedger(book))
 
 
 def _count(book: OrderBook, invoice: Invoice) -> None:
@@ -209,17 +232,17 @@ def _count(book: OrderBook, invoice: Invoice) -> None:
     )
 
 
-def _hosted_invoice(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
+def _hosted_invoice(invoice: Invoice, ledger: OrderLedger) -> Payment:
     """The hosted invoice. A void invoice is logged as an error; waiting continues."""
     try:
-        return _recorded(client, invoice, ledger)
+        return _recorded(invoice, ledger)
     except PaymentFailed as error:
         get_run_logger().error("%s; ask the laboratory", error)
         return Payment(invoice_id=invoice.id, method=PaymentMethod.ASYNC_INVOICE, state=PaymentState.FAILED)
 
 
-def _recorded(client: AssayClient, invoice: Invoice, ledger: OrderLedger) -> Payment:
-    payment = hosted(client, invoice)
+def _recorded(invoice: Invoice, ledger: OrderLedger) -> Payment:
+    payment = hosted(invoice)
     if payment.state is PaymentState.SETTLED:
         ledger.paid(invoice.id, invoice.amount)
     return payment
@@ -247,35 +270,106 @@ def _guard_policy(
     )
 
 
-def _invoice_of(client: AssayClient, order: Order, book: OrderBook, *, reissued: bool = False) -> Invoice:
-    """The invoice by the id in the order's log, if it names the experiment; else by its experiment.
+def require_named_rail(book: OrderBook, method: PaymentMethod) -> None:
+    """Raise PaymentsDisabled if the service's acceptance names other rails than the one that is asked for.
 
-    With `reissued`, an invoice that was issued in place of a void one counts: a person pays that one. A machine never
-    pays a second invoice of an order. An invoice that no list names is paid by a person, at the page of its experiment.
+    The token's payment policy, or an earlier create, has pinned the experiment (contract 4.2, rule 2).
     """
+    answer = book.read().accepted
+    if answer is None or answer.machine is None:
+        return
+    if answer.machine == (method in MACHINE_RAILS) and (
+        not answer.machine or method in (answer.rails or {method})
+    ):
+        return
+    pinned = (
+        " or ".join(answer.rails) or "a machine rail" if answer.machine else PaymentMethod.ASYNC_INVOICE.value
+    )
+    raise PaymentsDisabled(
+        f"the service has accepted the order for payment by {pinned}, and {method} was asked for: the token's payment policy, "
+        "or an earlier create, has pinned the experiment. Nothing is paid; the order remains. Run it again with that "
+        "payment_method, and with the wallet and the policy that it needs"
+    )
+
+
+def _due(
+    client: AssayClient, order: Order, method: PaymentMethod, policy: PaymentPolicy, wallet: Wallet | None
+) -> DueInvoice:
+    def amount_of(answer: PayAnswer, invoice_id: str) -> int | None:
+        return guard.offered_cents(
+            policy,
+            _rail(method, wallet).offers(answer),
+            base_url=client.base_url,
+            invoice_id=invoice_id,
+            now=utc_now(),
+        )
+
+    return DueInvoice(client, order.experiment_id, amount_of)
+
+
+def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, book: OrderBook) -> Invoice:
+    """The one invoice that a machine may pay for the order: that of its own acceptance, or one that names the experiment.
+
+    A machine never pays a second invoice of an order.
+    """
+    state = book.read()
+    ordered = state.ordered
+    if ordered is not None and ordered.experiment_id == order.experiment_id:
+        own = (
+            state.tied_invoice()
+            or ordered.invoice_id
+            or (state.payment.invoice_id if state.payment else None)
+        )
+        if own is None and state.accepted is not None:
+            own = state.tied_invoice(page_digest(_page_of(client, order)))
+        if own:
+            invoice = due.invoice_by_id(own)
+            if invoice.experiment_id in {None, order.experiment_id}:
+                return invoice.model_copy(update={"experiment_id": order.experiment_id})
+    try:
+        found = client.find_invoice(order.experiment_id)
+    except (UnexpectedAnswer, Forbidden) as error:
+        # The contract does not have the list, and an invoice must not wait for it. Once a payment was sent, it was there.
+        if state.payment is not None or not (
+            is_absent(error) or isinstance(error, Forbidden) or no_list(error)
+        ):
+            raise
+        found = None
+    if found is None:
+        raise _by_hand(client, order)
+    return found
+
+
+def no_list(error: AssayError) -> bool:
+    """Return True for an answer with success that is no list: the address belongs to something else."""
+    return error.status_code == HTTPStatus.OK
+
+
+def _page_of(client: AssayClient, order: Order) -> str | None:
+    return client.invoice(order.experiment_id).provider_invoice_url
+
+
+def _by_hand(client: AssayClient, order: Order) -> PayByHand:
+    page = order.hosted_invoice_url
+    with suppress(NotReady):
+        page = _page_of(client, order) or page
+    return PayByHand(
+        f"the invoice of experiment {order.experiment_code or order.experiment_id} cannot be paid by machine: the service's "
+        "acceptance, which names it, was lost or does not name it for certain, and no call of the contract does. Nothing is "
+        f"paid. A person can pay it: {page or order.experiment_url}"
+    )
+
+
+def _hosted_invoice_of(client: AssayClient, order: Order, book: OrderBook) -> Invoice:
+    """The invoice that a person pays, also one that was issued in place of a void one, and one that no list names."""
     ordered = book.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
         try:
             invoice = client.invoice_by_id(ordered.invoice_id)
         except AssayError as error:
-            if not (reissued and is_absent(error)):  # the contract does not have this call
+            if not is_absent(error):  # the contract does not have this call
                 raise
         else:
-            void = reissued and invoice.status == InvoiceStatus.VOID
-            if invoice.experiment_id == order.experiment_id and not void:
+            if invoice.experiment_id == order.experiment_id and invoice.status != InvoiceStatus.VOID:
                 return invoice
-    if reissued:
-        return read_invoice(client, order.experiment_id)
-    try:
-        found = client.find_invoice(order.experiment_id)
-    except UnexpectedAnswer as error:
-        # The contract does not have the list, and an invoice must not wait for it. Once a payment was sent, it was there.
-        if book.state.payment is not None or not is_absent(error):
-            raise
-        found = None
-    if found is None:
-        raise PaymentFailed(
-            f"experiment {order.experiment_code} has an invoice that the service does not list; "
-            f"open it in the portal: {order.hosted_invoice_url or order.experiment_url}"
-        )
-    return found
+    return read_invoice(client, order.experiment_id)

@@ -20,6 +20,7 @@ from prefect_assay.errors import (
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus, QuoteStatus
+from prefect_assay.ordering import acceptance_of
 from prefect_assay.payments.guard import CURRENCY
 from prefect_assay.runs.transient_failures import ONCE
 
@@ -30,6 +31,7 @@ class BillingStage(StrEnum):
     NOT_SUBMITTED = "not_submitted"
     QUOTE_PENDING = "quote_pending"
     QUOTE_OPEN = "quote_open"
+    QUOTE_UNKNOWN = "quote_unknown"  # sent (contract 3), with a status that this version does not know
     INVOICED = "invoiced"
     QUOTE_REJECTED = "quote_rejected"
     QUOTE_EXPIRED = "quote_expired"
@@ -43,6 +45,8 @@ class Billing(Model):
     quote: Quote | None = None
 
 
+# A person confirms one with an unknown status; a flow asks.
+CONFIRMABLE = frozenset({BillingStage.QUOTE_OPEN, BillingStage.QUOTE_UNKNOWN})
 _REJECTED = {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
 _EXPIRED = {QuoteStatus.EXPIRED, QuoteStatus.STALE}
 _PASSES = {"rate_limited", "upstream_server_error"}  # service-shapes, submit 409
@@ -68,7 +72,15 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
         draft = status == ExperimentStatus.DRAFT
         return Billing(stage=BillingStage.NOT_SUBMITTED if draft else BillingStage.QUOTE_PENDING)
     now = now or client.service_time or datetime.now(UTC)
-    return Billing(stage=_stage_of(quote, now), quote=quote)
+    stage = _stage_of(quote, now)
+    if stage is BillingStage.QUOTE_PENDING and status == ExperimentStatus.QUOTE_SENT and not is_known(quote):
+        stage = BillingStage.QUOTE_UNKNOWN
+    return Billing(stage=stage, quote=quote)
+
+
+def is_known(quote: Quote) -> bool:
+    """Whether the quote's status is a word of either vocabulary (contract 2.6, 2.7)."""
+    return isinstance(quote.status, QuoteStatus)
 
 
 def _stage_of(quote: Quote, now: datetime) -> BillingStage:
@@ -98,6 +110,7 @@ def confirm_quote(
     book: OrderBook,
     approved_cents: int,
     campaign_cap_cents: int | None = None,
+    untotaled: bool = False,
 ) -> Billing:
     """Accept an open quote if its total is within the approved amount. Safe to run again.
 
@@ -107,6 +120,8 @@ def confirm_quote(
         book: the order's log.
         approved_cents: the approved amount, in US cents.
         campaign_cap_cents: the cap of all orders of the campaign; None sets no cap.
+        untotaled: a person has approved the quote although it shows no total that can be read; then what was approved
+            counts.
 
     Raises:
         BudgetExceeded: the quote's total is over the approved amount, or the campaign would exceed its cap (`cap`);
@@ -118,9 +133,13 @@ def confirm_quote(
     """
     with credentials.get_client() as client:
         billing = read_billing(client, experiment_id)
-        if billing.stage is not BillingStage.QUOTE_OPEN or billing.quote is None:
+        if billing.stage not in CONFIRMABLE or billing.quote is None:
             return billing
         total = check_total(billing.quote, experiment_id)
+        if total is None:
+            if not untotaled:
+                raise TransientError(f"the quote of experiment {experiment_id} shows no total any more")
+            total = approved_cents
         if total > approved_cents:
             raise BudgetExceeded(
                 f"the quote of experiment {experiment_id} is {usd(total)}, approved were {usd(approved_cents)}; "
@@ -138,16 +157,17 @@ def confirm_quote(
         )
         require_order(book, experiment_id)
         try:
-            client.confirm_quote(experiment_id)
+            answer = client.confirm_quote(experiment_id)
         except Conflict as refusal:
             return _refused(client, experiment_id, refusal)
+        book.record(lambda _: acceptance_of(client, answer, experiment_id))
         return read_billing(client, experiment_id)
 
 
 def _refused(client: AssayClient, experiment_id: str, refusal: Conflict) -> Billing:
     """The stage of an order whose quote was not accepted: the present state counts, which may lag behind the refusal."""
     billing = read_billing(client, experiment_id)
-    if billing.stage is not BillingStage.QUOTE_OPEN:
+    if billing.stage not in CONFIRMABLE:
         return billing  # accepted meanwhile by someone else, rejected, or expired
     if "expired" in refusal.message.lower():  # service-shapes: 409 for one that has expired or is confirmed
         return billing.model_copy(update={"stage": BillingStage.QUOTE_EXPIRED})
@@ -158,18 +178,14 @@ def _refused(client: AssayClient, experiment_id: str, refusal: Conflict) -> Bill
     ) from refusal
 
 
-def check_total(quote: Quote, experiment_id: str) -> int:
-    """The total of a quote in US cents; raise PaymentRefused if it has no total or another currency."""
-    if quote.amount_total is None:
-        raise PaymentRefused(
-            f"the quote of experiment {experiment_id} names no total; nothing was accepted. Ask the laboratory"
-        )
+def check_total(quote: Quote, experiment_id: str) -> int | None:
+    """The total of a quote in US cents, None if none can be read; raise PaymentRefused for another currency."""
     if quote.currency is not None and quote.currency.lower() != CURRENCY:
         raise PaymentRefused(
             f"the quote of experiment {experiment_id} is in {quote.currency}, not in USD; nothing was accepted. Ask the "
             "laboratory for a quote in US dollars"
         )
-    return quote.amount_total
+    return quote.total
 
 
 def require_order(book: OrderBook, experiment_id: str) -> None:

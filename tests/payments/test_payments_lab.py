@@ -254,7 +254,13 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
         pay_to=[lab.x402["pay_to"]],
     )
     book = a_book(experiment=order.experiment_id)
-    assert pay_task.read_due.fn(credentials, order, book=book) == cents
+
+    def due(book):
+        return pay_task.read_due.fn(
+            credentials, order, book=book, policy=policy, wallet=wallet, method=PaymentMethod.X402_EXACT
+        )
+
+    assert due(book) == cents
     # Here a person approves, for up to days. The contract does not say that a cancellation voids the invoice.
     lab.event("force_status", order.experiment_id, status="canceled")
     code = order.experiment_code
@@ -273,7 +279,7 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
                     limit_cents=cents,
                 )
             with pytest.raises(error, match=words):  # the next execution asks no person
-                pay_task.read_due.fn(credentials, order, book=book)
+                due(book)
 
     both_raise(ExperimentCanceled, refused)
     assert booked(lab, invoice.id) == []
@@ -294,4 +300,4 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
     # The order goes on with an older experiment: this one's cancellation does not end it.
     moved = a_book(experiment="older")
     with pytest.raises(TransientError, match="no longer the experiment of the order"), disable_run_logger():
-        pay_task.read_due.fn(credentials, order, book=moved)
+        due(moved)

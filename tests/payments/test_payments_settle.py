@@ -9,7 +9,6 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.errors import (
     PaymentFailed,
     PaymentOutcomeUnknown,
-    PaymentsDisabled,
 )
 from prefect_assay.models.job import PaymentState
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -18,7 +17,6 @@ from support.services.pay_server import (
     CANARY_ADDRESS,
     CANARY_KEY,
     NETWORK,
-    HttpPayApi,
 )
 
 
@@ -96,32 +94,17 @@ def test_a_hosted_invoice_names_its_page_and_whether_it_is_paid(world, status, s
     world.server.status = status
     world.server.faults.add("async")
 
-    payment = hosted(world.api, world.api.invoice_by_id("inv_1"))
+    payment = hosted(world.api.invoice_by_id("inv_1"))
     assert payment.state is state
     assert payment.method is PaymentMethod.ASYNC_INVOICE
     assert payment.hosted_invoice_url == f"{world.server.base_url}/pages/inv_1"
     assert payment.already_paid is (status == "paid")
+    assert world.server.probes == 0  # nothing of a hosted invoice is asked at the pay path
 
 
 def test_a_void_hosted_invoice_is_a_failure(world):
     world.server.status = "void"
 
     with pytest.raises(PaymentFailed, match="void"):
-        hosted(world.api, world.api.invoice_by_id("inv_1"))
+        hosted(world.api.invoice_by_id("inv_1"))
     assert world.server.probes == 0
-
-
-def test_an_invoice_that_the_pay_path_wants_paid_by_machine_is_no_hosted_one(world):
-    with pytest.raises(PaymentsDisabled, match="pinned the experiment to a machine rail"):
-        hosted(world.api, world.api.invoice_by_id("inv_1"))
-    assert world.server.credentials == []
-
-
-@pytest.mark.parametrize("fault", ["probe_500", "pinned", "dropped"])
-def test_a_pay_path_that_says_nothing_leaves_the_hosted_page(world, fault):
-    invoice = world.api.invoice_by_id("inv_1")
-    if fault == "dropped":
-        world.api.close()
-        world.api = HttpPayApi("http://127.0.0.1:1")
-    world.server.faults.add(fault)
-    assert hosted(world.api, invoice).state is PaymentState.INTENDED

@@ -8,7 +8,7 @@ import pytest
 from prefect_assay.books.log import Confirming
 from prefect_assay.errors import BudgetExceeded, Conflict, NotReady, RequestRefused, TransientError
 from prefect_assay.models.billing import ExperimentInvoice, Quote
-from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.experiment import Experiment, QuoteAcceptance
 from prefect_assay.tasks.quote import BillingStage, confirm_quote, submit_draft
 from support.archive.memory_store import a_book
 
@@ -19,6 +19,7 @@ class Service:
     """Open quotes, and what was confirmed; credentials of its own."""
 
     service_time = None  # its answers have no date
+    base_url = "https://lab.example"
 
     def __init__(self, refusal=None, **quote):
         self.confirmed = []
@@ -45,6 +46,7 @@ class Service:
         if self.refusal is not None:
             raise self.refusal
         self.confirmed.append(experiment_id)
+        return QuoteAcceptance(invoice_id=f"inv-{experiment_id}")
 
     def submit(self, _experiment_id):
         raise self.refusal

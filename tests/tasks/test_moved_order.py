@@ -9,7 +9,7 @@ from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Confirming, Ordered, Sending, Surplus
 from prefect_assay.errors import ArchiveError, NotReady, TransientError
 from prefect_assay.models.billing import ExperimentInvoice, Quote
-from prefect_assay.models.experiment import Experiment
+from prefect_assay.models.experiment import Experiment, QuoteAcceptance
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.quote import BillingStage, confirm_quote
@@ -23,6 +23,7 @@ class Service:
     """Every experiment has an open quote until it is confirmed."""
 
     service_time = None  # its answers have no date
+    base_url = "https://lab.example"
 
     def __init__(self):
         self.confirmed = []
@@ -43,6 +44,7 @@ class Service:
 
     def confirm_quote(self, experiment_id):
         self.confirmed.append(experiment_id)
+        return QuoteAcceptance(id="q", status="accepted")
 
 
 @pytest.fixture

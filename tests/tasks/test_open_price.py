@@ -98,13 +98,13 @@ def test_a_payment_is_seen_also_where_invoices_are_not_listed():
 
 def test_an_invoice_without_an_id_is_not_probed():
     service = Service(INVOICED)
-    payment = hosted(service, read_invoice(service, "exp_1"))
+    payment = hosted(read_invoice(service, "exp_1"))
     assert (payment.invoice_id, payment.amount_cents) == ("of LAB-1", 21_900)
     assert service.probes == []
     assert read_invoice(service, "exp_1").status is InvoiceStatus.OPEN
 
 
-@pytest.mark.parametrize("status", [404, 405])
+@pytest.mark.parametrize("status", [200, 404, 405])
 def test_a_page_of_a_stranger_at_the_list_holds_no_result_back(monkeypatch, status):
     def stranger(_experiment_id):
         raise UnexpectedAnswer("a page", status_code=status)
@@ -116,7 +116,7 @@ def test_a_page_of_a_stranger_at_the_list_holds_no_result_back(monkeypatch, stat
 
 def test_any_other_page_is_an_error(monkeypatch):
     def maintenance(_experiment_id):
-        raise UnexpectedAnswer("a page", status_code=200)
+        raise UnexpectedAnswer("a page", status_code=502)
 
     service = Service(INVOICED)
     monkeypatch.setattr(service, "find_invoice", maintenance)

@@ -30,6 +30,7 @@ from prefect_assay.payments.interfaces import (
     LedgerEntry,
     PaymentAttempt,
     RollingCap,
+    header,
     origin,
     pay_url,
 )
@@ -37,6 +38,7 @@ from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, asc
 
 CURRENCY: Final = "usd"
 MAX_VALID_SECONDS: Final = 600
+_NOT_PAID: Final = "nothing is paid by machine"
 
 
 class PaymentPolicy(Model):
@@ -148,26 +150,28 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
 
 
 def check_clock(answer: PayAnswer, now: datetime) -> datetime:
-    """The machine's time, if the `Date` of an answer agrees with it; see `agreed_time`."""
-    return agreed_time(sent_at(answer.headers), now)
+    """The machine's time, unless the `Date` of an answer contradicts it or cannot be read; see `agreed_time`."""
+    stated = sent_at(answer.headers)
+    if stated is None and header(answer, "date"):
+        raise _clocks_differ(now, "the service's Date cannot be read", _NOT_PAID)
+    return agreed_time(stated, now)
 
 
-def agreed_time(
-    stated: datetime | None, now: datetime, *, else_: str = "nothing is paid by machine"
-) -> datetime:
-    """The machine's time, if the service's (its `Date`) agrees with it: no window depends on one clock alone.
+def agreed_time(stated: datetime | None, now: datetime, *, else_: str = _NOT_PAID) -> datetime:
+    """The machine's time, unless the service's (its `Date`) contradicts it. The contract promises no `Date`.
 
     Raises:
-        ClockDiffers: they do not agree, or no date could be read; the message says what is not done.
+        ClockDiffers: they do not agree; the message says what is not done.
     """
-    if stated is not None and abs(stated - now) <= CLOCKS_DIFFER:
+    if stated is None or abs(stated - now) <= CLOCKS_DIFFER:
         return now
-    other = (
-        f"the service's is {stated:%Y-%m-%d %H:%M:%S} UTC" if stated else "no answer confirms it by its Date"
-    )
-    raise ClockDiffers(
-        f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: {else_}, because the window "
-        "of rolling_cents would be wrong. Set the clock (NTP), or pay the hosted invoice; a run that waits tries again"
+    raise _clocks_differ(now, f"the service's is {stated:%Y-%m-%d %H:%M:%S} UTC", else_)
+
+
+def _clocks_differ(now: datetime, other: str, else_: str) -> ClockDiffers:
+    return ClockDiffers(
+        f"this machine's clock is {now:%Y-%m-%d %H:%M:%S} UTC, and {other}: {else_}, because the window of rolling_cents "
+        "would be wrong. Set the clock (NTP), or pay the hosted invoice; a run that waits tries again"
     )
 
 
@@ -185,6 +189,26 @@ def choose(
     raise PaymentRefused(
         f"invoice {invoice.id}: no offered payment terms are acceptable. Offered:\n{offered}"
     )
+
+
+def offered_cents(
+    policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice_id: str, now: datetime
+) -> int | None:
+    """The amount, in US cents, of the first offered terms that the policy accepts; None if it is no whole number of them.
+
+    Raises:
+        PaymentRefused: no terms are acceptable, whatever their amount.
+    """
+    invoice = Invoice(id=invoice_id)
+    amounts = [divmod(terms.amount_units, terms.units_per_cent) for terms in offers.terms]
+    for terms, (cents, rest) in zip(offers.terms, amounts, strict=True):
+        if not rest and not faults(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now):
+            return cents
+    if any(rest for _, rest in amounts):
+        return None
+    cents = amounts[0][0] if amounts else 0
+    choose(policy, offers, base_url=base_url, invoice=invoice, cents=cents, now=now)
+    return None
 
 
 def check_owner(invoice: Invoice, experiment_id: str | None) -> None:

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from prefect_assay.errors import (
-    AssayError,
+    Forbidden,
     NotReady,
     PaymentFailed,
-    PaymentsDisabled,
     UnexpectedAnswer,
     is_absent,
 )
@@ -46,6 +45,8 @@ class Reconciliation:
         """Record that the invoice is paid, and return it with the receipt of an earlier run."""
         try:
             entry = self.ledger.get()
+            if invoice.amount is None and entry is not None:  # the contract's invoice has none
+                invoice = invoice.model_copy(update={"amount": entry.amount_cents})
             if entry is None or entry.state is not PaymentState.SETTLED:
                 self.ledger.paid(
                     invoice.id,
@@ -91,21 +92,15 @@ class Reconciliation:
         return latest
 
 
-def hosted(api: PayApi, invoice: Invoice) -> Payment:
+def hosted(invoice: Invoice) -> Payment:
     """The state of an `async_invoice`: `settled` when paid, else `intended` with the page where a person pays.
 
     Raises:
         PaymentFailed: the invoice is void or uncollectible.
-        PaymentsDisabled: the token's payment policy has pinned the experiment to a machine rail (contract 4.2, rule 2).
     """
     if invoice.status in {InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE}:
         raise PaymentFailed(f"invoice {invoice.id} is {invoice.status}; it cannot be paid any more")
     paid = invoice.status == InvoiceStatus.PAID
-    if not paid and _is_pinned(api, invoice):
-        raise PaymentsDisabled(
-            f"invoice {invoice.id} can only be paid by machine: the token's payment policy has pinned the experiment to "
-            "a machine rail, although async_invoice was asked for. Run it again with that payment_method and a wallet"
-        )
     return Payment(
         invoice_id=invoice.id,
         method=PaymentMethod.ASYNC_INVOICE,
@@ -114,16 +109,6 @@ def hosted(api: PayApi, invoice: Invoice) -> Payment:
         already_paid=paid,
         hosted_invoice_url=invoice.provider_hosted_invoice_url,
     )
-
-
-def _is_pinned(api: PayApi, invoice: Invoice) -> bool:
-    """Return True if the pay path answers with a challenge; for a hosted invoice it answers with its state."""
-    if isinstance(invoice, UnlistedInvoice):
-        return False
-    try:
-        return api.pay(invoice.id).status_code == HTTPStatus.PAYMENT_REQUIRED
-    except AssayError:  # a person can pay, whatever this token may do
-        return False
 
 
 class PaymentStatus(Model):
@@ -151,8 +136,8 @@ def read_invoice(api: PayApi, experiment_id: str) -> Invoice:
     """
     try:
         found = api.find_invoice(experiment_id)
-    except UnexpectedAnswer as error:
-        if not is_absent(error):
+    except (UnexpectedAnswer, Forbidden) as error:
+        if not (is_absent(error) or isinstance(error, Forbidden) or error.status_code == HTTPStatus.OK):
             raise
         found = None  # a page that the service did not write may be all there is at this address: no result waits for it
     if found is not None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, SecretStr, ValidationError
 
 from prefect_assay.errors import PaymentError, PaymentRefused
-from prefect_assay.models.base import Model, WireModel
+from prefect_assay.models.base import ExactModel, Model
 from prefect_assay.models.billing import PayAnswer
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.guard_terms import CREDENTIAL_HEADER
@@ -54,18 +54,18 @@ _NEVER_CHARGED: Final = frozenset(
 Word = Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,500}$")]
 
 
-class _Details(WireModel):
+class _Details(ExactModel):
     network_id: Word = Field(alias="networkId")
 
 
-class _Request(WireModel):
+class _Request(ExactModel):
     amount: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,14})$")]
     currency: Word
     external_id: Word | None = Field(default=None, alias="externalId")
     details: _Details = Field(alias="methodDetails")
 
 
-class _Parameters(WireModel):
+class _Parameters(ExactModel):
     id: Word
     request: Annotated[str, Field(min_length=1)]
     expires: str

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, SecretStr, ValidationError
 
 from prefect_assay.errors import ConfigurationError, PaymentRefused
-from prefect_assay.models.base import WireModel
+from prefect_assay.models.base import ExactModel
 from prefect_assay.models.billing import PayAnswer
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import header
@@ -45,13 +45,13 @@ _NEVER_BROADCAST = re.compile(
 Address = Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")]
 
 
-class _Extra(WireModel):
+class _Extra(ExactModel):
     name: Annotated[str, Field(min_length=1, max_length=100)]
     version: Annotated[str, Field(min_length=1, max_length=20)]
     transfer_method: str = Field(default=TRANSFER_METHOD, alias="assetTransferMethod")
 
 
-class _Entry(WireModel):
+class _Entry(ExactModel):
     network: Annotated[str, Field(pattern=r"^eip155:[1-9][0-9]{0,17}$")]
     asset: Address
     amount: Annotated[str, Field(pattern=r"^[0-9]{1,30}$")]
