@@ -5,7 +5,8 @@ waits and starts again from the top.
 """
 
 from collections.abc import Callable
-from typing import TypeVar, assert_never
+from datetime import UTC, datetime
+from typing import Final, TypeVar, assert_never
 
 from prefect.client.orchestration import get_client
 from prefect.logging import get_run_logger
@@ -19,16 +20,18 @@ from prefect_assay.errors import (
     Overdue,
     QuoteExpired,
     QuoteRejected,
+    ResultsUnread,
+    ServiceUnavailable,
 )
 from prefect_assay.flows.experiment_billing import accept_quote, pay
 from prefect_assay.flows.run_options import ExperimentRun
-from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.reporting.progress import show_progress
+from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs import can_suspend, is_temporary, outlast, wait_until, was_suspended
 from prefect_assay.runs.suspend import this_run
 from prefect_assay.runs.tags import (
@@ -36,10 +39,13 @@ from prefect_assay.runs.tags import (
     EXPERIMENT_CODE_LABEL,
     EXPERIMENT_TAG,
     ORDER_TAG,
+    PARTIAL_LABEL,
+    RETRY_TAG,
     own_label,
     own_tags,
     set_labels,
     set_tag,
+    tag_values,
 )
 from prefect_assay.sweeping.settle_cancellation import reject_surplus
 from prefect_assay.tasks.archive import archive_experiment
@@ -47,9 +53,20 @@ from prefect_assay.tasks.order import confirm_order
 from prefect_assay.tasks.quote import Billing, BillingStage, read_billing, withdraw
 from prefect_assay.tasks.read import EndOfWait, look, outcome_of
 from prefect_assay.tasks.report import plot_results
-from prefect_assay.waiting import Failed, Partial, PastDeadline, Ready, Wait, WaitsFor
+from prefect_assay.waiting import (
+    PARTIAL_WAIT,
+    Failed,
+    Incomplete,
+    Partial,
+    PastDeadline,
+    Ready,
+    Wait,
+    WaitsFor,
+)
 
 T = TypeVar("T")
+
+_PACKAGE_LOOKS: Final = 3
 
 
 def outlasting(run: ExperimentRun, name: str, step: Callable[[], T]) -> T:
@@ -139,19 +156,19 @@ def _is_invoiced(run: ExperimentRun, order: Order, billing: Billing) -> bool:
     match billing.stage:
         case BillingStage.INVOICED:
             return True
-        case BillingStage.QUOTE_OPEN if billing.quote is not None:
+        case BillingStage.QUOTE_OPEN | BillingStage.QUOTE_UNKNOWN if billing.quote is not None:
             facts.quoted(order, billing.quote)
             accepted = accept_quote(run, order, billing.quote)
             # One that has expired may read as open for longer.
             return accepted.stage is BillingStage.QUOTE_EXPIRED and _is_invoiced(run, order, accepted)
-        case BillingStage.QUOTE_OPEN | BillingStage.QUOTE_PENDING:
+        case BillingStage.QUOTE_OPEN | BillingStage.QUOTE_UNKNOWN | BillingStage.QUOTE_PENDING:
             raise NotReady(f"the quote of {experiment} is not readable yet")
         case BillingStage.NOT_SUBMITTED:
             # Orders are never created as drafts: someone rejected the quote, so it must not become an order.
             withdraw(run.book, "the experiment is a draft again")
             raise QuoteRejected(
                 f"{experiment} is a draft again, so its quote was rejected or withdrawn; nothing is billed. Submit it "
-                "in the portal and run the flow again, or start the campaign under a new campaign id"
+                "in the portal and run the flow again"
             )
         case BillingStage.QUOTE_REJECTED:
             withdraw(run.book, "the quote was rejected")
@@ -202,6 +219,7 @@ def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) ->
     partial_archived = False
     news = _is_own(order)
     seen: Experiment | None = None
+    first: list[datetime] = []
 
     def ready() -> tuple[Experiment, EndOfWait | Partial] | None:
         nonlocal news, seen
@@ -209,6 +227,12 @@ def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) ->
             seen, decision = look(client, order.experiment_id, run.options.patience)
         facts.stage(seen, news=news)
         news = True
+        if (
+            isinstance(decision, Partial)
+            and seen.status == ExperimentStatus.DONE
+            and _partial_for_long(first)
+        ):
+            return seen, Incomplete()
         if isinstance(decision, Wait) or (isinstance(decision, Partial) and partial_archived):
             return None
         return seen, decision
@@ -227,6 +251,18 @@ def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) ->
             return found, decision
         _archive(run, order, payment, found)
         partial_archived = True
+
+
+def _partial_for_long(first: list[datetime]) -> bool:
+    """Whether a finished experiment has had partial results for `PARTIAL_WAIT`; `first` is when this process saw it."""
+    now = datetime.now(UTC)
+    label = own_label(PARTIAL_LABEL)
+    if not (first or label):
+        first.append(now)
+        if can_suspend():
+            set_labels(current_run.id, {PARTIAL_LABEL: now.isoformat()})
+    since = datetime.fromisoformat(label) if isinstance(label, str) and label else first[0]
+    return now >= since + PARTIAL_WAIT
 
 
 def _is_own(order: Order) -> bool:
@@ -251,13 +287,24 @@ def _conclude(
     run: ExperimentRun, order: Order, payment: Payment | None, finished: Experiment, decision: EndOfWait
 ) -> ExperimentReport:
     """Archive the results, if any, then report or raise how the experiment ended."""
-    record = None
+    kept = None
     show_progress_of(run, finished)
     if finished.results_status != ResultsStatus.NONE:
-        record = _archive(run, order, payment, finished)
+        kept = _archive(run, order, payment, finished)
+    record = kept.record if kept else None
     outcome = outcome_of(finished, decision)
+    if kept is not None and kept.away and record is not None and _looks_again(run):
+        raise ServiceUnavailable(
+            f"data packages of experiment {finished.code} are away; everything else is archived in {record.location}"
+        )
+    if kept is not None and kept.unread:
+        raise ResultsUnread(
+            f"the results of experiment {finished.code} are complete, and this version can read no row of them: "
+            f"{'; '.join(kept.notes)}. They are archived as they came: {', '.join(kept.unread)}. Upgrade and run the flow "
+            "again to make the table, or ask the laboratory about their shape"
+        )
     match decision:
-        case Ready():
+        case Ready() | Incomplete():
             pass
         case Failed():
             facts.canceled(finished.id, finished.code)
@@ -283,7 +330,15 @@ def _conclude(
     )
 
 
-def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: Experiment) -> ArchiveRecord:
+def _looks_again(run: ExperimentRun) -> bool:
+    """Whether a data package that is away is looked for again: everything else is archived, so not for days."""
+    counted = [int(count) for count in tag_values(own_tags(), RETRY_TAG) if count.isdecimal()]
+    looks = max([len(run.package_looks), *counted])
+    run.package_looks.append(datetime.now(UTC))
+    return looks < _PACKAGE_LOOKS
+
+
+def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: Experiment) -> ArchivedResults:
     kept = archive_experiment(
         run.options.credentials,
         run.options.archive,
@@ -297,7 +352,7 @@ def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: E
     if found.reported == ResultsStatus.ALL:
         run.book.deliver(kept.record.experiment_code)
     if kept.record.unchanged and found.reported != ResultsStatus.ALL:
-        return kept.record  # a wake-up while the rest is measured: its artifact is there
+        return kept  # a wake-up while the rest is measured: its artifact is there
     plots = plot_results(run.options.archive, run.campaign_id, kept.record.experiment_code)
     artifacts.show_results(run.label, kept, images=plots.images, notes=plots.notes)
-    return kept.record
+    return kept

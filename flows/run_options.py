@@ -187,6 +187,11 @@ class ExperimentRun:
         return self.options.patience + _EXPERIMENT_MARGIN
 
     @cached_property
+    def package_looks(self) -> list[datetime]:
+        """When this process found data packages away."""
+        return []
+
+    @cached_property
     def book(self) -> OrderBook:
         """The order's log, opened on first use."""
         return self.options.books.order(self.campaign_id, self.key)

@@ -18,6 +18,7 @@ from prefect_assay.archive.store import Digest, json_bytes, save
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.failures import CLIENT_ERRORS
+from prefect_assay.client.operations.results import RawDocument, results_of
 from prefect_assay.errors import (
     AccessError,
     ArchiveError,
@@ -27,11 +28,12 @@ from prefect_assay.errors import (
     TransientError,
     UnexpectedAnswer,
 )
+from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import ResultRow, rows, to_csv, unread_units
+from prefect_assay.results import ResultRow, match, rows, to_csv, unread_units
 from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.transient_failures import READ
@@ -83,16 +85,19 @@ def archive_experiment(
         TransientError: the service is unavailable; an unfinished version is not complete.
     """
     notes: list[str] = []
+    away: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
         experiment = client.experiment(order.experiment_id)
-        results = client.results(order.experiment_id)
-        table = rows(
-            results,
-            experiment_code=experiment.code,
-            ordered=spec.designs,
-            complete=results_status == ResultsStatus.ALL,
-        )
-        notes += unread_units(results)
+        received = tuple(_received(client, order.experiment_id, notes))
+        complete = results_status == ResultsStatus.ALL
+        raw = [document for document in received if document.name.startswith("results-")]
+        if complete and not raw:
+            raise TransientError(
+                f"the results of experiment {order.experiment_id} are released, and cannot be read yet"
+            )
+        results, unread = results_of(raw)
+        notes += unread
+        table = _table(client, experiment, spec, results, notes, complete=complete)
         record = archive_version(
             archive.get_store(),
             archive.prefix,
@@ -101,8 +106,8 @@ def archive_experiment(
             experiment_code=experiment.code,
             results_status=results_status,
             documents=[
-                *_received(client, order.experiment_id, notes, with_results=bool(results)),
-                *_packages(client, results, Path(folder), notes),
+                *(_document(document) for document in received),
+                *_packages(client, results, Path(folder), notes, away),
                 *_own_documents(spec, order, payment, table),
             ],
             now=datetime.now(UTC),
@@ -118,7 +123,15 @@ def archive_experiment(
     notes += _lake_notes(archive, campaign_id, record.experiment_code)
     for line in notes:
         get_run_logger().error("%s", line)
-    return ArchivedResults(record=record, rows=table, notes=tuple(notes))
+    return ArchivedResults(
+        record=record,
+        rows=table,
+        notes=tuple(notes),
+        unread=tuple(f"{record.location}/raw/{document.name}" for document in raw)
+        if complete and not any(result.summary for result in results)
+        else (),
+        away=tuple(away),
+    )
 
 
 def _lake_notes(archive: Archive, campaign_id: str, experiment_code: str) -> Iterator[str]:
@@ -149,36 +162,64 @@ def _measurement(spec: ExperimentSpec) -> Measurement:
     )
 
 
-def _received(
-    client: AssayClient, experiment_id: str, notes: list[str], *, with_results: bool
-) -> Iterator[Document]:
-    """Every response body as received, byte for byte; TransientError if the results that were read are not among them."""
-    missing = with_results
+def _received(client: AssayClient, experiment_id: str, notes: list[str]) -> Iterator[RawDocument]:
+    """Every response body as received, byte for byte, before any of it is read."""
     for document in client.documents(experiment_id):
-        missing = missing and not document.name.startswith("results-")
         if document.absent:
             notes.append(
                 f"raw/{document.name} takes the place of a list that the service does not seem to have: a 404 in other words "
                 "than its own. If it has the list, run the experiment again to archive it"
             )
-        yield Document(
-            path=f"raw/{document.name}",
-            content_type=document.content_type,
-            body=document.body,
-            links=document.links,
-        )
-    if missing:
-        raise TransientError(
-            f"the results of experiment {experiment_id} were there a moment ago; now they are not"
-        )
+        yield document
+
+
+def _document(received: RawDocument) -> Document:
+    return Document(
+        path=f"raw/{received.name}",
+        content_type=received.content_type,
+        body=received.body,
+        links=received.links,
+    )
+
+
+def _table(
+    client: AssayClient,
+    experiment: Experiment,
+    spec: ExperimentSpec,
+    results: tuple[Result, ...],
+    notes: list[str],
+    *,
+    complete: bool,
+) -> tuple[ResultRow, ...]:
+    """The rows, each under its design; a note for what cannot be read or names none. Nothing here ends the run."""
+    ids: dict[str, str] = {}
+    matched = match(results, spec.designs)
+    if matched.nameless and any(entry.design_id for result in results for entry in result.summary):
+        try:  # the contract does not have this list
+            ids = {row.id: row.name for row in client.iter_experiment_sequences(experiment.id) if row.name}
+        except AssayError as error:
+            notes.append(
+                f"The sequences of the experiment cannot be listed, so ids in results name no design: {error}"
+            )
+        matched = match(results, spec.designs, ids)
+    notes += matched.nameless
+    notes += unread_units(results)
+    return rows(
+        results,
+        experiment_code=experiment.code,
+        ordered=spec.designs,
+        complete=complete,
+        matched=matched,
+    )
 
 
 def _packages(
-    client: AssayClient, results: Iterable[Result], folder: Path, notes: list[str]
+    client: AssayClient, results: Iterable[Result], folder: Path, notes: list[str], away: list[str]
 ) -> Iterator[Document]:
     """The data packages, each received once into a file: its digest must be known before its upload begins.
 
-    A note replaces a package that cannot be fetched: the other packages and the measurements are archived anyway.
+    A note replaces a package that cannot be fetched: the other packages and the measurements are archived anyway. `away`
+    gets the results whose package may be fetched later.
     """
     for index, result in enumerate(results):
         if not result.data_package_url:
@@ -190,9 +231,8 @@ def _packages(
             if is_full(error):
                 raise out_of_space(path) from error
             raise
-        except TransientError:
-            raise
         except AssayError as error:
+            away += [result.id] if error.retriable else []
             notes.append(
                 f"The data package of result {result.id} is not in the archive: {error}. Run the experiment again to "
                 "fetch it once the cause is fixed"

@@ -28,9 +28,9 @@ from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment, Target
 from prefect_assay.ordering import order_key
 from prefect_assay.runs.transient_failures import ONCE, READ
-from prefect_assay.waiting import Decision, Failed, PastDeadline, Ready, deadline_of, decide
+from prefect_assay.waiting import Decision, Failed, Incomplete, PastDeadline, Ready, deadline_of, decide
 
-EndOfWait = Ready | Failed | PastDeadline  # the decisions that end a wait
+EndOfWait = Ready | Incomplete | Failed | PastDeadline  # the decisions that end a wait
 
 
 @task(name="read-designs", **ONCE)
@@ -108,6 +108,8 @@ def outcome_of(experiment: Experiment, decision: EndOfWait) -> Outcome:
     match decision:
         case Ready():
             kind = OutcomeKind.DONE
+        case Incomplete():
+            kind = OutcomeKind.INCOMPLETE
         case Failed():
             kind = OutcomeKind.CANCELED
         case PastDeadline():

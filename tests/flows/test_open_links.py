@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from prefect.logging import disable_run_logger
 
-from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
+from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.models.archived import open_links
@@ -81,7 +81,7 @@ def archived(tmp_path):
     """One experiment of a service whose payment provider is called acme, archived."""
     experiment, *others = (reply(200, body) for body in ANSWERS.values())
     with fault_server() as server, disable_run_logger():
-        server.will(experiment, others[-1], experiment, *others)
+        server.will(experiment, experiment, *others)
         archive_experiment.fn(
             AssayCredentials(base_url=server.base_url, token="t", provider_word="acme"),
             LocalArchive(root=str(tmp_path)),
@@ -120,35 +120,6 @@ def test_nothing_but_the_answers_holds_a_link(archived):
     version = latest(archived, "", "c", "LAB-001-001")
     assert b"lot" in version.read("results.csv")
     assert json.loads(version.read("receipt.json"))["invoice_id"] == "inv_1"
-
-
-def test_a_version_that_was_begun_without_the_names_of_links_is_finished(tmp_path):
-    """As a worker of the version before leaves it, or finds it, while versions change."""
-    whole, begun = LocalStore(tmp_path / "whole"), LocalStore(tmp_path / "begun")
-    document = Document(
-        path="raw/quote.json", content_type="application/json", body=b"{}", links=("quote_url",)
-    )
-
-    def archive(store):
-        return archive_version(
-            store,
-            "",
-            campaign_id="c",
-            experiment_id="e",
-            experiment_code="E-1",
-            results_status="all",
-            documents=[document],
-            now=datetime(2026, 1, 1, tzinfo=UTC),
-        )
-
-    archive(whole)
-    claim = json.loads(whole.read("c/E-1/v001/claim.json"))
-    for file in claim["files"]:
-        assert file.pop("links") == ["quote_url"]
-    begun.put_if_absent("c/E-1/v001/claim.json", json.dumps(claim).encode(), "application/json")
-    assert archive(begun).version == 1
-    assert verify(begun).findings == ()
-    assert archive(begun).unchanged
 
 
 def test_a_report_holds_no_link(monkeypatch):

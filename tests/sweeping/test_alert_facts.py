@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect_assay.alerts import find, kinds, saved
 from prefect_assay.blocks import LocalArchive, X402Wallet
 from prefect_assay.errors import NotFound, NotReady, ServiceUnavailable
-from prefect_assay.models.billing import Invoice, Quote
+from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL, EXPERIMENT_TAG
@@ -29,6 +29,7 @@ class Service:
     def __init__(self, name="main"):
         self.name = self._block_document_name = name
         self.invoices, self.quotes, self.asked = [], {}, []
+        self.shown = None  # the status of an experiment's own invoice
 
     @contextmanager
     def get_client(self):
@@ -37,10 +38,15 @@ class Service:
     def whoami(self):
         return SimpleNamespace(token_expires_at=None)
 
-    def iter_invoices(self, *, status):
+    def iter_invoices(self):
         if self.invoices is None:
             raise NotFound("no such path")
-        return iter(row for row in self.invoices if row.status == status)
+        return iter(self.invoices)
+
+    def invoice(self, _experiment_id):
+        if self.shown is None:
+            raise NotReady("not yet")
+        return ExperimentInvoice(status=self.shown)
 
     def iter_experiments(self, *, status):
         made = NOW - timedelta(days=30)
@@ -102,6 +108,21 @@ def test_an_invoice_with_a_date_is_unpaid_since_then(service, run):
     service.invoices = [Invoice.model_validate(row)]
     assert looked(service, run)[0] == [(kinds.INVOICE_UNPAID, "e1", ("run-1",))]
     assert run.labels == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "alerts"), [("open", True), ("draft", True), ("awaiting", True), ("paid", False)]
+)
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_invoice_that_waits_alerts_whatever_its_unpaid_status_is_called(
+    service, run, status, alerts, listed
+):
+    """Without the list, which the contract does not have, the experiment shows its invoice."""
+    service.shown = status
+    service.invoices = [Invoice(id="i1", status=status, experiment_id="e1")] if listed else None
+    looked(service, run)
+    found, _ = looked(service, run, now=NOW + timedelta(days=7))
+    assert found == [(kinds.INVOICE_UNPAID, "e1", ("run-1",))] * alerts
 
 
 def test_invoices_that_cannot_be_read_solve_no_problem(service, run):

@@ -14,7 +14,7 @@ from prefect_assay import lake
 from prefect_assay.archive import latest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ArchiveUnavailable, ServiceUnavailable, TransientError
+from prefect_assay.errors import ArchiveUnavailable, TransientError
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.reporting import artifacts
@@ -73,11 +73,11 @@ def kept(credentials, folder):
         )
 
 
-def test_a_version_is_not_sealed_without_the_results_that_were_read(tmp_path):
+def test_a_version_is_not_sealed_without_the_results_that_are_released(tmp_path):
     """A gateway or another server of the service may not know them for a moment."""
     credentials = Credentials()
     credentials.results = [{"id": "r0", "result_type": "expression", "summary": []}]
-    answers = iter([True, False, True, True])
+    answers = iter([False, True, True])
 
     def answer(request):
         if request.url.path.endswith("/results") and not next(answers):
@@ -85,7 +85,7 @@ def test_a_version_is_not_sealed_without_the_results_that_were_read(tmp_path):
         return Credentials.answer(credentials, request)
 
     credentials.answer = answer
-    with pytest.raises(TransientError, match="were there a moment ago"):
+    with pytest.raises(TransientError, match="are released, and cannot be read yet"):
         kept(credentials, tmp_path)
     assert latest(LocalArchive(root=str(tmp_path)).get_store(), "", "c", "LAB-001-001") is None
     assert list(Path(kept(credentials, tmp_path).record.location).rglob("raw/results-0001.json"))
@@ -164,20 +164,60 @@ def test_an_address_that_expired_before_its_download_is_read_again(tmp_path, sta
     assert ["result r1" in line for line in found.notes] == [True]
 
 
-def test_a_page_of_a_gateway_in_place_of_the_new_address_is_waited_out(tmp_path):
+def test_a_page_of_a_gateway_in_place_of_the_new_address_leaves_the_package_for_later(tmp_path):
     url = "https://files.example/old?sig=permission"
     credentials = Credentials(url, files={"/old": httpx.Response(403)})
     credentials.answers = {"r0": httpx.Response(200, content=b"<html>maintenance</html>")}
-    with pytest.raises(ServiceUnavailable, match="not JSON"):
-        kept(credentials, tmp_path)
-    assert not list(tmp_path.rglob("manifest.json"))
+    assert kept(credentials, tmp_path).away == ("r0",)
 
 
-def test_a_host_that_is_away_is_waited_for(tmp_path):
-    credentials = Credentials("https://files.example/away", files={"/away": httpx.Response(503)})
-    with pytest.raises(ServiceUnavailable):
-        kept(credentials, tmp_path)
-    assert not list(tmp_path.rglob("manifest.json"))
+def test_a_host_that_is_away_does_not_hold_back_what_was_received(tmp_path):
+    credentials = Credentials("https://files.example/away", GOOD, files={"/away": httpx.Response(503)})
+    found = kept(credentials, tmp_path)
+    assert found.away == ("r0",)
+    place = Path(found.record.location)
+    assert (place / "raw" / "results-0001.json").exists()
+    assert (place / "packages" / "r1.zip").exists()
+    del credentials.files["/away"]
+    found = kept(credentials, tmp_path)
+    assert (found.away, found.notes, found.record.version) == ((), (), 2)
+
+
+def unread_results(folder, body, **answers):
+    credentials = Credentials()
+
+    def answer(request):
+        name = request.url.path.rpartition("/")[2]
+        if name == "results":
+            return httpx.Response(200, json=body)
+        return answers.get(name) or Credentials.answer(credentials, request)
+
+    credentials.answer = answer
+    return kept(credentials, folder)
+
+
+@pytest.mark.parametrize("body", [{"plates": [[1]]}, [{"id": "r", "data": []}], ["x"], []])
+def test_complete_results_that_cannot_be_read_are_archived_and_named(tmp_path, body):
+    found = unread_results(tmp_path, body)
+    (raw,) = found.unread
+    assert json.loads(Path(raw).read_text()) == body
+    assert {row.outcome for row in found.rows} == {"missing"}
+
+
+@pytest.mark.parametrize(
+    "elsewhere", [httpx.Response(200, text="<html>"), httpx.Response(403), httpx.Response(405)]
+)
+def test_paths_that_the_contract_does_not_have_hold_nothing_back(tmp_path, elsewhere):
+    row = {"id": "r", "result_type": "expression", "summary": [{"sequence_id": "s-1", "expression": "high"}]}
+    found = unread_results(tmp_path, [row], sequences=elsewhere, updates=elsewhere)
+    assert found.unread == ()
+    assert {row.name for row in found.rows} == {"a", "unmatched [r/1]"}
+
+
+def test_a_sequence_id_is_resolved_where_the_service_lists_them(tmp_path):
+    row = {"id": "r", "result_type": "expression", "summary": [{"sequence_id": "s-1", "expression": "high"}]}
+    listed = httpx.Response(200, json={"items": [{"id": "s-1", "name": "A"}], "total": 1})
+    assert [line.name for line in unread_results(tmp_path, [row], sequences=listed).rows] == ["a"]
 
 
 def test_a_unit_that_is_not_known_is_named_where_people_look(tmp_path):
@@ -193,7 +233,7 @@ def test_a_package_that_finds_no_space_is_fetched_again_later(tmp_path):
     client = SimpleNamespace(download=lambda _url: iter([b"PK"]))
     result = SimpleNamespace(id="r-1", data_package_url="https://lab.example/p.zip")
     with pytest.raises(ArchiveUnavailable, match="no space left"):
-        list(_packages(client, [result], tmp_path, []))
+        list(_packages(client, [result], tmp_path, [], []))
 
 
 def lake_files(folder):

@@ -63,13 +63,14 @@ def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEst
     """The price of one experiment before it is ordered."""
     lines = [f"# Estimate for {name}", "", f"{len(spec.sequences)} designs, {spec.experiment_type}", ""]
     if parts := estimate.breakdown:
-        lines += ["| part | price |", "|---|---:|", f"| assay | {usd(parts.assay.subtotal_cents)} |"]
+        lines += ["| part | price |", "|---|---:|"]
+        if parts.assay:
+            lines.append(f"| assay | {usd(parts.assay.subtotal_cents)} |")
         if parts.materials:
             lines.append(f"| materials | {usd(parts.materials.subtotal_cents)} |")
         lines.append(f"| **total without VAT** | **{usd(parts.total_cents)}** |")
     elif estimate.incomplete:
-        reason = estimate.incomplete.materials_unavailable.reason
-        lines.append(f"No price yet: {verbatim(str(reason))}. The experiment is ordered by quote.")
+        lines.append(f"No price yet: {verbatim(estimate.reason)}. The experiment is ordered by quote.")
     lines += ["", *(f"- {verbatim(str(warning))}" for warning in estimate.warnings)]
     _show(lines, key=f"assay-estimate-{label}", description=f"Estimate for {name}")
 

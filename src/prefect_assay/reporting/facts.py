@@ -56,7 +56,7 @@ def quoted(order: Order, quote: Quote) -> None:
             experiment_id=order.experiment_id,
             experiment_code=order.experiment_code,
             quote_id=quote.id,
-            amount_cents=quote.amount_total,
+            amount_cents=quote.total,
             expires_at=quote.expires_at,
         )
     )

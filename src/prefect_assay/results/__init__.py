@@ -11,6 +11,7 @@ from prefect_assay.results.formats import (
     to_csv,
     to_parquet,
 )
+from prefect_assay.results.matching import match
 from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow, best_binders, collate, summaries
 from prefect_assay.results.summary import DesignSummary, summarize
 from prefect_assay.results.tables import (
@@ -33,6 +34,7 @@ __all__ = [
     "competition_replicates_csv",
     "from_csv",
     "markdown_table",
+    "match",
     "molar",
     "rich_table",
     "rows",

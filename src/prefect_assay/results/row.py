@@ -81,11 +81,17 @@ _STRENGTHS: Final = {"strong": 0, "medium": 1, "weak": 2}
 
 
 class ArchivedResults(Model):
-    """An archived version, the rows of its table, and a note on each part that is missing or unreadable."""
+    """An archived version, the rows of its table, and a note on each part that is missing or unreadable.
+
+    `unread` names the raw files of complete results without one row that can be read; `away` the results whose data
+    package may be fetched later.
+    """
 
     record: ArchiveRecord
     rows: tuple[ResultRow, ...]
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
 
 
 class CampaignTable(Model):

@@ -12,11 +12,12 @@ from prefect_assay.models.archived import without_open_links
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.vocabulary import ExperimentType, snake_case
+from prefect_assay.results.matching import Matched, match
 from prefect_assay.results.row import Level, Outcome, ResultRow
 
 # Consumed by columns of their own; everything else of a record is kept in `extra`.
 _ENTRY_COLUMNS: Final = frozenset(
-    {"result_type", "sequence_name", "kd_mean", "kd_log_std", "kon_mean", "koff_mean", "binding"}
+    {"result_type", "sequence_name", "name", "kd_mean", "kd_log_std", "kon_mean", "koff_mean", "binding"}
     | {"binding_strength", "expression", "fit_quality", "tm", "replicates", "concentration_value"}
 )
 _REPLICATE_COLUMNS: Final = frozenset(
@@ -42,18 +43,24 @@ def rows(
     experiment_code: str = "",
     ordered: Sequence[ProteinSequence] = (),
     complete: bool = False,
+    matched: Matched | None = None,
 ) -> tuple[ResultRow, ...]:
     """Tidy rows: for each design a summary row, then one row per replicate.
 
-    Each design of `ordered` without a result gets a row, too: `pending`, or `missing` when the results are `complete`.
-    Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
+    Each design of `ordered` without a result gets a row, too: `pending`, or when the results are `complete` `missing`, but
+    `unknown` beside an entry that may be its. `matched` says which design each entry is about. Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
     result says neither (service-shapes, Results).
     """
-    known = {design.name: design for design in ordered}
-    found = [row for result in results for row in _result_rows(result, experiment_code, known)]
-    names = {row.name for row in found}
+    results = tuple(results)
+    matched = matched or match(results, ordered)
+    found = [
+        row for i, result in enumerate(results) for row in _result_rows(i, result, experiment_code, matched)
+    ]
+    names = {design.name for design in matched.designs.values()}
     absent = [design for design in ordered if design.name not in names]
-    return (*found, *(_absent_row(design, experiment_code, complete=complete) for design in absent))
+    unnamed = Outcome.UNKNOWN if matched.nameless else Outcome.MISSING
+    outcome = unnamed if complete else Outcome.PENDING
+    return (*found, *(_absent_row(design, experiment_code, outcome) for design in absent))
 
 
 def unread_units(results: Iterable[Result]) -> tuple[str, ...]:
@@ -88,7 +95,7 @@ def _kd_columns(field: str, raw: Mapping[str, Any], unit: str, extra: dict[str, 
     return {"kd_M": None}
 
 
-def _absent_row(design: ProteinSequence, experiment_code: str, *, complete: bool) -> ResultRow:
+def _absent_row(design: ProteinSequence, experiment_code: str, outcome: Outcome) -> ResultRow:
     return ResultRow(
         experiment_code=experiment_code,
         result_id="",
@@ -96,22 +103,20 @@ def _absent_row(design: ProteinSequence, experiment_code: str, *, complete: bool
         level=Level.SUMMARY,
         name=design.name,
         control=design.control,
-        outcome=Outcome.MISSING if complete else Outcome.PENDING,
+        outcome=outcome,
         aa_string=design.aa_string,
     )
 
 
-def _result_rows(
-    result: Result, experiment_code: str, known: Mapping[str, ProteinSequence]
-) -> Iterator[ResultRow]:
-    for index, entry in enumerate(result.summary, start=1):
-        ordered = known.get(entry.name) if entry.name else None
+def _result_rows(index: int, result: Result, experiment_code: str, matched: Matched) -> Iterator[ResultRow]:
+    for number, entry in enumerate(result.summary):
+        ordered = matched.designs.get((index, number))
         control = _control(entry)
         shared = {
             "experiment_code": experiment_code,
             "result_id": result.id,
             "result_type": entry.result_type or result.result_type,
-            "name": entry.name or f"unnamed-{index}",
+            "name": matched.name((index, number)),
             "control": ordered.control if control is None and ordered else control,
             "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
         }

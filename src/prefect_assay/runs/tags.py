@@ -37,6 +37,9 @@ INVOICE_SEEN_LABEL: Final = "assay.invoice-seen"  # when the sweep first saw its
 BLOCK_LABEL: Final = "assay.block."  # <parameter>: the name of its block, as `type/name`
 # Of a run that failed: how its order came to its end
 ORDER_OVER_LABEL: Final = "assay.order-over"
+PARTIAL_LABEL: Final = (
+    "assay.partial-since"  # when the run first saw partial results of a finished experiment, ISO 8601
+)
 ETA_LABEL: Final = "assay.eta"  # when the last delivery expects results, ISO 8601
 
 # A replaced run leaves these to its successor.

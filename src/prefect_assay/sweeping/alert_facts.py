@@ -19,10 +19,11 @@ from prefect_assay.alerts import find, kinds
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, X402Wallet
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
+from prefect_assay.models.billing import Invoice
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.update import Update
-from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus
+from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus
 from prefect_assay.runs.block_references import block_reference, name_of
 from prefect_assay.runs.states import suspension_key
 from prefect_assay.runs.tags import (
@@ -227,18 +228,14 @@ class AlertFacts:
             self._found += find.expiring_token(block, identity.token_expires_at, self.now, self.limits)
 
     def _read_billing(self, client: AssayClient, runs: dict[str, _Waiting]) -> None:
-        invoices = self._rows(
-            kinds.INVOICE_UNPAID, runs, lambda: client.iter_invoices(status=InvoiceStatus.OPEN)
-        )
+        invoices = self._invoices(client, runs)
         if any(row.experiment_id is None for row in invoices):
             self.unclear |= {(kinds.INVOICE_UNPAID, experiment) for experiment in runs}
         self._found += find.unpaid_invoices(
             [
                 find.Due(row.experiment_id, run.name, row.created_at or self._first_seen(run), row.amount)
                 for row in invoices
-                if row.experiment_id
-                and row.status == InvoiceStatus.OPEN
-                and (run := runs.get(row.experiment_id))
+                if row.experiment_id and not row.ended and (run := runs.get(row.experiment_id))
             ],
             self.now,
             self.limits,
@@ -250,8 +247,23 @@ class AlertFacts:
         for experiment_id in (row.id for row in undecided if row.id in runs):
             quote = self._one(kinds.QUOTE_EXPIRING, [experiment_id], partial(client.quote, experiment_id))
             if quote and quote.expires_at and quote.status in OPEN_QUOTES:
-                due = find.Due(experiment_id, runs[experiment_id].name, quote.expires_at, quote.amount_total)
+                due = find.Due(experiment_id, runs[experiment_id].name, quote.expires_at, quote.total)
                 self._found += find.expiring_quotes([due], self.now, self.limits)
+
+    def _invoices(self, client: AssayClient, runs: Iterable[str]) -> list[Invoice]:
+        """The invoices that the service lists; without the list, which the contract does not have, those of the experiments."""
+        try:
+            return list(client.iter_invoices())
+        except AssayError:
+            shown = {
+                experiment: self._one(kinds.INVOICE_UNPAID, [experiment], partial(client.invoice, experiment))
+                for experiment in runs
+            }
+        return [
+            Invoice(id=one.id or experiment, experiment_id=experiment, status=one.status)
+            for experiment, one in shown.items()
+            if one is not None and one.status is not None
+        ]
 
     def _first_seen(self, run: _Waiting) -> datetime:
         """When a full check first saw a run's open invoice: published rows have no date."""

@@ -213,7 +213,7 @@ def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | No
         return recorded
     for experiment_id in tag_values(run.tags, EXPERIMENT_TAG):
         return read_order(service, experiment_id, book.order_key)
-    return find_order(service, book.order_key, _spec_of(run))
+    return find_order(service, book.order_key, _spec_of(run), book.state)
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ _FEEDBACK: Final = "This quote is not wanted any more: its run was canceled, or 
 _STATES: Final = {
     BillingStage.NOT_SUBMITTED: CanceledOrderState.DRAFT,
     BillingStage.QUOTE_PENDING: CanceledOrderState.QUOTE_PENDING,
+    BillingStage.QUOTE_UNKNOWN: CanceledOrderState.QUOTE_PENDING,
     BillingStage.QUOTE_OPEN: CanceledOrderState.QUOTE_OPEN,
     BillingStage.QUOTE_REJECTED: CanceledOrderState.QUOTE_REJECTED,
     BillingStage.QUOTE_EXPIRED: CanceledOrderState.QUOTE_ENDED,
@@ -174,7 +175,7 @@ def _still_to_come(report: CancellationReport, *, reject: bool) -> str:  # noqa:
             then = "The sweep rejects it when it comes." if reject else "It will not be rejected."
             return f"The laboratory prepares a quote. Nothing is billed unless somebody accepts it. {then}"
         case CanceledOrderState.QUOTE_OPEN:
-            price = usd(report.quote.amount_total if report.quote else None)
+            price = usd(report.quote.total if report.quote else None)
             why = "could not be rejected" if reject else "was not rejected"
             return (
                 f"Its quote over {price} is open and {why}. Nothing is billed unless somebody accepts it: reject it in "

@@ -29,7 +29,7 @@ from prefect_assay.runs.queries import read_run_pages, suspended_filter
 from prefect_assay.runs.states import event_reference, suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, INVOICE_LABEL, PRICE_LABEL, tag_values
 from prefect_assay.runs.transient_failures import needed_block
-from prefect_assay.waiting import WaitsFor, deadline_of, is_worth_waking, waits_for
+from prefect_assay.waiting import PARTIAL_WAIT, WaitsFor, deadline_of, is_worth_waking, waits_for
 
 # Rows may appear in the feed a little after their timestamp; reading a row twice does no harm.
 _OVERLAP: Final = timedelta(minutes=10)
@@ -254,9 +254,11 @@ def select_runs_to_wake(
     for found in looked.found.values():
         for waiting in by_id.get(found.id, ()):
             deadlines.append(deadline_of(found.created_at, waiting.patience))
+            if waiting.kind is WaitsFor.MORE_RESULTS and waiting.since is not None:
+                deadlines.append(deadline_of(waiting.since, PARTIAL_WAIT))
             # A run with an unpaid hosted invoice records its payment, and suspends again.
             if (news and waiting.unpaid) or is_worth_waking(
-                waiting.kind, found, patience=waiting.patience, now=now, news=news
+                waiting.kind, found, patience=waiting.patience, now=now, news=news, since=waiting.since
             ):
                 wake[waiting.reference.run_id] = None
     unlisted = sorted(by_id.keys() - looked.found.keys() - looked.unread)

@@ -2,8 +2,10 @@
 
 from prefect_assay.waiting.decide import (
     DEADLINE_DAYS,
+    PARTIAL_WAIT,
     Decision,
     Failed,
+    Incomplete,
     Partial,
     PastDeadline,
     Ready,
@@ -17,8 +19,10 @@ from prefect_assay.waiting.decide import (
 
 __all__ = [
     "DEADLINE_DAYS",
+    "PARTIAL_WAIT",
     "Decision",
     "Failed",
+    "Incomplete",
     "Partial",
     "PastDeadline",
     "Ready",

@@ -12,6 +12,7 @@ from typing import Final, assert_never
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
 
+PARTIAL_WAIT: Final = timedelta(days=7)  # for the rest of results that are released as partial
 DEADLINE_DAYS: Final = 45  # how long an experiment may take, counted from its order, if nothing else is said
 
 
@@ -23,6 +24,11 @@ class Ready:
 @dataclass(frozen=True)
 class Partial:
     """Preliminary results can be fetched; the wait goes on."""
+
+
+@dataclass(frozen=True)
+class Incomplete:
+    """Released, and still partial after `PARTIAL_WAIT`: the wait ends with what there is."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +103,18 @@ def waits_for(suspension_key: str | None) -> WaitsFor | None:
 
 
 def is_worth_waking(
-    kind: WaitsFor | None, found: ExperimentSummary, *, patience: timedelta, now: datetime, news: bool
+    kind: WaitsFor | None,
+    found: ExperimentSummary,
+    *,
+    patience: timedelta,
+    now: datetime,
+    news: bool,
+    since: datetime | None = None,
 ) -> bool:
     """Decide whether a run may go on, by its experiment as the service lists it.
 
-    `patience` is the deadline, counted from the experiment's creation; `news`: it has updates since the last look.
+    `patience` is the deadline, counted from the experiment's creation; `news`: it has updates since the last look; `since`:
+    when the run was suspended.
     """
     decision = decide(found.status, found.results_status, now, deadline_of(found.created_at, patience))
     match kind:
@@ -109,7 +122,8 @@ def is_worth_waking(
             return not isinstance(decision, Wait)
         case WaitsFor.MORE_RESULTS:
             # The same preliminary results are no reason to wake; changed ones come with an update.
-            return not isinstance(decision, Wait) and (news or not isinstance(decision, Partial))
+            over = found.status == ExperimentStatus.DONE and since is not None and now >= since + PARTIAL_WAIT
+            return not isinstance(decision, Wait) and (news or over or not isinstance(decision, Partial))
         case WaitsFor.QUOTE:
             # Few updates come before the quote, and an invoice may: each is worth a look.
             known = isinstance(found.status, ExperimentStatus)

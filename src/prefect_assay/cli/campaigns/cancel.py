@@ -215,7 +215,7 @@ def _text(remains: CancellationReport) -> str:  # noqa: PLR0911 - one text per s
         case CanceledOrderState.QUOTE_PENDING:
             return "its quote is still to come: nothing is billed unless somebody accepts it"
         case CanceledOrderState.QUOTE_OPEN:
-            price = usd(remains.quote.amount_total if remains.quote else None)
+            price = usd(remains.quote.total if remains.quote else None)
             return f"its quote over {price} is open: nothing is billed unless somebody accepts it"
         case CanceledOrderState.QUOTE_REJECTED:
             return "withdrawn, its quote is rejected: nothing is billed"

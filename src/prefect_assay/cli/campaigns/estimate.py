@@ -85,7 +85,7 @@ def price(
 
 def _remark(estimate: CostEstimate, target: Target | None) -> str | None:
     if estimate.incomplete:
-        return f"by quote: {estimate.incomplete.materials_unavailable.reason}"
+        return f"by quote: {estimate.reason}"
     return "by quote: the assay takes no target" if target is None else None
 
 

@@ -28,6 +28,7 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, Spen
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.services.init import token_owner
 from prefect_assay.cli.services.receiver import WORD_VARIABLE, service_words
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
 from prefect_assay.client.http.address import is_loopback_url
@@ -209,8 +210,9 @@ def _service(client: SyncPrefectClient) -> Iterator[Line]:
     for name, block in found:
         try:
             with block.get_client() as service:
-                identity = service.whoami()
-            expiring = list(expiring_token(name, identity.token_expires_at, datetime.now(UTC), AlertLimits()))
+                identity = token_owner(service)
+            expires = identity.token_expires_at if identity else None
+            expiring = list(expiring_token(name, expires, datetime.now(UTC), AlertLimits()))
             for problem in expiring:
                 yield Line("service", ok=False, text=problem.text, mend=problem.next_step)
             if not expiring:

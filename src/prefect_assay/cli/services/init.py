@@ -23,7 +23,15 @@ from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.saved_blocks import changed, reference, save_block, saved_blocks
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key, signing_keys
 from prefect_assay.client.http.address import is_loopback_url
-from prefect_assay.errors import ArchiveError, InputError
+from prefect_assay.errors import (
+    ArchiveError,
+    AssayError,
+    Forbidden,
+    InputError,
+    NotFound,
+    UnexpectedAnswer,
+    is_absent,
+)
 from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
 from prefect_assay.sources import local_path
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint
+    from prefect_assay.client import AssayClient
     from prefect_assay.models.tokens import Identity
 
 NONE: Final = "none"
@@ -110,12 +119,31 @@ def _credentials(given: Answers, saved: "AssayCredentials | None") -> "AssayCred
         service_word=words.service,
     )
     with credentials.get_client() as service:
-        identity = service.whoami()
+        identity = token_owner(service)
     plain().print(f"The service knows this token: {_who(identity)}")
     return credentials
 
 
-def _who(identity: "Identity") -> str:
+def token_owner(service: "AssayClient") -> "Identity | None":
+    """Whose the token is, or None where the service does not say: the contract has no call for it.
+
+    Raises:
+        AssayError: the service does not answer a call of the contract with this token.
+    """
+    service.targets(limit=1)
+    try:
+        return service.whoami()
+    except (Forbidden, NotFound, UnexpectedAnswer):
+        return None
+    except AssayError as error:
+        if is_absent(error):
+            return None
+        raise
+
+
+def _who(identity: "Identity | None") -> str:
+    if identity is None:
+        return "whose it is, it does not say"
     organization = next((one.name for one in identity.organizations if one.name), None)
     expires = identity.token_expires_at
     words = (identity.user_id, organization, expires and f"expires {expires:%Y-%m-%d}")

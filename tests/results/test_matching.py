@@ -1,0 +1,83 @@
+"""Which design an entry of a result is about: a number under the wrong design is worse than one without."""
+
+import pytest
+
+from prefect_assay.models.result import Result
+from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.results import match, rows, summarize
+
+D0 = ProteinSequence(name="D0", aa_string="MKTAYIAKQR")
+E1 = ProteinSequence(name="E1", aa_string="GSHMKLVFFA")
+TAGGED = ProteinSequence(
+    name="E1-C", aa_string="GSHMKLVFFA"
+)  # contract 2.3: the same residues with another tag
+ORDER = (D0, E1, TAGGED)
+
+
+def result(*entries, name="r-1", kind="affinity"):
+    return Result.model_validate({"id": name, "result_type": kind, "summary": list(entries)})
+
+
+def designs(*results, order=ORDER, ids=None):
+    found = match(results, order, ids)
+    return {place: design.name for place, design in found.designs.items()}, found
+
+
+@pytest.mark.parametrize(
+    ("entry", "design"),
+    [
+        ({"sequence_name": "D0"}, "D0"),
+        ({"sequence": {"name": "D0"}}, "D0"),
+        ({"name": " d0 "}, "D0"),
+        ({"sequence": {"name": None, "aa_string": "mktayiakqr"}}, "D0"),
+        ({"sequence": "MKTAY IAKQR"}, "D0"),
+        ({"name": "row 1", "sequence": {"aa_string": "MKTAYIAKQR"}}, "D0"),
+        ({"sequence_id": "s-1"}, "D0"),
+        ({"sequence_id": 7}, "E1-C"),
+        ({"sequence": {"id": "s-1"}}, "D0"),
+        ({"sequence": "GSHMKLVFFA"}, None),  # two designs have them
+        ({"sequence_id": "unknown"}, None),
+        (
+            {"name": "D0", "sequence": {"aa_string": "GSHMKLVFFA"}},
+            None,
+        ),  # the name of one, the residues of another
+        ({"name": "D0", "sequence": {"aa_string": "MKTAYIAKQRHHHHHH"}}, "D0"),  # with a tag of the laboratory
+        ({}, None),
+    ],
+)
+def test_name_then_folded_name_then_residues_then_id(entry, design):
+    found, _ = designs(result(entry), ids={"s-1": "d0", "7": "E1-C"})
+    assert found == ({(0, 0): design} if design else {})
+
+
+def test_names_that_differ_only_in_case_are_two_designs_where_the_order_has_both():
+    both = (D0, ProteinSequence(name="d0", aa_string="ACDEF"))
+    assert designs(result({"name": "d0"}, {"name": "D0"}), order=both)[0] == {(0, 0): "d0", (0, 1): "D0"}
+
+
+def test_a_design_is_not_matched_a_second_time_by_its_residues():
+    found, all_of_it = designs(
+        result({"name": "D0", "kd_mean": 1e-9}, {"sequence": "MKTAYIAKQR", "kd_mean": 2e-6})
+    )
+    assert found == {(0, 0): "D0"}
+    assert len(all_of_it.nameless) == 1
+
+
+def test_two_proteins_never_share_a_row():
+    """Without names, a result per design: 1 nM and 2 uM of two proteins are not one design."""
+    nameless = [result({"kd_mean": 1e-9}, name="r-1"), result({"kd_mean": 2e-6}, name="r-2")]
+    table = rows(nameless, ordered=(D0, E1), complete=True)
+    measured = {line.name: line.kd_M for line in summarize(table) if line.kd_M}
+    assert measured == {"unmatched [r-1/1]": 1e-9, "unmatched [r-2/1]": 2e-6}
+    assert {row.name: row.outcome for row in table if not row.result_id} == {"D0": "unknown", "E1": "unknown"}
+
+
+def test_one_foreign_name_for_two_proteins_is_two_rows():
+    odd = result(
+        {"name": "x", "sequence": {"aa_string": "AAA"}}, {"name": "x", "sequence": {"aa_string": "CCC"}}
+    )
+    assert len({row.name for row in rows([odd])}) == 2
+
+
+def test_the_laboratory_s_control_keeps_its_name():
+    assert [row.name for row in rows([result({"name": "EGF", "kd_mean": 1e-9})], ordered=())] == ["EGF"]
