@@ -18,11 +18,13 @@ PAGE = ROOT / "docs" / "service.md"
 if str(ROOT / "tests") not in sys.path:
     sys.path.insert(0, str(ROOT / "tests"))
 
+from prefect_assay.client.needs import NEEDS  # noqa: E402
 from prefect_assay.lab.api import (  # noqa: E402
     ROUTES,
     Route,
     refusals,
 )
+from support.contract import table  # noqa: E402
 from support.interface.calls import CALLS, Call  # noqa: E402
 from support.interface.client import error_of, method_of, reader_of, sent  # noqa: E402
 from support.interface.more import MORE, Item  # noqa: E402
@@ -66,11 +68,41 @@ service's own description, which is not part of this repository.
 """
 
 
+_VARIANTS_HEAD = """## Any service that keeps the contract
+
+`tests/contract` runs a deployed run's steps against a service that has the contract's calls and nothing more, without a `Date`, and
+that answers what the contract does not show in every form of `tests/support/contract/forms.py`. In no case is anything ordered,
+accepted or paid twice. The local lab below is one such service: what it chooses where the contract is open is its own choice
+(docs/lab.md), and no promise of the service.
+"""
+
+
 @cache
 def text() -> str:
     """The whole page."""
-    parts = [_HEAD, _calls(), _fields(), _more(), _rules()]
+    parts = [_HEAD, _needs(), _variants(), _calls(), _fields(), _more(), _rules()]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _needs() -> str:
+    rows = [
+        f"| `{call.operation}` | {call.need} | {call.routes} | {call.fields} | {call.without} |"
+        for call in NEEDS
+    ]
+    head = (
+        "## What a campaign needs",
+        "",
+        "Only calls of the contract are needed. Without any other call a campaign completes, as the last column says. Calls that are",
+        "not listed are not used by a campaign. `init`, `check` and `drift` follow this table (`client/needs.py`).",
+        "",
+        "| call | | routes and rails | fields that decide | without it |",
+        "|---|---|---|---|---|",
+    )
+    return "\n".join((*head, *rows, ""))
+
+
+def _variants() -> str:
+    return f"{_VARIANTS_HEAD}\n{table.page()}\n"
 
 
 def holes() -> list[str]:

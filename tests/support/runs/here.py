@@ -85,6 +85,7 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
         ),
         "archive": LocalArchive(root=job["archive"]),
         "payment_method": "x402-exact" if wallet else "async_invoice",
+        "request_quote": job.get("request_quote", False),
         "wallet": wallet,
         "poll_seconds": 0.5,
     }

@@ -1,0 +1,462 @@
+"""A service with the contract's calls and nothing more, on loopback. Its answers are the forms of `forms`; it is not the lab.
+
+It counts what a customer would be billed for: `billed` has the invoice of every accepted quote, `settled` every payment.
+Time passes with the readings of an experiment: the laboratory goes one stage on at each.
+"""
+
+import json
+import re
+import secrets
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import UUID, uuid4
+
+from support.contract import forms
+from support.services.pay_server import NETWORK, RECEIVER, USDC, decode, encode, recover
+
+TOKEN = "token_contract_only"
+TARGET = {"id": "11111111-2222-4333-8444-555555555555", "name": "EGFR"}
+NETWORK_ID = "profile_contract"
+TOTAL = 21_900
+STAGES = ("waiting_for_materials", "in_queue", "in_production", "data_analysis", "in_review", "done")
+
+
+@dataclass
+class Made:
+    """One experiment, in plain facts; the forms are made of them."""
+
+    number: int
+    id: str
+    name: str
+    spec: dict[str, Any]
+    rail: str
+    base_url: str
+    at: datetime
+    total: int
+    times: Any
+    statuses: Any
+    state: str = "waiting_for_confirmation"
+    quote: str | None = None  # a word of contract 2.6
+    invoice: str | None = None
+    invoice_state: str = ""
+    stage: int = -1
+    ends_partial: bool = False
+
+    @property
+    def code(self):
+        return f"ORG-001-{self.number:03d}"
+
+    @property
+    def status(self):
+        return self.statuses(self.state)
+
+    @property
+    def invoice_status(self):
+        return self.invoice_state
+
+    @property
+    def created(self):
+        return self.times(self.at)
+
+    @property
+    def later(self):
+        return self.times(datetime.now(UTC) + timedelta(days=9))
+
+    @property
+    def results_status(self):
+        if self.state != "done":
+            return "none"
+        return "partial" if self.ends_partial else self.statuses("all")
+
+    @property
+    def sequences(self):
+        found = self.spec["sequences"]
+        return {n: v if isinstance(v, dict) else {"aa_string": v} for n, v in found.items()}
+
+
+@dataclass
+class ContractService:
+    """`form` chooses a form for each part; `lost` are calls whose next answer is dropped, such as `create`."""
+
+    form: dict[str, str] = field(default_factory=dict)
+    lost: Counter = field(default_factory=Counter)
+    priced: bool = True
+    refuses: tuple[int, Any] | None = None  # the answer to a create
+    pinned: str | None = None  # the rail that the token's policy resolves, whatever is asked
+    challenge_cents: int | None = None  # another amount in the challenge
+    with_date: bool = False
+    ends_partial: bool = False
+    hosted_paid: bool = True  # a person pays a hosted invoice at once
+    unlisted: int = 0  # readings of the list that do not show a new experiment
+    made: dict[str, Made] = field(default_factory=dict)
+    settled: list[str] = field(default_factory=list)
+    billed: list[str] = field(default_factory=list)
+    creates: int = 0
+    calls: Counter = field(default_factory=Counter)
+    base_url: str = ""
+    challenges: set[str] = field(default_factory=set)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def of(self, part):
+        table = forms.FORMS[part]
+        return table[self.form.get(part) or next(iter(table))]
+
+    # -- what a customer sees
+
+    def answer(self, method, path, query, headers, body):
+        """Status, body and headers of an answer; None where it is lost."""
+        matching = (
+            (call, found)
+            for call, (verb, pattern) in ROUTES.items()
+            if verb == method and (found := re.fullmatch(pattern, path))
+        )
+        call, found = next(matching, ("outside", None))
+        if found is None:
+            self.calls["outside"] += 1
+            return *self.of("outside"), {}
+        self.calls[call] += 1
+        if headers.get("authorization") != f"Bearer {TOKEN}":
+            return 401, {"error": "invalid token", "request_id": "req_1"}, {}
+        with self.lock:
+            got = getattr(self, call)(*map(unquote, found.groups()), query=query, headers=headers, body=body)
+        if self.lost[call] > 0 and (call != "pay" or _credential(headers)):
+            self.lost[call] -= 1
+            return None
+        status, content, more = got if isinstance(got, tuple) and len(got) == 3 else (*_plain(got), {})
+        return status, content, more
+
+    def targets(self, **_):
+        row = self.of("targets")(TARGET)
+        return self.of("lists")([row], 1, 0)
+
+    def estimate(self, *, body, **_):
+        if self.priced:
+            return self.of("estimate")(TOTAL)
+        assay = {"name": "affinity", "base_cents": 1, "replicate_addon_cents": 0, "subtotal_cents": 1}
+        lacks = {"target": {"name": "EGFR"}, "reason": "no price"}
+        return {
+            "breakdown": None,
+            "incomplete": {"pricing_version": "v1", "assay": assay, "materials_unavailable": lacks},
+            "warnings": [],
+        }
+
+    def create(self, *, body, headers, **_):
+        self.creates += 1
+        if self.refuses:
+            return self.refuses
+        asked = (body.get("payment") or {}).get("method") or headers.get("x-service-payment-method")
+        number = len(self.made) + 1
+        one = Made(
+            number=number,
+            id=str(UUID(int=0xC0000000000040008000000000000000 + number)),
+            name=body.get("name"),
+            spec=body["experiment_spec"],
+            rail=self.pinned or asked or "async_invoice",
+            base_url=self.base_url,
+            at=datetime.now(UTC),
+            total=TOTAL,
+            times=self.of("times"),
+            statuses=self.of("statuses"),
+            ends_partial=self.ends_partial,
+        )
+        self.made[one.id] = one
+        self.hidden = self.calls["experiments"] + self.unlisted
+        if body.get("auto_accept_quote"):
+            self.accept(one)
+            if one.rail != "async_invoice":
+                return self.of("accepted")(one)
+            return 201, _merged(self.of("created")(one), forms.invoice_fields(one)), {}
+        one.state = "waiting_for_confirmation" if body.get("skip_draft") else "draft"
+        return 201, self.of("created")(one), {}
+
+    def accept(self, one):
+        one.quote, one.invoice = "accepted", f"inv_{secrets.token_hex(4)}"
+        self.billed.append(one.id)
+        machine = one.rail != "async_invoice"
+        one.invoice_state = "open"
+        if not machine:
+            one.stage, one.state = 0, STAGES[0]
+            one.invoice_state = "paid" if self.hosted_paid else "open"
+
+    def experiments(self, *, query, **_):
+        word = query.get("search", [""])[0]
+        shown = self.calls["experiments"] > getattr(self, "hidden", 0)
+        rows = [forms.item(e) for e in self.made.values() if word in (e.name or "") and shown]
+        offset = int(query.get("offset", ["0"])[0])
+        return self.of("lists")(rows[offset:], len(rows), offset)
+
+    def detail(self, experiment_id, **_):
+        one = self.made.get(experiment_id)
+        if one is None:
+            return 404, {"error": "experiment not found", "request_id": "req_1"}, {}
+        told = self.of("detail")(one)
+        if one.stage >= 0 and one.stage + 1 < len(STAGES):
+            one.stage += 1
+            one.state = STAGES[one.stage]
+        return told
+
+    def quote(self, experiment_id, **_):
+        one = self.made[experiment_id]
+        if one.quote is None:
+            one.quote, one.state = "open", "quote_sent"
+            return 404, {"error": "the quote is not generated yet", "request_id": "req_1"}, {}
+        told = self.of("quote")(one)
+        return told if one.quote == "open" else _merged(told, {"status": one.quote})
+
+    def confirm(self, experiment_id, **_):
+        one = self.made[experiment_id]
+        if one.quote != "open":
+            return 409, {"error": "the quote is not open", "request_id": "req_1"}, {}
+        self.accept(one)
+        return self.of("confirmed")(one)
+
+    def confirm_by_id(self, quote_id, **_):
+        return self.confirm(next(e.id for e in self.made.values() if f"q-{e.number}" == quote_id))
+
+    def reject(self, quote_id, **_):
+        one = next(e for e in self.made.values() if f"q-{e.number}" == quote_id)
+        one.quote, one.state = "rejected", "draft"
+        return self.of("rejected")(one)
+
+    def submit(self, experiment_id, **_):
+        self.made[experiment_id].state = "waiting_for_confirmation"
+        return self.of("submitted")(self.made[experiment_id])
+
+    def modify(self, experiment_id, *, body, **_):
+        self.made[experiment_id].name = body.get("name", self.made[experiment_id].name)
+        return {}
+
+    def invoice(self, experiment_id, **_):
+        one = self.made.get(experiment_id)
+        if one is None or one.invoice is None:
+            step = "quote/confirm" if one and one.quote else "submit"
+            return (
+                404,
+                {"error": f"no invoice yet: POST /experiments/{experiment_id}/{step}", "request_id": "req_1"},
+                {},
+            )
+        return self.of("invoice")(one)
+
+    def results(self, experiment_id, *, query, **_):
+        one = self.made[experiment_id]
+        if one.state != "done":
+            return self.of("lists")([], 0, 0)
+        found = self.of("results")(one)
+        if not isinstance(found, list):
+            return found
+        offset = int(query.get("offset", ["0"])[0])
+        return self.of("lists")(found[offset:], len(found), offset)
+
+    def updates(self, *, query, **_):
+        rows = [row for e in self.made.values() for row in self.of("updates")(e)]
+        offset = int(query.get("offset", ["0"])[0])
+        return self.of("lists")(rows[offset:], len(rows), offset)
+
+    def all_results(self, **_):
+        return self.of("lists")([forms.summary_row(e) for e in self.made.values() if e.state == "done"], 0, 0)
+
+    def quotes(self, **_):
+        return self.of("lists")([], 0, 0)
+
+    def quote_by_id(self, quote_id, **_):
+        one = next(e for e in self.made.values() if f"q-{e.number}" == quote_id)
+        return self.of("quote")(one)
+
+    def pay(self, invoice_id, *, headers, **_):
+        one = next((e for e in self.made.values() if e.invoice == invoice_id), None)
+        if one is None:
+            return 404, {"error": "no such invoice", "request_id": "req_1"}, {}
+        if one.rail == "async_invoice":
+            return {"status": one.invoice_state}
+        sent = _credential(headers)
+        if one.invoice_state == "paid":
+            return {"already_paid": True}
+        if sent is None:
+            return self.challenge(one)
+        if not self.takes(one, sent):
+            return 402, {"error": "refused"}, self.challenge(one)[2]
+        self.settled.append(one.id)
+        one.invoice_state, one.stage, one.state = "paid", 0, STAGES[0]
+        return *_plain(self.of("paid")(one)), _receipt(one)
+
+    def challenge(self, one):
+        cents = self.challenge_cents or one.total
+        if one.rail == "x402-exact":
+            return (
+                402,
+                {"error": "payment required"},
+                {
+                    "PAYMENT-REQUIRED": encode(
+                        {
+                            "x402Version": 2,
+                            "resource": {"url": f"{self.base_url}/api/v1/invoices/{one.invoice}/pay"},
+                            "accepts": [self.offer(cents)],
+                        }
+                    )
+                },
+            )
+        name = uuid4().hex
+        self.challenges.add(name)
+        request = forms.b64(
+            {
+                "amount": str(cents),
+                "currency": "usd",
+                "externalId": one.invoice,
+                "methodDetails": {"networkId": NETWORK_ID, "paymentMethodTypes": ["card"]},
+            }
+        )
+        expires = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
+        value = (
+            f'Payment id="{name}", realm="contract", method="stripe", intent="charge", request="{request}", '
+            f'expires="{expires}", header="Payment-Authorization"'
+        )
+        return 402, {"error": "payment required"}, {"WWW-Authenticate": value}
+
+    def offer(self, cents):
+        return {
+            "scheme": "exact",
+            "network": NETWORK,
+            "asset": USDC,
+            "amount": str(cents * 10_000),
+            "payTo": RECEIVER,
+            "maxTimeoutSeconds": 300,
+            "extra": {"name": "USDC", "version": "2"},
+        }
+
+    def takes(self, one, sent):
+        kind, value = sent
+        cents = self.challenge_cents or one.total
+        if kind == "x402-exact":
+            stated = decode(value)
+            signed = stated["payload"]["authorization"]
+            fits = stated["accepted"] == self.offer(cents) and signed["value"] == str(cents * 10_000)
+            return (
+                fits
+                and recover(signed, stated["payload"]["signature"], stated["accepted"])
+                == signed["from"].lower()
+            )
+        stated = decode_url(value.removeprefix("Payment "))
+        known = stated["challenge"]["id"] in self.challenges
+        self.challenges.discard(stated["challenge"]["id"])
+        return known and bool(stated["payload"]["spt"])
+
+
+# Contract 4, in its order; what is not here is outside the contract.
+ROUTES = {
+    "experiments": ("GET", "/experiments"),
+    "create": ("POST", "/experiments"),
+    "estimate": ("POST", "/experiments/cost-estimate"),
+    "detail": ("GET", "/experiments/([^/]+)"),
+    "modify": ("PATCH", "/experiments/([^/]+)"),
+    "invoice": ("GET", "/experiments/([^/]+)/invoice"),
+    "quote": ("GET", "/experiments/([^/]+)/quote"),
+    "submit": ("POST", "/experiments/([^/]+)/submit"),
+    "confirm": ("POST", "/experiments/([^/]+)/quote/confirm"),
+    "results": ("GET", "/experiments/([^/]+)/results"),
+    "targets": ("GET", "/targets"),
+    "all_results": ("GET", "/results"),
+    "updates": ("GET", "/updates"),
+    "quotes": ("GET", "/quotes"),
+    "quote_by_id": ("GET", "/quotes/([^/]+)"),
+    "confirm_by_id": ("POST", "/quotes/([^/]+)/confirm"),
+    "reject": ("POST", "/quotes/([^/]+)/reject"),
+    "pay": ("POST", "/invoices/([^/]+)/pay"),
+}
+
+
+def decode_url(value):
+    return decode(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4))
+
+
+def _credential(headers):
+    for rail, name in (("x402-exact", "payment-signature"), ("mpp-spt", "payment-authorization")):
+        if headers.get(name):
+            return rail, headers[name]
+    return None
+
+
+def _receipt(one):
+    if one.rail == "x402-exact":
+        return {
+            "PAYMENT-RESPONSE": encode({"success": True, "transaction": "0x" + "ab" * 32, "network": NETWORK})
+        }
+    return {"Payment-Receipt": forms.b64({"status": "success", "method": "stripe", "reference": "ref-1"})}
+
+
+def _merged(told, more):
+    return {**told, **more} if isinstance(told, dict) else told
+
+
+def _plain(got):
+    return got if isinstance(got, tuple) else (200, got)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *args):
+        pass
+
+    def _do(self):
+        service = self.server.service
+        length = int(self.headers.get("Content-Length") or 0)
+        raw = self.rfile.read(length)
+        parts = urlsplit(self.path)
+        path = parts.path.removeprefix("/api/v1")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = json.loads(raw) if raw else None
+        got = service.answer(self.command, path, parse_qs(parts.query), headers, body)
+        if got is None:
+            self.close_connection = True
+            self.connection.close()
+            return
+        status, content, more = got
+        packed = content if isinstance(content, bytes) else json.dumps(content).encode()
+        if service.with_date:
+            self.send_response(status)
+        else:
+            self.send_response_only(status)  # the contract promises no Date
+        kind = "text/html" if packed[:1] == b"<" else "application/json"
+        if packed or status != 204:
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(packed)))
+        for name, value in more.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(packed)
+
+    def do_GET(self):
+        self._do()
+
+    do_POST = do_PATCH = do_HEAD = do_DELETE = do_GET  # noqa: N815 - the names of http.server
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    service: ContractService
+
+    def handle_error(self, request, client_address):
+        pass  # a dropped connection is asked for
+
+
+@contextmanager
+def running(service):
+    """The service on a free loopback port."""
+    server = _Http(("127.0.0.1", 0), _Handler)
+    server.service = service
+    service.base_url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield service
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)

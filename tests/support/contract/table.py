@@ -1,0 +1,134 @@
+"""Variants x routes: how a campaign ends with each form of each part, and with lost answers.
+
+`python tests/support/contract/table.py` runs all of them, or those that are named, and writes `outcomes.json`, from which `make service-page` makes the
+table of docs/service.md; the tests run each variant again and compare.
+"""
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+if str(Path(__file__).parents[2]) not in sys.path:
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from prefect_assay.errors import AssayError
+from support.contract.campaign import SEQUENCES, Asked, StillWaiting, a_run, complete
+from support.contract.forms import FORMS, REFUSALS
+from support.contract.service import ContractService, running
+
+OUTCOMES = Path(__file__).with_name("outcomes.json")
+# Forms that a campaign reads well, for the parts that are not varied.
+READABLE = {"results": "sequence objects", "quote": "amount_total"}
+ROUTES_OF = {
+    "detail": ("hosted", "x402", "quoted"),
+    "created": ("hosted", "quoted"),
+    "accepted": ("x402", "mpp"),
+    "confirmed": ("quoted", "quoted x402"),
+    "quote": ("quoted",),
+    "invoice": ("hosted", "x402", "quoted x402"),
+    "paid": ("x402", "mpp"),
+    "lists": ("hosted", "x402"),
+    "results": ("hosted",),
+    "times": ("hosted", "x402"),
+    "statuses": ("hosted", "x402"),
+    "outside": ("hosted", "x402", "quoted"),
+    "estimate": ("hosted",),
+}
+VARIANTS = {
+    **{
+        f"{part}: {form}": ({part: form}, {}, routes)
+        for part, routes in ROUTES_OF.items()
+        for form in FORMS[part]
+    },
+    **{
+        f"create answers {name}": ({}, {"refuses": (*answer, {})}, ("hosted", "x402"))
+        for name, answer in REFUSALS.items()
+    },
+    **{
+        f"the answer to the {call} is lost; {form}": ({"detail": form}, {"lost": call}, routes)
+        for call, routes in {
+            "create": ("hosted", "x402", "mpp", "quoted"),
+            "confirm": ("quoted", "quoted x402"),
+            "pay": ("x402", "mpp"),
+        }.items()
+        for form in ("the list fields alone", "the specification as it was sent", "sequences as previews")
+    },
+    "the answer to the create is lost, and the list is late": (
+        {},
+        {"lost": "create", "unlisted": 99},
+        ("hosted", "x402", "quoted"),
+    ),
+    "the challenge asks for more than was approved": ({}, {"challenge_cents": 25_000}, ("x402", "mpp")),
+    "the token's policy has pinned x402-exact": ({}, {"pinned": "x402-exact"}, ("hosted", "mpp")),
+    "no self-service price": ({}, {"priced": False}, ("hosted", "x402")),
+    "with a Date": ({}, {"with_date": True}, ("x402", "mpp")),
+}
+
+
+def service_of(variant):
+    """The service of a variant."""
+    form, options, _ = VARIANTS[variant]
+    options = dict(options)
+    if "lost" in options:
+        options["lost"] = Counter({options["lost"]: 1})
+    return ContractService(form={**READABLE, **form}, **options)
+
+
+def ended(variant, route, folder):
+    """How a deployed run of a variant ends, in words, and the service that counts what was ordered and paid."""
+    with running(service_of(variant)) as service:
+        try:
+            report, kept = complete(a_run(service, folder, route), deployed=True)
+        except Asked as question:
+            return f"a person is asked{_page(str(question))}", service
+        except StillWaiting:
+            return "waits", service
+        except AssayError as error:
+            billed = "" if service.billed or service.made else ", nothing is ordered"
+            return f"{type(error).__name__}{billed}", service
+    rows = [row for row in kept[-1].rows if row.level == "summary"]
+    own = {row.name for row in rows if row.result_id} & SEQUENCES.keys()
+    others = [row for row in rows if row.name not in SEQUENCES]
+    words = (
+        str(report.outcome.kind)
+        if len(own) == len(SEQUENCES)
+        else f"{report.outcome.kind}, {len(own)} of 3 designs"
+    )
+    return words + (f", {len(others)} unmatched" if others else ""), service
+
+
+def _page(question):
+    return ", with the hosted page" if "https://pay.example/hosted/" in question else ""
+
+
+def ends_of(variant):
+    """How a variant ends on each of its routes."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            route: ended(variant, route, Path(folder) / route.replace(" ", "-"))[0]
+            for route in VARIANTS[variant][2]
+        }
+
+
+def page():
+    """The table of docs/service.md."""
+    found = json.loads(OUTCOMES.read_text(encoding="utf-8"))
+    rows = (
+        f"| {variant} | {'; '.join(f'{route}: {words}' for route, words in ends.items())} |"
+        if len(set(ends.values())) > 1
+        else f"| {variant} | {', '.join(ends)}: {next(iter(ends.values()))} |"
+        for variant, ends in found.items()
+    )
+    return "\n".join(("| variant | how a campaign ends |", "|---|---|", *rows))
+
+
+if __name__ == "__main__":
+    named = [variant for variant in VARIANTS if variant in sys.argv[1:]] or list(VARIANTS)
+    known = json.loads(OUTCOMES.read_text(encoding="utf-8")) if OUTCOMES.exists() else {}
+    with ProcessPoolExecutor(3) as pool:
+        known |= dict(zip(named, pool.map(ends_of, named), strict=True))
+    found = {variant: known[variant] for variant in VARIANTS}
+    OUTCOMES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
