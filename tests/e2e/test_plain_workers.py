@@ -76,7 +76,7 @@ def world(tmp_path_factory, modules):
         temporary_settings(HEARTBEAT),
         a_world(tmp_path_factory.mktemp("workers"), stack_options=options) as made,
     ):
-        sweep = made.api.read_deployment_by_name("sweep/prefect-assay")
+        sweep = made.api.read_deployment_by_name("sweep/assay-sweep")
         made.api.update_deployment_schedule(sweep.id, sweep.schedules[0].id, active=False)
         yield made
 
@@ -149,7 +149,7 @@ class Killer:
 
 def sweep_often(world):
     """As an operator may set it; until then no sweep is scheduled."""
-    sweep = world.api.read_deployment_by_name("sweep/prefect-assay")
+    sweep = world.api.read_deployment_by_name("sweep/assay-sweep")
     often = IntervalSchedule(interval=timedelta(seconds=SWEEP_SECONDS))
     world.api.update_deployment_schedule(sweep.id, sweep.schedules[0].id, active=True, schedule=often)
 
