@@ -113,9 +113,19 @@ class Killer:
         return (self.reported + self.silent).total()
 
     def kill(self, run_id, processes):
-        """The process of a flow, or the one that supervises it."""
-        self.draw.choice(processes).kill()
-        self.reported[run_id] += self._at_work(run_id)
+        """The process of a flow, or the one that supervises it, unless it has left its run already.
+
+        It is stopped meanwhile: the worker reports a kill within moments, and a run that is left alone suspends itself.
+        """
+        with suppress(psutil.NoSuchProcess):
+            for process in processes:
+                process.suspend()
+        if self.world.api.read_flow_run(run_id).state.type in {StateType.PENDING, StateType.RUNNING}:
+            self.draw.choice(processes).kill()
+            self.reported[run_id] += 1
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     def kill_machine(self):
         """The workers with all their processes; what had begun is left Running, what was being started Pending."""
@@ -142,9 +152,6 @@ class Killer:
             return all(self.world.run(run).state.name == until for run in runs)
 
         eventually(step, seconds=WITHIN, what=f"all runs to be {until}")
-
-    def _at_work(self, run_id):
-        return self.world.api.read_flow_run(run_id).state.type in {StateType.PENDING, StateType.RUNNING}
 
 
 def sweep_often(world):
