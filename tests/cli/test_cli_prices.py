@@ -61,6 +61,11 @@ def test_a_conjugated_target_is_found_by_words_that_no_other_has(service):
     assert "LOCAL-012" not in {target.catalog_number for target in search(service, [])}
 
 
+def test_a_target_is_found_without_its_hyphens(service):
+    assert [target.catalog_number for target in search(service, ["pdl1"])] == ["LOCAL-002"]
+    assert search(service, ["pdl9"]) == []
+
+
 def test_targets_show_whole_ids_at_80_columns_and_how_they_are_measured(service, capsys):
     show_targets(["human"], credentials=None, as_json=False)
     lines = capsys.readouterr().out.splitlines()

@@ -175,3 +175,9 @@ def test_a_loop_shows_its_rounds_budget_and_target_before_it_starts(shop, tmp_pa
     assert row(done.stderr, "price") == "estimated before each round; 50,000.00 USD for all rounds"
     assert EGFR in row(done.stderr, "assay")
     assert shop.started == ["design-build-test"]
+
+
+def test_a_campaign_id_that_no_flow_takes_is_refused_in_words(shop):
+    refused = shop.run("--campaign-id", "two words")
+    assert (refused.exit_code, shop.started) == (2, [])
+    assert "use at most 60 letters, digits and '._-', beginning with a letter or a digit" in refused.stderr

@@ -298,3 +298,10 @@ def test_a_request_by_hand_is_not_checked(face, server):
         face("run", unchecked("GET", "/experiments", params=(("limit", "1000"),)))
     assert caught.value.errors == ("limit: 1 to 100",)
     assert server.seen[0].target.endswith("?limit=1000")
+
+
+def test_a_dictionary_in_place_of_a_specification_is_refused_with_the_way_to_make_one():
+    with pytest.raises(
+        errors.InvalidSpec, match=r"an ExperimentSpec is needed, not dict: ExperimentSpec\.model_validate"
+    ):
+        experiments.estimate({"experiment_type": "affinity"})

@@ -15,7 +15,7 @@ TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its 
 
 
 def open_service(credentials: str | None) -> AssayClient:
-    """A client with the address and token of a named block, else of the environment, else of the block of `init`.
+    """A client with the address and token of a named block, else of the environment, of the block of `init`, or of the only one.
 
     Raises:
         ConfigurationError: none of them names a service with a token.
@@ -28,6 +28,8 @@ def open_service(credentials: str | None) -> AssayClient:
     except ConfigurationError as error:
         if credentials is not None:
             raise
+        if only := _only_block():
+            return only.get_client()
         raise ConfigurationError(
             "no service is named: give --credentials with the name of an AssayCredentials block, or set "
             f"{ADDRESS_VARIABLE} and {TOKEN_VARIABLE} ({error})"
@@ -39,3 +41,20 @@ def _block(name: str) -> "AssayCredentials":
     from prefect_assay.cli.prefect_api import saved_block
 
     return saved_block(AssayCredentials, name)
+
+
+def _only_block() -> "AssayCredentials | None":
+    """The block, if exactly one is saved: then no other can be meant."""
+    from prefect.client.orchestration import get_client
+    from prefect.settings import get_current_settings
+
+    from prefect_assay.blocks import AssayCredentials
+    from prefect_assay.cli.prefect_api import api_errors
+
+    if not get_current_settings().api.url:
+        return None
+    with api_errors(), get_client(sync_client=True) as client:
+        saved = client.read_block_documents_by_type(
+            AssayCredentials.get_block_type_slug(), include_secrets=False
+        )
+    return _block(str(saved[0].name)) if len(saved) == 1 else None

@@ -37,7 +37,8 @@ def _stored(text: str) -> str:
 Line = Annotated[str, AfterValidator(_stored), Field(max_length=LINE_MAX, json_schema_extra=_PATTERN)]
 Text = Annotated[str, AfterValidator(_stored), Field(max_length=TEXT_MAX, json_schema_extra=_PATTERN)]
 Residues = Annotated[str, AfterValidator(_stored), Field(max_length=RESIDUES_MAX, json_schema_extra=_PATTERN)]
-CampaignId = Annotated[str, Field(max_length=60, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$")]
+CAMPAIGN_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
+CampaignId = Annotated[str, Field(max_length=60, pattern=CAMPAIGN_ID)]
 Cents = Annotated[int, Field(ge=0, le=CENTS_MAX)]
 Count = Annotated[int, Field(ge=1, le=COUNT_MAX)]
 Position = Annotated[int, Field(ge=0, le=COUNT_MAX)]

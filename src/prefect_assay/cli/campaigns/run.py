@@ -1,5 +1,6 @@
 """`prefect-assay run`: checks the designs, then starts the campaign on a worker or in this process."""
 
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -18,8 +19,15 @@ from prefect_assay.cli.prefect_api import (
     start_temporary_server,
 )
 from prefect_assay.designs import Reading, is_pasted
-from prefect_assay.errors import AssayError, CampaignFailed, ConfigurationError, InvalidSpec, LoopFailed
-from prefect_assay.models.bounds import cut
+from prefect_assay.errors import (
+    AssayError,
+    CampaignFailed,
+    ConfigurationError,
+    InputError,
+    InvalidSpec,
+    LoopFailed,
+)
+from prefect_assay.models.bounds import CAMPAIGN_ID, cut
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
@@ -96,6 +104,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         SystemExit: with 1, if `wait` or `here` is set and the campaign ended without results.
     """
     assay = request.assay()
+    check_campaign_id(request.campaign_id)
     sequences = read_file(request.designs, request.reading)
     check_target(assay)
     check_locally(sequences, assay, request.per_experiment)
@@ -149,6 +158,15 @@ def _offer(
         return
     purchase.show(found, policy, PaymentMethod(request.payment), request.wallet, here=here)
     purchase.confirm(f"Order this, {found.total}?", yes=request.yes)
+
+
+def check_campaign_id(campaign_id: str | None) -> None:
+    """Raise InputError, in words, for an id that the flow would refuse."""
+    if campaign_id is not None and not re.fullmatch(CAMPAIGN_ID, campaign_id):
+        raise InputError(
+            f"the campaign id {campaign_id!r} is not usable; use at most 60 letters, digits and '._-', beginning with a "
+            "letter or a digit. Nothing was started"
+        )
 
 
 def check_target(assay: Assay) -> None:

@@ -38,22 +38,35 @@ def show_targets(words: Sequence[str], *, credentials: str | None, as_json: bool
 def search(service: AssayClient, words: Sequence[str]) -> list[Target]:
     """The targets with every word, in any case and order, in name, id, catalog number, vendor or UniProt id.
 
-    Conjugated forms are found where no other target has the words.
+    Where no target has a word as it is written, `pdl1` also means PD-L1. Conjugated forms are found where no other target has the words.
     """
     wanted = " ".join(words).casefold().split()
     if not wanted:
         return list(service.iter_targets())
     # The service looks for one text, in names and catalog numbers only.
     found = [t for t in service.iter_targets(search=max(wanted, key=len)) if _has(t, wanted)]
+    if found:
+        return found
     for conjugated in (None, True):
-        found = found or [t for t in service.iter_targets(show_conjugated=conjugated) if _has(t, wanted)]
+        listed = list(service.iter_targets(show_conjugated=conjugated))
+        found = [t for t in listed if _has(t, wanted)] or [t for t in listed if _has(t, wanted, loose=True)]
+        if found:
+            break
     return found
 
 
-def _has(target: Target, words: Sequence[str]) -> bool:
+def _has(target: Target, words: Sequence[str], *, loose: bool = False) -> bool:
+    """Whether a target has all words; `loose` reads neither hyphens nor other signs within a word."""
     fields = (target.name, target.id, target.catalog_number, target.vendor_name, target.uniprot_id)
     text = " ".join(field for field in fields if field).casefold()
-    return all(word in text for word in words)
+    if not loose:
+        return all(word in text for word in words)
+    parts = [_letters(part) for part in text.split()]
+    return all(any(_letters(word) in part for part in parts) for word in words if _letters(word))
+
+
+def _letters(text: str) -> str:
+    return "".join(sign for sign in text if sign.isalnum())
 
 
 def price_of(target: Target) -> str:

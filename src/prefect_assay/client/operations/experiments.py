@@ -63,6 +63,12 @@ def estimate(spec: ExperimentSpec) -> Operation[CostEstimate]:
         InvalidSpec: with every finding; nothing was sent.
         RequestRefused: the target is unknown (422), or the service knows more rules.
     """
+    if not isinstance(spec, ExperimentSpec):
+        raise InvalidSpec(
+            [
+                f"spec: an ExperimentSpec is needed, not {type(spec).__name__}: ExperimentSpec.model_validate(...)"
+            ]
+        )
     InvalidSpec.check(check_spec(spec))
     return Operation(
         request=Request(

@@ -25,14 +25,14 @@ def rail_for(
     if method is PaymentMethod.X402_EXACT:
         if private_key is None:
             raise PaymentsDisabled(
-                "x402-exact pays from a wallet, and none is given: set an X402Wallet block as wallet"
+                "x402-exact pays from a wallet, and none is given: name an X402Wallet block with --wallet, or as the run's wallet"
             )
         return X402Rail(private_key)
     if method is PaymentMethod.MPP_SPT:
         if issue_token is None:
             raise PaymentsDisabled(
-                "mpp-spt pays with shared payment tokens, and no issuer is given: set a SharedPaymentTokens "
-                "block as wallet"
+                "mpp-spt pays with shared payment tokens, and no issuer is given: name a SharedPaymentTokens block with "
+                "--wallet, or as the run's wallet"
             )
         return MppRail(issue_token)
     raise ConfigurationError(
