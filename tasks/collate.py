@@ -12,7 +12,7 @@ from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
 from prefect_assay.models.spec import ExperimentSpec, Plan
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import best_binders, collate, from_csv, to_csv
+from prefect_assay.results import collate, from_csv, summarize, to_csv
 from prefect_assay.results.row import CampaignTable
 from prefect_assay.runs.transient_failures import READ
 
@@ -111,6 +111,7 @@ def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
     if found is None:
         return None
     table = from_csv(found.read(TABLE_PATH))
-    best = [row for row in best_binders(table, limit=1) if row.qualifier != ">"]
+    best = next((each for each in summarize(table) if not each.control), None)
+    known = best is not None and best.qualifier != ">"
     location = f"{found.location}/{TABLE_PATH}"
-    return CampaignTable(location=location, rows=table, best_kd_M=best[0].kd_M if best else None)
+    return CampaignTable(location=location, rows=table, best_kd_M=best.kd_M if best and known else None)

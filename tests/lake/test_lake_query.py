@@ -106,3 +106,19 @@ def test_limits_and_zeros_are_no_affinities(local_store):
     lake.rebuild(local_store, "")
     best = lake.query(local_store, "", lake.Query(campaign="limits")).to_pylist()
     assert [each["name"] for each in best] == ["below", "worse", "above", "none", "zero"]
+
+
+def test_the_scatter_of_earlier_campaigns_is_what_they_had_by_then(any_store):
+    def replicates(code, *kds):
+        return [row("d", code, level="replicate", replicate=n, kd_M=kd) for n, kd in enumerate(kds, start=1)]
+
+    archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9), day=1)
+    archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9, 2e-9), day=3)
+    archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9, 2e-9, 3e-9), day=9)
+    archive_rows(any_store, "lab", "round-1", "LAB-011", replicates("LAB-011", 5e-9, 6e-9), day=2)
+    noon = datetime(2026, 3, 5, tzinfo=UTC)
+    assert lake.earlier_replicates(any_store, "lab", "round-1", noon) == (), "there is no lake yet"
+    lake.rebuild(any_store, "lab")
+    found = lake.earlier_replicates(any_store, "lab", "round-1", noon)
+    assert sorted(each.kd_M for each in found) == [1e-9, 2e-9]
+    assert lake.earlier_replicates(any_store, "lab", "round-0", datetime(2026, 3, 1, tzinfo=UTC)) == ()

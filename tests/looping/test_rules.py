@@ -109,16 +109,23 @@ def row(**changes):
 def test_the_best_value_is_that_of_a_measured_design(objective, best):
     table = [
         row(kd_M=5e-9, tm_C=50.0, concentration_nM=9.0),
-        row(kd_M=2e-9, tm_C=60.0, concentration_nM=3.0),
-        row(kd_M=1e-12, tm_C=99.0, concentration_nM=99.0, control=True),
-        row(kd_M=1e-11, tm_C=98.0, outcome="no_binding"),
-        row(kd_M=1e-10, tm_C=97.0, level="replicate"),
+        row(name="b", kd_M=2e-9, tm_C=60.0, concentration_nM=3.0),
+        row(name="c", kd_M=1e-12, tm_C=99.0, concentration_nM=99.0, control=True),
+        row(name="d", kd_M=1e-11, tm_C=98.0, outcome="no_binding"),
+        row(name="d", kd_M=1e-10, tm_C=97.0, level="replicate"),
     ]
     assert best_value(table, objective) == best
 
 
 def test_a_limit_is_the_best_value_only_where_the_design_is_at_least_that_good():
-    binders = [row(kd_M=5e-9, qualifier=">"), row(kd_M=3e-8), row(kd_M=2e-8, qualifier="<")]
+    binders = [
+        row(name=name, **kd)
+        for name, kd in {
+            "a": {"kd_M": 5e-9, "qualifier": ">"},
+            "b": {"kd_M": 3e-8},
+            "c": {"kd_M": 2e-8, "qualifier": "<"},
+        }.items()
+    ]
     assert best_value(binders, AFFINITY) == 2e-8
     assert best_value(binders[:1], AFFINITY) is None
     levels = [row(concentration_nM=9.0, qualifier="<"), row(concentration_nM=3.0), row(concentration_nM=2.0)]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from prefect_assay.models.bounds import cut
 from prefect_assay.ordering import experiment_name
 from prefect_assay.reporting.artifacts import label_of
-from prefect_assay.results import markdown_table
+from prefect_assay.results import markdown_table, summarize
 from prefect_assay.results.row import ResultRow
 
 START = "d" * 80
@@ -34,7 +34,9 @@ def row(name):
 
 def test_two_long_design_names_are_two_in_a_table():
     lines = {
-        line for line in markdown_table([row(START + "1"), row(START + "2")]).splitlines() if "ddd" in line
+        line
+        for line in markdown_table(summarize([row(START + "1"), row(START + "2")])).splitlines()
+        if "ddd" in line
     }
     assert len(lines) == 2
 

@@ -1,13 +1,11 @@
-"""Tables for people, and the ranking for the next round."""
-
-import io
+"""Values for people, and the ranking for the next round."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
-from prefect_assay.results import ResultRow, best_binders, markdown_table, molar, rich_table
+from prefect_assay.results import ResultRow, best_binders, molar
+from prefect_assay.results.formats import molar_range
 
 
 def row(name, **fields):
@@ -57,40 +55,17 @@ def test_what_is_shown_is_within_half_a_percent(value):
     assert len(number.replace(".", "")) == 3
 
 
-def test_markdown_shows_summaries_and_only_columns_that_say_something():
-    lines = markdown_table(TABLE).splitlines()
-    assert lines[0] == "| Design | Outcome | K_D | k_on | k_off | Tm | Strength | Experiment |"
-    assert lines[2] == "| weak | measured | 3.20 µM | 7.00e+04 /M/s | 6.72e-03 /s | – | – | E-1 |"  # noqa: RUF001
-    assert "< 1.00 pM" in lines[4].replace("&lt;", "<")
-    assert len(lines) == 2 + 9
-    assert "Replicate" in markdown_table(TABLE, replicates=True)
-
-
-def test_markdown_counts_what_it_leaves_out():
-    assert markdown_table(TABLE, limit=2).endswith("\n\n… and 7 more\n")
-    assert markdown_table([]) == "No results.\n"
-
-
-def test_a_name_cannot_break_the_table_or_make_a_link():
-    table = markdown_table([row("a|b\n[x](http://y) <img>")])
-    assert table.splitlines()[2] == "| a\\|b \\[x\\](http://y) &lt;img> | measured | E-1 |"
-
-
-def test_a_long_name_leaves_the_values_in_sight():
-    rows = [row("x" * 90 + end, kd_M=1e-9) for end in "ab"]
-    lines = [text for text in markdown_table(rows).splitlines() if "xxx" in text]
-    cells = [line.split(" | ") for line in lines]
-    assert [cell[1:3] for cell in cells] == [["measured", "1.00 nM"]] * 2
-    assert {len(cell[0]) for cell in cells} == {len("| ") + 40}
-    assert cells[0][0] != cells[1][0]  # two designs stay two
-
-
-def test_the_terminal_table_shows_names_as_they_are():
-    console = Console(file=io.StringIO(), width=200)
-    console.print(rich_table([row("[red]x[/red]", kd_M=1e-9)], title="T"))
-    text = console.file.getvalue()
-    assert "[red]x[/red]" in text
-    assert "1.00 nM" in text
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((6.21e-8, 1.04e-7), "62.1 to 104 nM"),
+        ((9.75e-10, 1.2e-9), "975 pM to 1.20 nM"),
+        ((None, 1.91e-9), "open to 1.91 nM"),
+        ((None, None), ""),
+    ],
+)
+def test_an_interval_names_a_unit_once_where_both_ends_have_it(ends, text):
+    assert molar_range(*ends) == text
 
 
 def test_best_binders_first_and_nobody_who_does_not_bind():

@@ -1,4 +1,4 @@
-"""One row per design: what it takes from which result, its interval, verdict and place."""
+"""One row per design: what it takes from which result, its value, verdict and place."""
 
 import itertools
 import math
@@ -6,7 +6,6 @@ import math
 import pytest
 
 from prefect_assay.results import Outcome, ResultRow, best_binders
-from prefect_assay.results.interval import averaged, kd_interval, scatter_interval
 from prefect_assay.results.kinetics.analysis import (
     Estimate,
     KineticsFit,
@@ -71,50 +70,17 @@ def test_a_design_is_one_row_with_what_is_known_of_its_experiment():
         prices={"E-1": 11900},
         attributes={"d1": {"ipTM": "0.8"}, "d2": {"a": "b"}},
     )
-    assert (found.name, found.target, found.kd_M, found.koff_per_s, found.replicates) == (
-        "d1",
-        "EGFR",
-        2e-9,
-        2e-4,
-        3,
-    )
+    assert (found.name, found.target, found.koff_per_s, found.replicates) == ("d1", "EGFR", 2e-4, 3)
+    assert (found.reported_kd_M, found.replicates_reported, found.replicates_averaged) == (2e-9, 3, 3)
+    assert found.kd_M == pytest.approx((1 * 2 * 3) ** (1 / 3) * 1e-9)
     assert (found.price_cents, found.attributes, found.expression, found.aa_string) == (
         11900,
         {"ipTM": "0.8"},
         "high",
         "MK",
     )
-    assert found.kd_low_M < 2e-9 < found.kd_high_M
+    assert found.kd_low_M < found.kd_M < found.kd_high_M
     assert found.verdict is None
-
-
-def test_the_interval_is_that_of_the_replicates_behind_the_mean():
-    measured = replicates("d1", 1e-9, 2e-9, 3e-9) + replicates("d1", 1e-6, strength="medium")
-    assert [each.kd_M for each in averaged(2e-9, measured)] == [1e-9, 2e-9, 3e-9]
-    assert kd_interval(2e-9, measured) == scatter_interval([1e-9, 2e-9, 3e-9])
-    # the published rule with another mean: geometric
-    assert len(averaged((1e-9 * 2e-9 * 3e-9) ** (1 / 3), measured)) == 3
-    # and a mean of unknown origin has no interval
-    assert kd_interval(7e-9, measured, [curves(kd=(7e-9, 6e-9, 8e-9))]) == (None, None)
-
-
-def test_the_t_interval_agrees_with_scipy():
-    stats = pytest.importorskip("scipy.stats")
-    for count in range(2, 11):
-        logs = [-9 + 0.1 * index * (-1) ** index for index in range(count)]
-        mean, error = sum(logs) / count, stats.sem(logs)
-        expected = stats.t.interval(0.95, count - 1, loc=mean, scale=error)
-        found = scatter_interval([10**value for value in logs])
-        assert [math.log10(end) for end in found] == pytest.approx(expected, abs=2e-3)
-
-
-def test_a_single_replicate_has_the_interval_of_its_own_fit_if_it_holds_the_value():
-    one = replicates("d1", 1e-9)
-    assert kd_interval(1e-9, one, [curves(), curves(replicate=2, kd=(5e-9, 4e-9, 6e-9))]) == (0.8e-9, 1.2e-9)
-    assert kd_interval(1e-9, one, [curves(kd=(5e-9, 4e-9, 6e-9))]) == (None, None)
-    assert kd_interval(1e-9, one, [curves(kd=(1e-9, None, 1.2e-9))]) == (None, 1.2e-9)
-    assert kd_interval(1e-9, one) == (None, None)
-    assert kd_interval(1e-9, [], [curves()]) == (0.8e-9, 1.2e-9)
 
 
 def test_a_limit_has_no_interval():

@@ -11,9 +11,9 @@ from prefect_assay.lake.candidates import (
     proposals,
     sequence_digest,
 )
-from prefect_assay.lake.designs import MeasuredDesigns, Unanswered, measured_designs
+from prefect_assay.lake.designs import MeasuredDesigns, Unanswered, measured_designs, reported_designs
 from prefect_assay.lake.parts import Rebuilt, add, rebuild
-from prefect_assay.lake.query import Query, query
+from prefect_assay.lake.query import Query, earlier_replicates, query
 
 __all__ = [
     "MeasuredDesigns",
@@ -25,9 +25,11 @@ __all__ = [
     "add",
     "add_candidates",
     "candidates_location",
+    "earlier_replicates",
     "measured_designs",
     "proposals",
     "query",
     "rebuild",
+    "reported_designs",
     "sequence_digest",
 ]

@@ -7,7 +7,7 @@ read, so that no file changes when a result comes later. A decision is joined by
 import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from prefect_assay.archive import Store, latest
 from prefect_assay.archive.layout import (
@@ -82,7 +82,8 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
     for campaign_id, (rows, targets) in _rows(store, prefix, campaigns).items():
         folder = experiment_folder(prefix, campaign_id, PLAN_CODE)
         plan = plans[campaign_id] = _noted_plan(store, folder, campaign_id, unread)
-        verdicts, prices = _noted_report(store, prefix, campaign_id, notes)
+        reported = _noted_report(store, prefix, campaign_id, notes)
+        prices = {code: design.price_cents for (code, _), design in reported.items() if design.price_cents}
         known.setdefault(campaign_id, set()).update(row.name for row in rows)
         residues = _residues(plan)
         designs = summarize(rows, attributes=plan.attributes if plan else {}, targets=targets, prices=prices)
@@ -90,11 +91,12 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
             aa_string = residues.get(design.name) or design.aa_string
             digest = sequence_digest(aa_string or "")
             decided = decisions.get(campaign_id, {}).get(digest, {})
+            known_to = reported.get((design.experiment_code, guarded(design.name)))
             name = design.name if len(decided) != 1 else next(iter(decided))
             answered.add((campaign_id, digest, name))
             own = {
                 "aa_string": aa_string,
-                "verdict": verdicts.get((design.experiment_code, guarded(design.name))),
+                "verdict": known_to.verdict if known_to else None,
                 "attributes": {**design.attributes, **(decided[name].attributes if name in decided else {})},
             }
             found.append(DesignSummary.model_validate(dict(design) | own))
@@ -211,16 +213,16 @@ def _noted_plan(store: Store, folder: str, campaign_id: str, unread: dict[str, s
 
 def _noted_report(
     store: Store, prefix: str, campaign_id: str, notes: list[str]
-) -> tuple[dict[tuple[str, str], str], dict[str, float]]:
-    """Verdicts and prices; where the report cannot be read, none and a note."""
+) -> dict[tuple[str, str], DesignSummary]:
+    """What the report says of verdicts and prices; where it cannot be read, nothing and a note."""
     try:
-        return _reported(store, prefix, campaign_id)
+        return reported_designs(store, prefix, campaign_id)
     except ArchiveUnavailable:
         raise
     except (ArchiveError, ValueError, KeyError, csv.Error) as error:
         cause = error.message if isinstance(error, ArchiveError) else "its table cannot be read"
         notes.append(f"campaign {campaign_id}: without verdicts and prices: {cause}")
-        return {}, {}
+        return {}
 
 
 def _order_keys(plan: Plan | None) -> dict[str, str]:
@@ -234,15 +236,25 @@ def _residues(plan: Plan | None) -> dict[str, str]:
     return {name: value.aa_string for name, value in plan.sequences.items()} if plan else {}
 
 
-def _reported(
-    store: Store, prefix: str, campaign_id: str
-) -> tuple[dict[tuple[str, str], str], dict[str, float]]:
-    """From the newest report: verdicts by experiment and name as its table spells it, and the price by experiment."""
+def reported_designs(store: Store, prefix: str, campaign_id: str) -> dict[tuple[str, str], DesignSummary]:
+    """The designs as a campaign's newest report has them, by experiment and name; names as its table spells them (`guarded`).
+
+    Raises:
+        ArchiveError: the report cannot be read.
+        ValueError, csv.Error: its table is none of this version.
+    """
     version = latest(store, prefix, campaign_id, REPORT_CODE)
     if version is None or _SUMMARY not in version.files:
-        return {}, {}
+        return {}
     header, *lines = csv_lines(version.read(_SUMMARY))
-    table = [dict(zip(header, cells, strict=True)) for cells in lines]
-    verdicts = {(row["experiment_code"], row["name"]): word for row in table if (word := row.get("verdict"))}
-    prices = {row["experiment_code"]: float(cents) for row in table if (cents := row.get("price_cents"))}
-    return verdicts, prices
+    found = {}
+    for cells in lines:
+        own: dict[str, Any] = {
+            title: cell
+            for title, cell in zip(header, cells, strict=True)
+            if cell and title in DesignSummary.model_fields
+        }
+        own |= {title: own[title].split("; ") for title in ("reasons", "doubts") if title in own}
+        design = DesignSummary.model_validate(own)
+        found[design.experiment_code, design.name] = design
+    return found

@@ -8,6 +8,7 @@ import hashlib
 import io
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any, Final
 
 from pydantic import Field
@@ -17,7 +18,7 @@ from prefect_assay.archive.layout import LakePart, lake_folder, lake_part
 from prefect_assay.errors import ArchiveError, InputError
 from prefect_assay.models.base import Model
 from prefect_assay.models.formats import refuse_newer_lake
-from prefect_assay.results import Level, Outcome
+from prefect_assay.results import COLUMNS, Level, Outcome, ResultRow
 from prefect_assay.results.formats import pyarrow_module
 
 _READERS: Final = 8  # requests at once
@@ -57,6 +58,32 @@ def query(store: Store, prefix: str, wanted: Query) -> Any:
         tables = readers.map(lambda key: _matching(_read(store, key), wanted), parts)
         table = pa.concat_tables(tables, promote_options="default")
     return _sorted(table, wanted).slice(0, wanted.limit)
+
+
+def earlier_replicates(
+    store: Store, prefix: str, campaign_id: str, before: datetime
+) -> tuple[ResultRow, ...]:
+    """The replicates that other campaigns had archived before a moment, of the newest version that each experiment had then.
+
+    Raises:
+        ConfigurationError: the extra `parquet` is not installed.
+        ArchiveError: a file of the lake is damaged.
+    """
+    if not any(True for _ in store.keys(lake_folder(prefix))):
+        return ()
+    pc = compute_module()
+    table = query(store, prefix, Query(replicates=True, all_versions=True))
+    table = table.filter((pc.field("archived_at") < before) & (pc.field("campaign_id") != campaign_id))
+    newest = {
+        (row["campaign_id"], row["experiment_code"]): row["version"]
+        for row in table.select(["campaign_id", "experiment_code", "version"]).sort_by("version").to_pylist()
+    }
+    return tuple(
+        ResultRow.model_validate({column: row[column] for column in COLUMNS})
+        for row in table.to_pylist()
+        if row["level"] == Level.REPLICATE
+        and newest[row["campaign_id"], row["experiment_code"]] == row["version"]
+    )
 
 
 def _parts(store: Store, prefix: str, wanted: Query) -> tuple[str, ...]:

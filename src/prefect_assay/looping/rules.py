@@ -12,7 +12,7 @@ from typing import Final
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import Objective
 from prefect_assay.models.vocabulary import ExperimentType
-from prefect_assay.results import Level, Outcome, ResultRow, best_binders
+from prefect_assay.results import Level, Outcome, ResultRow, summarize
 
 _OBJECTIVES: Final = {
     ExperimentType.AFFINITY: Objective.AFFINITY,
@@ -40,9 +40,8 @@ def best_value(rows: Iterable[ResultRow], objective: Objective | None) -> float 
     rows = tuple(rows)
     match objective:
         case Objective.AFFINITY:
-            binders = [row for row in best_binders(rows) if row.outcome is Outcome.MEASURED]
-            found = [row.kd_M for row in binders if row.qualifier != ">"]
-            return min((kd for kd in found if kd is not None), default=None)
+            designs = [each for each in summarize(rows) if not each.control and each.qualifier != ">"]
+            return min((each.kd_M for each in designs if each.kd_M is not None), default=None)
         case Objective.MELTING:
             return max((row.tm_C for row in _measured(rows) if row.tm_C is not None), default=None)
         case Objective.EXPRESSION:

@@ -3,17 +3,12 @@
 Knows neither Prefect nor where the tables are kept.
 """
 
-from prefect_assay.results.formats import (
-    from_csv,
-    markdown_table,
-    molar,
-    rich_table,
-    to_csv,
-    to_parquet,
-)
+from prefect_assay.results.design import DesignSummary
+from prefect_assay.results.formats import from_csv, molar, to_csv, to_parquet
 from prefect_assay.results.matching import match
-from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow, best_binders, collate, summaries
-from prefect_assay.results.summary import DesignSummary, summarize
+from prefect_assay.results.ranked import markdown_table, outcome_line, rich_table
+from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow, collate, summaries
+from prefect_assay.results.summary import best_binders, summarize
 from prefect_assay.results.tables import (
     competition_csv,
     competition_replicates_csv,
@@ -36,6 +31,7 @@ __all__ = [
     "markdown_table",
     "match",
     "molar",
+    "outcome_line",
     "rich_table",
     "rows",
     "summaries",

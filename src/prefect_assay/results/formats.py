@@ -1,22 +1,20 @@
-"""Tables of rows: CSV and Parquet files, Rich for terminals, Markdown for the Prefect UI.
+"""Rows as CSV and Parquet files, and values as people read them.
 
-CSV is UTF-8 with CRLF line ends (RFC 4180), and reading it gives the same numbers back. Tables for people show three
-significant digits, and 7.4 nM instead of 7.4e-9.
+CSV is UTF-8 with CRLF line ends (RFC 4180), and reading it gives the same numbers back. People see three significant
+digits, and 7.4 nM instead of 7.4e-9.
 """
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
-from rich.table import Table
-from rich.text import Text
 
 from prefect_assay.errors import ConfigurationError, InputError
-from prefect_assay.models.bounds import cut
-from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow
+from prefect_assay.results.kinetics.analysis import Verdict
+from prefect_assay.results.row import COLUMNS, Outcome, ResultRow
 from prefect_assay.sources import UnreadableSource, opened
 
 _FLOATS: Final = frozenset(
@@ -131,7 +129,6 @@ def _cell(value: Any) -> str:
 
 _MOLAR: Final = (("M", 1.0), ("mM", 1e-3), ("µM", 1e-6), ("nM", 1e-9), ("pM", 1e-12), ("fM", 1e-15))
 _DIGITS: Final = 3
-_NAME_LENGTH: Final = 40
 OUTCOME_WORDS: Final = {
     Outcome.MEASURED: "measured",
     Outcome.BINDING: "binds",
@@ -141,13 +138,19 @@ OUTCOME_WORDS: Final = {
     Outcome.PENDING: "pending",
     Outcome.MISSING: "not reported",
 }
-_EMPTY: Final = "–"  # noqa: RUF001  a dash, not a minus: a missing value is not a number
+VERDICT_WORDS: Final = {
+    Verdict.AGREES: "agrees",
+    Verdict.REVIEW: "to review",
+    Verdict.NOT_1_TO_1: "not 1:1",
+    Verdict.NO_BINDING: "no binding",
+}
+EMPTY: Final = "–"  # noqa: RUF001  a dash, not a minus: a missing value is not a number
 
 
 def molar(value: float | None, qualifier: str | None = None) -> str:
     """A concentration in M for people: `7.4e-8` gives `74.0 nM`."""
     if value is None:
-        return _EMPTY
+        return EMPTY
     prefix = f"{qualifier} " if qualifier else ""
     if value <= 0:
         return f"{prefix}{_significant(value)} M"
@@ -157,82 +160,18 @@ def molar(value: float | None, qualifier: str | None = None) -> str:
     return f"{prefix}{value:.{_DIGITS - 1}e} M"
 
 
+def molar_range(low: float | None, high: float | None) -> str:
+    """An interval in M for people: `62.1 to 104 nM`, `975 pM to 1.20 nM`, `open to 1.91 nM`; empty without one."""
+    if low is None and high is None:
+        return ""
+    first, last = ("open" if end is None else molar(end) for end in (low, high))
+    value, _, unit = first.partition(" ")
+    return f"{value if unit == last.partition(' ')[2] else first} to {last}"
+
+
 def rate(value: float | None, unit: str) -> str:
     """A rate constant for people: `7.00e+04 /M/s`."""
-    return _EMPTY if value is None else f"{value:.{_DIGITS - 1}e} {unit}"
-
-
-def markdown_table(rows: Iterable[ResultRow], *, replicates: bool = False, limit: int | None = None) -> str:
-    """A Markdown table of the summary rows, or with `replicates` of all; the rows over the limit are counted."""
-    selected, left_out, columns = _select(rows, replicates=replicates, limit=limit)
-    if not selected:
-        return "No results.\n"
-    lines = [
-        "| " + " | ".join(title for title, _ in columns) + " |",
-        "|" + " --- |" * len(columns),
-        *(
-            "| " + " | ".join(_markdown_cell(text_of(row)) for _, text_of in columns) + " |"
-            for row in selected
-        ),
-    ]
-    if left_out:
-        lines += ["", f"… and {left_out} more"]
-    return "\n".join(lines) + "\n"
-
-
-def rich_table(
-    rows: Iterable[ResultRow],
-    *,
-    title: str | None = None,
-    replicates: bool = False,
-    limit: int | None = None,
-) -> Table:
-    """The same table for a terminal."""
-    selected, left_out, columns = _select(rows, replicates=replicates, limit=limit)
-    table = Table(title=title, caption=f"… and {left_out} more" if left_out else None)
-    for heading, _ in columns:
-        table.add_column(heading)
-    for row in selected:
-        table.add_row(*(Text(_one_line(text_of(row))) for _, text_of in columns))  # Text: names are no markup
-    return table
-
-
-def _concentration(row: ResultRow) -> str:
-    if row.concentration_nM is None:
-        return _EMPTY
-    return molar(row.concentration_nM * 1e-9, None if row.kd_M is not None else row.qualifier)
-
-
-_Format = Callable[[ResultRow], str]
-_COLUMNS: Final[tuple[tuple[str, _Format], ...]] = (
-    ("Design", lambda row: _shortened(row.name)),
-    ("Replicate", lambda row: _EMPTY if row.replicate is None else str(row.replicate)),
-    ("Outcome", lambda row: OUTCOME_WORDS[row.outcome]),
-    ("K_D", lambda row: molar(row.kd_M, row.qualifier)),
-    ("k_on", lambda row: rate(row.kon_per_M_s, "/M/s")),
-    ("k_off", lambda row: rate(row.koff_per_s, "/s")),
-    ("Tm", lambda row: _EMPTY if row.tm_C is None else f"{row.tm_C:.1f} °C"),
-    ("Concentration", _concentration),
-    ("Strength", lambda row: row.binding_strength or _EMPTY),
-    ("Expression", lambda row: row.expression or _EMPTY),
-    ("Fit", lambda row: row.fit_quality or _EMPTY),
-    ("Experiment", lambda row: row.experiment_code),
-)
-_ALWAYS: Final = frozenset({"Design", "Outcome"})
-
-
-def _select(
-    rows: Iterable[ResultRow], *, replicates: bool, limit: int | None
-) -> tuple[Sequence[ResultRow], int, Sequence[tuple[str, _Format]]]:
-    """The rows to show, the number of rows left out, and the columns that are not empty."""
-    chosen = [row for row in rows if replicates or row.level is Level.SUMMARY]
-    selected = chosen[:limit]
-    columns = [
-        (title, text_of)
-        for title, text_of in _COLUMNS
-        if title in _ALWAYS or any(text_of(row) not in {"", _EMPTY} for row in selected)
-    ]
-    return selected, len(chosen) - len(selected), columns
+    return EMPTY if value is None else f"{value:.{_DIGITS - 1}e} {unit}"
 
 
 def _significant(value: float) -> str:
@@ -243,19 +182,14 @@ def _significant(value: float) -> str:
     return f"{rounded:.{_DIGITS - len(str(int(rounded)))}f}"
 
 
-def _shortened(name: str) -> str:
-    """Cut a name: pipelines write whole score lines there, and the values must remain visible."""
-    flat = _one_line(name)
-    return cut(flat, _NAME_LENGTH)
-
-
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Text of others without line ends."""
     return " ".join(text.split())
 
 
-def _markdown_cell(text: str) -> str:
-    """Names come from users: a pipe or a bracket must not break the table or make a link."""
-    escaped = _one_line(text)
+def markdown_cell(text: str) -> str:
+    """A cell of a Markdown table. Names come from users: a pipe or a bracket must not break the table or make a link."""
+    escaped = one_line(text)
     for character in "\\|[]<`*_":
         escaped = escaped.replace(character, "&lt;" if character == "<" else f"\\{character}")
     return escaped

@@ -6,7 +6,7 @@ concentration in nM. An empty value means "not reported", never zero.
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
@@ -76,9 +76,6 @@ class ResultRow(Model):
 
 COLUMNS = tuple(ResultRow.model_fields)
 
-_TIERS: Final = {Outcome.MEASURED: 0, Outcome.BINDING: 1}
-_STRENGTHS: Final = {"strong": 0, "medium": 1, "weak": 2}
-
 
 class ArchivedResults(Model):
     """An archived version, the rows of its table, and a note on each part that is missing or unreadable.
@@ -132,28 +129,3 @@ def collate(tables: Iterable[Iterable[ResultRow]]) -> tuple[ResultRow, ...]:
 def summaries(rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     """The summary rows: one per design and result."""
     return tuple(row for row in rows if row.level is Level.SUMMARY)
-
-
-def best_binders(
-    rows: Iterable[ResultRow], *, limit: int | None = None, controls: bool = False
-) -> tuple[ResultRow, ...]:
-    """Summary rows of binders: measured ones by K_D (M, ascending), then those with only a binding call.
-
-    A lower limit is not an affinity: a K_D of more than a value follows all others. Nor is a screening call: designs
-    without a K_D follow all that have one, strong before medium before weak. Non-binders, designs that did not express
-    and unknown outcomes are left out.
-    """
-    candidates = [
-        row
-        for row in rows
-        if row.level is Level.SUMMARY
-        and (row.outcome is Outcome.BINDING or (row.outcome is Outcome.MEASURED and (row.kd_M or 0) > 0))
-        and (controls or not row.control)
-    ]
-    return tuple(sorted(candidates, key=_order)[:limit])
-
-
-def _order(row: ResultRow) -> tuple[int, bool, float, int, str]:
-    affinity = row.kd_M if row.kd_M is not None else float("inf")
-    strength = _STRENGTHS.get(row.binding_strength or "", len(_STRENGTHS))
-    return _TIERS[row.outcome], row.qualifier == ">", affinity, strength, row.name

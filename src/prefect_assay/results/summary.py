@@ -1,65 +1,56 @@
-"""One row per design: its measured values, the interval of K_D, its verdict and price. Knows no file format.
+"""One row per design: its value with interval, what the laboratory reports, verdict, group of ranks, doubts and price.
 
 A row is a design of one experiment. Of several results of a kind the last one with an outcome counts, results of another
-kind fill in what it does not have (a melting temperature), and a K_D is given only where the outcome is `measured`: the
-number of a non-binder is an artefact of the fit.
+kind fill in what it does not have (a melting temperature). K_D is the geometric mean over all replicates that have one, or a
+limit; the laboratory's own mean, over the replicates of its choice, stands beside it. The number of a non-binder is an
+artefact of the fit, and left out.
 """
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from pydantic import Field
-
-from prefect_assay.models.base import StoredModel
 from prefect_assay.models.vocabulary import ExperimentType, snake_case
-from prefect_assay.results.interval import kd_interval
+from prefect_assay.results.controls import expects_binding, with_controls
+from prefect_assay.results.design import DesignSummary, order_of
+from prefect_assay.results.interval import (
+    Mean,
+    Scatter,
+    averaged,
+    fitted_interval,
+    fitted_limit,
+    mean_of,
+    measured,
+    pooled,
+)
 from prefect_assay.results.kinetics.analysis import (
     PackageAnalysis,
     ReplicateKinetics,
     ReplicateMelting,
     Verdict,
 )
-from prefect_assay.results.row import Level, Outcome, ResultRow, best_binders
+from prefect_assay.results.ranks import Ranked, groups_of
+from prefect_assay.results.row import Level, Outcome, ResultRow
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _OPEN: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING})
+_BINDS: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ExperimentType)}
-_TIERS: Final = {outcome: place for place, outcome in enumerate(Outcome)}
+_SIMULATED: Final = frozenset({"model", "landscape"})  # of a local lab's `data_source`
 _Replicate = ReplicateKinetics | ReplicateMelting
+_Place = tuple[str, str, str, str]
 
 
-class DesignSummary(StoredModel):
-    """One design. Units as in `ResultRow`; the interval is the 95 % interval of K_D; the price is without VAT.
+@dataclass(frozen=True, slots=True)
+class Scatters:
+    """The scatter between replicates: of log10 K_D in decades, of T_m in degrees Celsius. None: not known."""
 
-    `attributes` are the designer's own columns (method, ipTM, round, ...), as they were in the input file.
-    """
-
-    name: str
-    experiment_code: str
-    result_type: str = ""
-    target: str | None = None
-    control: bool | None = None
-    outcome: Outcome
-    qualifier: str | None = None
-    kd_M: float | None = None  # noqa: N815
-    kd_low_M: float | None = None  # noqa: N815
-    kd_high_M: float | None = None  # noqa: N815
-    kon_per_M_s: float | None = None  # noqa: N815
-    koff_per_s: float | None = None
-    tm_C: float | None = None  # noqa: N815
-    concentration_nM: float | None = None  # noqa: N815
-    binding: str | None = None
-    binding_strength: str | None = None
-    expression: str | None = None
-    replicates: int = 0
-    verdict: Verdict | None = None
-    reasons: tuple[str, ...] = ()
-    price_cents: float | None = None
-    aa_string: str | None = None
-    attributes: dict[str, str] = Field(default_factory=dict)
+    log_kd: Scatter | None = None
+    tm_C: Scatter | None = None  # noqa: N815
 
 
 def summarize(
@@ -69,12 +60,13 @@ def summarize(
     targets: Mapping[str, str | None] = _NOTHING,
     prices: Mapping[str, float] = _NOTHING,
     attributes: Mapping[str, Mapping[str, str]] = _NOTHING,
+    earlier: Sequence[ResultRow] = (),
 ) -> tuple[DesignSummary, ...]:
     """One summary per design and experiment, best first: the same rows in any order of experiments give the same list.
 
-    Binders come as in `best_binders`, controls included, then what was measured without a binding call (melting
-    temperature, then concentration, highest first), non-binders, designs that did not express, unknown, pending and
-    missing ones; equals by name.
+    Binders come first by K_D (M, ascending; a lower limit follows all others), controls included, then those with only a call,
+    then what was measured without a binding call (melting temperature, then concentration, highest first), non-binders, designs
+    that did not express, unknown, pending and missing ones; equals by name.
 
     Args:
         rows: summary and replicate rows, in the service's order of results.
@@ -82,33 +74,86 @@ def summarize(
         targets: the target's name, by experiment code.
         prices: the price of a design in cents, without VAT, by experiment code.
         attributes: the designer's own columns, by design name.
+        earlier: replicate rows of earlier campaigns, whose scatter counts, too.
     """
+    rows = tuple(rows)
     entries: defaultdict[tuple[str, str], list[ResultRow]] = defaultdict(list)
-    replicates: defaultdict[tuple[str, str, str, str], list[ResultRow]] = defaultdict(list)
     for row in rows:
         if row.level is Level.SUMMARY:
             entries[row.name, row.experiment_code].append(row)
-        else:
-            replicates[_place(row)].append(row)
-    counting = {design: _latest_of_each_kind(entries[design]) for design in sorted(entries)}
-    ranked = _ranked([found[0] for found in counting.values()])
-    return tuple(
+    replicates = _by_place(rows)
+    scatters = scatters_of(rows, earlier)
+    made = [
         _summary(
-            counting[row.name, row.experiment_code],
-            replicates[_place(row)],
+            _latest_of_each_kind(found),
+            replicates,
+            scatters,
             analyses=analyses,
             own={
-                "target": targets.get(row.experiment_code),
-                "price_cents": _finite(prices.get(row.experiment_code)),
-                "attributes": dict(attributes.get(row.name, {})),
+                "target": targets.get(code),
+                "price_cents": _finite(prices.get(code)),
+                "attributes": dict(attributes.get(name, {})),
             },
         )
-        for row in ranked
+        for (name, code), found in sorted(entries.items())
+    ]
+    made.sort(key=lambda each: order_of(each.summary))
+    return with_controls(groups_of(made))
+
+
+def best_binders(
+    rows: Iterable[ResultRow], *, limit: int | None = None, controls: bool = False
+) -> tuple[ResultRow, ...]:
+    """Summary rows of binders, in the order of `summarize`: by K_D, then those with only a binding call.
+
+    A lower limit is not an affinity: a K_D of more than a value follows all others. Nor is a screening call: designs
+    without a K_D follow all that have one, strong before medium before weak. Non-binders, designs that did not express
+    and unknown outcomes are left out.
+    """
+    rows = tuple(rows)
+    places = {
+        (design.name, design.experiment_code): place
+        for place, design in enumerate(summarize(rows))
+        if design.outcome is Outcome.BINDING or design.kd_M is not None
+    }
+    found = [
+        row
+        for row in rows
+        if row.level is Level.SUMMARY
+        and (row.name, row.experiment_code) in places
+        and (row.outcome is Outcome.BINDING or (row.outcome is Outcome.MEASURED and (row.kd_M or 0) > 0))
+        and (controls or not row.control)
+    ]
+    return tuple(sorted(found, key=lambda row: places[row.name, row.experiment_code])[:limit])
+
+
+def scatters_of(rows: Iterable[ResultRow], earlier: Iterable[ResultRow] = ()) -> Scatters:
+    """The scatter between the replicates of a campaign's designs, and of earlier campaigns."""
+    own, before = _by_place(rows), _by_place(earlier)
+    return Scatters(
+        log_kd=pooled(map(_log_kds, own.values()), map(_log_kds, before.values())),
+        tm_C=pooled(map(_tms, own.values()), map(_tms, before.values())),
     )
 
 
-def _place(row: ResultRow) -> tuple[str, str, str, str]:
+def _by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
+    found: defaultdict[_Place, list[ResultRow]] = defaultdict(list)
+    for row in rows:
+        if row.level is Level.REPLICATE:
+            found[_place(row)].append(row)
+    return found
+
+
+def _place(row: ResultRow) -> _Place:
     return row.experiment_code, row.name, row.result_id, row.result_type
+
+
+def _log_kds(replicates: Iterable[ResultRow]) -> list[float]:
+    return [math.log10(row.kd_M) for row in measured(replicates) if row.kd_M and row.qualifier is None]
+
+
+def _tms(replicates: Iterable[ResultRow]) -> list[float]:
+    return [value for row in replicates if (value := _finite(row.tm_C)) is not None]
 
 
 def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
@@ -131,72 +176,178 @@ def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
     )
 
 
-def _ranked(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
-    """Binders in their ranking, then all others by outcome."""
-    binders = best_binders(rows, controls=True)
-    others = sorted(
-        set(rows) - set(binders),
-        key=lambda row: (
-            _TIERS[row.outcome],
-            -(_finite(row.tm_C) or -math.inf),
-            -(_finite(row.concentration_nM) or -math.inf),
-            row.name,
-            row.experiment_code,
-        ),
-    )
-    return (*binders, *others)
-
-
 def _summary(
     entries: Sequence[ResultRow],
-    replicates: Sequence[ResultRow],
+    replicates: Mapping[_Place, Sequence[ResultRow]],
+    scatters: Scatters,
     *,
     analyses: Mapping[str, PackageAnalysis],
     own: Mapping[str, Any],
-) -> DesignSummary:
+) -> Ranked:
     row = entries[0]
     found = [analyses[entry.result_id] for entry in entries if entry.result_id in analyses]
     curves = [part for analysis in found for part in analysis.kinetics if part.name == row.name]
     melts = [part for analysis in found for part in analysis.melting if part.name == row.name]
     verdict, reasons = combined_verdict([*curves, *melts])
-    return DesignSummary(
-        name=row.name,
-        experiment_code=row.experiment_code,
-        result_type=row.result_type,
-        control=row.control,
-        outcome=row.outcome,
-        **_binding_values(row, replicates, curves),
-        tm_C=_first_number(entries, "tm_C"),
-        concentration_nM=_first_number(entries, "concentration_nM"),
-        expression=next((entry.expression for entry in entries if entry.expression), None),
-        replicates=len(replicates),
-        verdict=verdict,
-        reasons=reasons,
-        aa_string=next((entry.aa_string for entry in entries if entry.aa_string), None),
-        **own,
+    measurements = replicates.get(_place(row), ())
+    binding, log_kd = _binding_values(row, measurements, curves, scatters.log_kd)
+    temperature, tm = _melting_values(entries, replicates, scatters.tm_C)
+    extra = _extra(row)
+    values = {
+        "name": row.name,
+        "experiment_code": row.experiment_code,
+        "result_type": row.result_type,
+        "control": row.control,
+        "outcome": row.outcome,
+        "concentration_nM": _first_number(entries, "concentration_nM"),
+        "expression": next((entry.expression for entry in entries if entry.expression), None),
+        "replicates": len(measurements),
+        "verdict": verdict,
+        "reasons": reasons,
+        "expects_binding": expects_binding(row.control, extra, own["attributes"]),
+        "simulated": any(_extra(entry).get("data_source") in _SIMULATED for entry in entries),
+        "aa_string": next((entry.aa_string for entry in entries if entry.aa_string), None),
+    }
+    return Ranked(
+        DesignSummary.model_validate({**values, **binding, **temperature, **own}), log_kd=log_kd, tm=tm
     )
 
 
 def _binding_values(
-    row: ResultRow, replicates: Sequence[ResultRow], curves: Sequence[ReplicateKinetics]
-) -> dict[str, Any]:
+    row: ResultRow,
+    replicates: Sequence[ResultRow],
+    curves: Sequence[ReplicateKinetics],
+    scatter: Scatter | None,
+) -> tuple[dict[str, Any], Mean | None]:
     """The binding columns of one row; constants only where they are a measurement."""
     words = {"binding": row.binding, "binding_strength": row.binding_strength}
-    if row.outcome not in {Outcome.MEASURED, Outcome.BINDING}:
-        return {**words, "qualifier": row.qualifier if row.kd_M is None else None}
-    kd = _finite(row.kd_M)
-    kd = kd if kd is not None and kd > 0 else None
-    exact = kd if row.qualifier is None else None  # a limit has no interval
-    low, high = kd_interval(exact, replicates, curves) if exact is not None else (None, None)
-    return {
+    if row.outcome not in _BINDS:
+        return {**words, "qualifier": row.qualifier if row.kd_M is None else None}, None
+    reported = _positive(row.kd_M)
+    used = averaged(reported, replicates) if reported is not None else ()
+    stated, mean = _stated_kd(row, replicates, curves, scatter)
+    values = {
         **words,
-        "qualifier": row.qualifier,
-        "kd_M": kd,
-        "kd_low_M": low,
-        "kd_high_M": high,
         "kon_per_M_s": _finite(row.kon_per_M_s),
         "koff_per_s": _finite(row.koff_per_s),
+        "reported_kd_M": reported,
+        "reported_qualifier": row.qualifier if reported is not None else None,
+        "replicates_reported": len(used) or None,
+        "qualifier": row.qualifier,
+        **stated,
     }
+    if stated.get("kd_M") is not None:
+        values["outcome"] = (
+            Outcome.MEASURED
+        )  # a weak binder, whose replicates the laboratory does not average
+    return values, mean
+
+
+def _stated_kd(
+    row: ResultRow,
+    replicates: Sequence[ResultRow],
+    curves: Sequence[ReplicateKinetics],
+    scatter: Scatter | None,
+) -> tuple[dict[str, Any], Mean | None]:
+    """K_D with its qualifier and interval, and its mean over the replicates (log10 M) where it is one."""
+    found = measured(replicates)
+    exact = [each for each in found if each.qualifier is None]
+    if (limit := _limit(row, found, curves)) is not None:
+        return {"kd_M": limit[1], "qualifier": limit[0]}, None
+    if exact and len(exact) == len(found):
+        mean = mean_of([math.log10(each.kd_M) for each in exact if each.kd_M], scatter)
+        low, high = map(_power, mean.interval)
+        if mean.error is None:
+            low, high = fitted_interval(
+                10**mean.value, [part for part in curves if part.replicate == exact[0].replicate]
+            )
+        doubts = _doubts(mean, replicates)
+        values = {"kd_M": 10**mean.value, "replicates_averaged": mean.count, "doubts": doubts}
+        return {**values, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, mean
+    kd = _positive(row.kd_M) or _apparent(row)
+    if kd is None:
+        return {}, None
+    if found:  # some are limits
+        said = (
+            f"{len(found) - len(exact)} of {len(found)} replicates are limits, so there is no mean over all"
+        )
+        return {"kd_M": kd, "qualifier": None, "doubts": (said,)}, None
+    low, high = fitted_interval(kd, curves)
+    return {"kd_M": kd, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, None
+
+
+def _limit(
+    row: ResultRow, found: Sequence[ResultRow], curves: Sequence[ReplicateKinetics]
+) -> tuple[str, float] | None:
+    """The limit that K_D is only known by, with its sign: of the curves, of the laboratory, or of all replicates."""
+    if (bound := fitted_limit(curves)) is not None:
+        return "<", bound
+    reported = _positive(row.kd_M)
+    if reported is not None and row.qualifier is not None:
+        return row.qualifier, reported
+    signs = {each.qualifier for each in found}
+    values = [each.kd_M for each in found if each.kd_M]
+    if signs == {">"}:
+        return ">", min(values)
+    return ("<", max(values)) if signs == {"<"} else None
+
+
+def _doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]:
+    doubts = []
+    if mean.is_own:
+        doubts.append(
+            "the replicates differ more than those of other designs: the interval is from them alone"
+        )
+    negative = sum(each.outcome is Outcome.NO_BINDING for each in replicates)
+    if negative:
+        doubts.append(f"{negative} of {len(replicates)} replicates do not bind; {mean.count} give the K_D")
+    return tuple(doubts)
+
+
+def _melting_values(
+    entries: Sequence[ResultRow], replicates: Mapping[_Place, Sequence[ResultRow]], scatter: Scatter | None
+) -> tuple[dict[str, Any], Mean | None]:
+    """T_m as the mean over the replicates of the entry that reports one, with its interval."""
+    entry = next((each for each in entries if _finite(each.tm_C) is not None), None)
+    values = next((found for each in entries if (found := _tms(replicates.get(_place(each), ())))), [])
+    reported = entry.tm_C if entry is not None else None
+    if not values:
+        return {"tm_C": reported, "reported_tm_C": reported}, None
+    mean = mean_of(values, scatter)
+    low, high = mean.interval
+    return {"tm_C": mean.value, "tm_low_C": low, "tm_high_C": high, "reported_tm_C": reported}, mean
+
+
+def _apparent(row: ResultRow) -> float | None:
+    """The apparent K_D (M), which the laboratory gives where its class has no mean."""
+    found = _extra(row).get("kd_app")
+    value = found.get("value") if isinstance(found, Mapping) else found
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (
+        _positive(value)
+        if is_number and snake_case(str(row.result_type)) == ExperimentType.AFFINITY
+        else None
+    )
+
+
+def _extra(row: ResultRow) -> Mapping[str, Any]:
+    try:
+        found = json.loads(row.extra) if row.extra else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _positive(value: float | None) -> float | None:
+    found = _finite(value)
+    return found if found is not None and found > 0 else None
+
+
+def _power(value: float | None) -> float | None:
+    try:
+        return None if value is None else 10**value
+    except OverflowError:
+        return None
 
 
 def combined_verdict(replicates: Sequence[_Replicate]) -> tuple[Verdict | None, tuple[str, ...]]:

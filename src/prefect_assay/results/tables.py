@@ -8,12 +8,12 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module
 from prefect_assay.results.row import Level, Outcome, ResultRow
-from prefect_assay.results.summary import DesignSummary
 
 COMPETITION_COLUMNS: Final = ("name", "kd", "binding_strength", "binding", "expression", "sequence")
 COMPETITION_REPLICATE_COLUMNS: Final = (
@@ -30,7 +30,8 @@ _NULL: Final = "null"
 _BOM: Final = "\ufeff"
 _COLUMNS: Final = tuple(column for column in DesignSummary.model_fields if column != "attributes")
 _NUMBERS: Final = frozenset(
-    {"kd_M", "kd_low_M", "kd_high_M", "kon_per_M_s", "koff_per_s", "tm_C", "concentration_nM", "price_cents"}
+    {"kd_M", "kd_low_M", "kd_high_M", "reported_kd_M", "kon_per_M_s", "koff_per_s", "fold", "price_cents"}
+    | {"tm_C", "tm_low_C", "tm_high_C", "reported_tm_C", "concentration_nM"}
 )
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # Full-width signs count, too. A semicolon, a tab or a line end begins a cell where a spreadsheet program splits lines
@@ -76,18 +77,33 @@ def people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float]]) ->
     return buffer.getvalue().encode()
 
 
+def summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any, ...]]:
+    """The same table as its header and its lines, with the values themselves; numbers of the designer's are numbers."""
+    designs = tuple(summaries)
+    own = _own_columns(designs)
+    yield (*_COLUMNS, *own.values())
+    for design in designs:
+        values = (getattr(design, column) for column in _COLUMNS)
+        cells = (design.attributes.get(column, "") for column in own)
+        yield (
+            *("; ".join(value) if isinstance(value, tuple) else value for value in values),
+            *(float(text) if _NUMBER.fullmatch(text) else text for text in cells),
+        )
+
+
 def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
     """The same table as one Parquet file, texts exactly as they are; needs the `parquet` extra.
 
-    `reasons` is a list of strings. The designer's own columns are strings.
+    `reasons` and `doubts` are lists of strings. The designer's own columns are strings.
     """
     pa = pyarrow_module()
     designs = tuple(summaries)
     own = _own_columns(designs)
     kinds = dict.fromkeys(_NUMBERS, pa.float64()) | {
         "control": pa.bool_(),
-        "replicates": pa.int64(),
-        "reasons": pa.list_(pa.string()),
+        **dict.fromkeys(("expects_binding", "simulated"), pa.bool_()),
+        **dict.fromkeys(("replicates", "replicates_averaged", "replicates_reported"), pa.int64()),
+        **dict.fromkeys(("reasons", "doubts"), pa.list_(pa.string())),
     }
     fields = [(column, kinds.get(column, pa.string())) for column in _COLUMNS]
     schema = pa.schema([*fields, *((title, pa.string()) for title in own.values())])
@@ -102,14 +118,15 @@ def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
 def competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
     """One line per design with the column names and the null of the public EGFR competition's files; K_D in M.
 
-    A limit has its sign before the number, such as `>0.0001`.
+    K_D is the laboratory's own, or else the mean over the replicates. A limit has its sign before the number, such as `>0.0001`.
     """
     return _competition(
         COMPETITION_COLUMNS,
         (
             (
                 design.name,
-                _affinity(design),
+                _signed(design.reported_kd_M, design.reported_qualifier)
+                or _signed(design.kd_M, design.qualifier),
                 design.binding_strength,
                 design.binding,
                 design.expression,
@@ -148,15 +165,15 @@ def _competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes
     return buffer.getvalue().encode()
 
 
-def _affinity(of: DesignSummary | ResultRow) -> str | float | None:
+def _signed(kd: float | None, qualifier: str | None) -> str | float | None:
     """K_D, a limit as text: read as a number, it would pass for a measurement."""
-    return of.kd_M if of.kd_M is None or of.qualifier is None else f"{of.qualifier}{of.kd_M}"
+    return kd if kd is None or qualifier is None else f"{qualifier}{kd}"
 
 
 def _constants(row: ResultRow) -> tuple[str | float | None, float | None, float | None]:
     """Fitted numbers of a non-binder are no constants."""
     if row.outcome in {Outcome.MEASURED, Outcome.BINDING}:
-        return _affinity(row), row.kon_per_M_s, row.koff_per_s
+        return _signed(row.kd_M, row.qualifier), row.kon_per_M_s, row.koff_per_s
     return None, None, None
 
 

@@ -132,13 +132,20 @@ def _equal(first: Entry, second: Entry) -> bool:
     if a.kd_M is None and b.kd_M is None:
         return a.outcome is b.outcome
     if a.kd_M is not None and b.kd_M is not None:
-        return _same_value(a, b) or _mean_of(a, second.replicates) or _mean_of(b, first.replicates)
+        means = _mean_of(a, second.replicates) or _mean_of(b, first.replicates)
+        return _same_value(a, b) or means or _same_report(a, b)
     # A table of replicates may have values where the summary has only the call.
     return {a.outcome, b.outcome} <= _BINDS
 
 
 def _mean_of(design: DesignSummary, replicates: Sequence[ResultRow]) -> bool:
     return design.kd_M is not None and bool(averaged(design.kd_M, replicates))
+
+
+def _same_report(a: DesignSummary, b: DesignSummary) -> bool:
+    """Whether a K_D of one is one of the other: tables give the laboratory's mean, the one over all replicates, or both."""
+    values, others = ([kd for kd in (each.kd_M, each.reported_kd_M) if kd] for each in (a, b))
+    return any(math.isclose(kd, other, rel_tol=_ROUNDED) for kd in values for other in others)
 
 
 def _same_value(a: DesignSummary | ResultRow, b: DesignSummary | ResultRow) -> bool:
