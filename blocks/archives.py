@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from prefect.blocks.core import Block, UnknownBlockType
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -243,6 +243,14 @@ class S3Archive(StrictFields, Block):
                 "keys or profile of its block, or the AWS_ variables"
             ) from None
         return S3Store(self.bucket, client, sse=self.encryption, hidden=hidden)
+
+    def browser_url(self, location: str) -> str | None:
+        """The page of AWS's console for an `s3://` location, which asks for a sign-in; None for another server."""
+        if self.endpoint_url or self.bucket.startswith("arn:"):
+            return None
+        key = quote(location.removeprefix(f"s3://{self.bucket}/"), safe="")
+        region = f"region={self.region}&" if self.region else ""
+        return f"https://s3.console.aws.amazon.com/s3/object/{self.bucket}?{region}prefix={key}"
 
     def _maker(self, account: Any) -> Callable[..., Any]:
         """What makes the client: a session of its own for another account, else boto3's, which keeps what it has read."""

@@ -34,6 +34,7 @@ from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts, facts
+from prefect_assay.results import outcome_line, summarize
 from prefect_assay.runs import can_suspend, was_suspended
 from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.children import call_children, start_child, wait_for_children, wake_waiting_parent
@@ -50,7 +51,7 @@ from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.archive import kept_location
 from prefect_assay.tasks.collate import collate_campaign
 from prefect_assay.tasks.order import find_order
-from prefect_assay.tasks.report import report_campaign
+from prefect_assay.tasks.report import report_campaign, report_command
 from prefect_assay.waiting import DEADLINE_DAYS
 
 
@@ -263,7 +264,19 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
         table=table.location,
         report=page.location,
     )
-    artifacts.show_campaign(plan, report, table, images=page.images, notes=page.notes)
+    designs = page.designs or summarize(table.rows)
+    command = report_command(run.options.archive, plan.campaign_id)
+    artifacts.show_campaign(
+        plan,
+        report,
+        designs,
+        decision=page.decision,
+        opening=f"[open it in the S3 console]({page.link}), or run `{command}`"
+        if page.link
+        else f"`{command}`",
+        images=page.images,
+        notes=page.notes,
+    )
     facts.campaign_archived(
         table,
         page.record,
@@ -271,9 +284,12 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
         reviews=page.reviews,
         news=was_suspended(own_tags()),
     )
-    message = f"{sum(1 for e in lines if e.location)} of {len(lines)} experiments have results, {len(table.rows)} rows"
-    if report.problems:
-        message = "; ".join([message, *report.problems])
+    measured = f"{sum(1 for e in lines if e.location)} of {len(lines)} experiments have results"
+    if table.rows:
+        said = [outcome_line(designs), measured, *report.problems]
+        message = "; ".join([*said, *([f"report: {command}"] if page.location else [])])
+    else:
+        message = "; ".join([f"{measured}, 0 rows", *report.problems])
     if not table.rows:
         set_labels(current_run.id, {ORDER_OVER_LABEL: "reported"})
         # Prefect can only raise an exception for a failed run.

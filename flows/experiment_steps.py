@@ -354,5 +354,5 @@ def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: E
     if kept.record.unchanged and found.reported != ResultsStatus.ALL:
         return kept  # a wake-up while the rest is measured: its artifact is there
     plots = plot_results(run.options.archive, run.campaign_id, kept.record.experiment_code)
-    artifacts.show_results(run.label, kept, images=plots.images, notes=plots.notes)
+    artifacts.show_results(run.label, kept, designs=plots.designs, images=plots.images, notes=plots.notes)
     return kept

@@ -12,12 +12,14 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.archive.layout import REPORT_PATH
-from prefect_assay.blocks import Archive
+from prefect_assay.blocks import Archive, S3Archive
 from prefect_assay.errors import AssayError, shorten
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.reporting.page.documents import archive_report, make_report
 from prefect_assay.reporting.page.images import Image, campaign_images, experiment_images
+from prefect_assay.results import DesignSummary
+from prefect_assay.runs.block_references import name_of
 from prefect_assay.runs.transient_failures import ONCE
 
 T = TypeVar("T")
@@ -26,19 +28,24 @@ T = TypeVar("T")
 class ArchivedReport(Model):
     """`location` is that of the HTML page, None without one; `notes` say what is missing and how to get it.
 
-    `reviews` has a design for each curve that a person should look at.
+    `reviews` has a design for each curve that a person should look at. `decision` are titles and lines of the page's summary;
+    `link` is where a browser shows the page to who may see the bucket.
     """
 
     location: str | None = None
     record: ArchiveRecord | None = None
     reviews: tuple[str, ...] = ()
+    designs: tuple[DesignSummary, ...] = ()
+    decision: tuple[tuple[str, str], ...] = ()
+    link: str | None = None
     images: tuple[Image, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 class ResultPlots(Model):
-    """Plots of one experiment's results, and notes on what is missing."""
+    """The designs of one experiment with their verdicts, plots of them, and notes on what is missing."""
 
+    designs: tuple[DesignSummary, ...] = ()
     images: tuple[Image, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -56,6 +63,9 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
             location=location,
             record=record,
             reviews=made.reviews,
+            designs=made.summaries,
+            decision=made.decision,
+            link=archive.browser_url(location) if location and isinstance(archive, S3Archive) else None,
             images=campaign_images(made.figures),
             notes=made.notes,
         )
@@ -70,13 +80,20 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
     return made
 
 
+def report_command(archive: Archive, campaign_id: str) -> str:
+    """The command that makes and opens the report on the machine of who reads it."""
+    name = name_of(archive)
+    block = f" --archive {archive.get_block_type_slug()}/{name}" if name and name != "main" else ""
+    return f"prefect-assay report {campaign_id} --open{block}"
+
+
 @task(name="plot-results", **ONCE)
 def plot_results(archive: Archive, campaign_id: str, experiment_code: str) -> ResultPlots:
     """The plots of one archived experiment, few enough for an artifact. Never raises."""
 
     def make() -> ResultPlots:
-        images, notes = experiment_images(archive.get_store(), archive.prefix, campaign_id, experiment_code)
-        return ResultPlots(images=images, notes=notes)
+        found = experiment_images(archive.get_store(), archive.prefix, campaign_id, experiment_code)
+        return ResultPlots(designs=found[0], images=found[1], notes=found[2])
 
     made = _harmless(make, f"the plots of experiment {experiment_code}", "the results are archived")
     return ResultPlots(notes=(made,)) if isinstance(made, str) else made

@@ -49,11 +49,14 @@ def test_a_version_that_cannot_be_read_is_named_and_is_exit_code_1(tmp_path):
 def test_the_screen_shows_affinities_of_binders_only(archive):
     done = command("results", archive)
     assert done.code == 0, done.err
-    lines = [line for line in done.out.splitlines() if "LAB-" in line]
-    assert [line.split("│")[3].strip() for line in lines] == ["d1", "=d3", "d4", "d2", "d5"]
-    assert "5.00 nM" in lines[0]
+    names = ("d1", "=d3", "d4", "d2", "d5")
+    lines = [line for line in done.out.splitlines() if {*names} & {*line.split()}]
+    assert [next(word for word in line.split() if word in names) for line in lines] == [*names]
+    assert "4.50 nM" in lines[0], "the mean over the replicates"
+    assert "5.00 nM" in lines[0], "the laboratory's own"
     assert "1.00 pM" not in done.out  # the fitted number of d2, which does not bind
-    assert "Expression" not in done.out  # an empty column
+    assert "Fold" not in done.out  # an empty column
+    assert max(map(len, done.out.splitlines())) <= 80
 
 
 def test_filters(archive):

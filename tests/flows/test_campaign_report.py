@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from prefect_assay.blocks import LocalArchive
 from prefect_assay.errors import OrderMismatch, OrderNotVisible, OrderOutcomeUnknown, ServiceUnavailable
 from prefect_assay.flows import campaign
 from prefect_assay.models.job import Order
@@ -87,11 +88,13 @@ def test_a_report_that_could_not_be_made_does_not_change_the_result(monkeypatch)
     )
     monkeypatch.setattr(module, "report_campaign", lambda *_: ArchivedReport(notes=("no report",)))
     monkeypatch.setattr(module.artifacts, "show_campaign", lambda *given, **more: shown.append(more))
-    run = SimpleNamespace(options=SimpleNamespace(archive=None))
+    run = SimpleNamespace(options=SimpleNamespace(archive=LocalArchive()))
     state = module._report(run, SimpleNamespace(campaign_id="c", experiments=()), {})
     assert state.is_completed()
     assert (state.data.table, state.data.report) == ("table", None)
-    assert shown == [{"images": (), "notes": ("no report",)}]
+    (given,) = shown
+    assert (given["images"], given["notes"], given["decision"]) == ((), ("no report",), ())
+    assert "0 of 0 experiments have results" in state.message
 
 
 def test_a_report_of_the_version_before_is_read():

@@ -11,12 +11,13 @@ from prefect_assay.models.update import Update
 from prefect_assay.reporting import artifacts
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.progress import progress_of
-from prefect_assay.results.row import ArchivedResults, CampaignTable
+from prefect_assay.results import DesignSummary
+from prefect_assay.results.row import ArchivedResults
 
 IMAGE = Image(alt="curves of <b>](x", svg="<svg/>")
 SHOWN = "](data:image/svg+xml,%3Csvg/%3E)"
 PLAN = Plan(campaign_id="c", source="", assay=Assay(), experiments=())
-TABLE = CampaignTable(location=None, rows=(), best_kd_M=None)
+DESIGNS = (DesignSummary(name="d", experiment_code="E-1", outcome="measured", kd_M=1e-9, binding="true"),)
 
 
 def shown(monkeypatch, show):
@@ -31,9 +32,21 @@ def test_a_campaign_shows_its_report_and_plots(monkeypatch):
     report = CampaignReport(campaign_id="c", experiments=(), rows=0, table=None, report="archive/report.html")
     text = shown(
         monkeypatch,
-        lambda: artifacts.show_campaign(PLAN, report, TABLE, images=[IMAGE], notes=["needs `x` | [y](z)"]),
+        lambda: artifacts.show_campaign(
+            PLAN,
+            report,
+            DESIGNS,
+            decision=[("Result", "a|b <i>")],
+            opening="`prefect-assay report c --open`",
+            images=[IMAGE],
+            notes=["needs `x` | [y](z)"],
+        ),
     )
-    assert "Report: `archive/report.html`" in text
+    assert "Report: `prefect-assay report c --open`" in text
+    assert "`archive/report.html`" in text
+    assert "**1 of 1 bind, best 1.00 nM (d)**" in text
+    assert "- **Result**: a\\|b &lt;i>" in text
+    assert "| 1 | d | 1.00 nM |" in text
     assert SHOWN in text
     assert "<b>" not in text
     assert "- `needs 'x' / [y](z)`" in text
@@ -63,7 +76,7 @@ PLAIN = "`<img src=x> / # [y](http://z)`"
 def test_reasons_and_warnings_of_others_are_no_markup(monkeypatch):
     line = CampaignExperiment(order_key="k", batch_index=0, problem=ODD)
     report = CampaignReport(campaign_id="c", experiments=(line,), rows=0, table=None)
-    text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, TABLE))
+    text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, ()))
     assert f"\n- {PLAIN}\n" in text
 
     of_round = RoundReport(name="r", campaign_id="c", table=None, best_kd_M=None, problem=ODD)

@@ -7,7 +7,7 @@ import pytest
 from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import Document, LocalStore, archive_version, latest
-from prefect_assay.blocks import LocalArchive
+from prefect_assay.blocks import LocalArchive, S3Archive
 from prefect_assay.results import to_csv
 from prefect_assay.results.row import Level, Outcome, ResultRow
 from prefect_assay.tasks import report
@@ -110,3 +110,26 @@ def test_a_logged_traceback_quotes_no_residues_and_no_whole_request(monkeypatch,
     assert "Traceback" in caplog.text
     assert residues[:30] not in caplog.text
     assert max(map(len, caplog.text.splitlines())) < 2_200
+
+
+def test_a_report_is_opened_by_a_command_and_a_bucket_s_in_the_console(archive):
+    assert report.report_command(archive, "c") == "prefect-assay report c --open"
+    saved = LocalArchive(root="/x")
+    saved._block_document_name = "lab"
+    assert (
+        report.report_command(saved, "c") == "prefect-assay report c --open --archive assay-local-archive/lab"
+    )
+    bucket = S3Archive(bucket="results", region="eu-central-1")
+    assert bucket.browser_url("s3://results/lab/c/REPORT/v001/report.html") == (
+        "https://s3.console.aws.amazon.com/s3/object/results?region=eu-central-1&"
+        "prefix=lab%2Fc%2FREPORT%2Fv001%2Freport.html"
+    )
+    elsewhere = S3Archive(bucket="results", endpoint_url="https://s3.example.org")
+    assert elsewhere.browser_url("s3://results/c/report.html") is None
+
+
+def test_the_report_gives_the_artifact_its_designs_and_its_summary(archive):
+    made = report.report_campaign.fn(archive, "c")
+    assert made.designs[0].outcome is Outcome.MEASURED
+    assert made.decision[0][0] == "Result"
+    assert report.plot_results.fn(archive, "c", "LAB-001-001").designs == made.designs

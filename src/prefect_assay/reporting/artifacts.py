@@ -34,8 +34,9 @@ from prefect_assay.models.vocabulary import (
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.plots import as_markdown_image
-from prefect_assay.results import markdown_table, molar
-from prefect_assay.results.row import ArchivedResults, CampaignTable
+from prefect_assay.results import DesignSummary, markdown_table, outcome_line, summarize
+from prefect_assay.results.formats import markdown_cell
+from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 
 _ROWS_SHOWN: Final = 200
@@ -236,18 +237,26 @@ def verbatim(text: str) -> str:
 
 
 def show_results(
-    label: str, kept: ArchivedResults, *, images: Sequence[Image] = (), notes: Sequence[str] = ()
+    label: str,
+    kept: ArchivedResults,
+    *,
+    designs: Sequence[DesignSummary] = (),
+    images: Sequence[Image] = (),
+    notes: Sequence[str] = (),
 ) -> None:
     """The measured values of one experiment with their plots, and the address of its archive."""
+    designs = designs or summarize(kept.rows)
     lines = [
         f"# Results of {kept.record.experiment_code}",
         "",
-        f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
+        f"**{markdown_cell(outcome_line(designs))}**" if designs else "",
         "",
         *(f"- {verbatim(line)}" for line in (*kept.notes, *notes)),
         "",
-        markdown_table(kept.rows, limit=_ROWS_SHOWN),
+        markdown_table(designs, limit=_ROWS_SHOWN),
         *_inline(images),
+        "",
+        f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
     ]
     _show(lines, key=f"assay-results-{label}", description="Measured values")
 
@@ -255,28 +264,43 @@ def show_results(
 def show_campaign(
     plan: Plan,
     report: CampaignReport,
-    table: CampaignTable,
+    designs: Sequence[DesignSummary],
     *,
+    decision: Sequence[tuple[str, str]] = (),
+    opening: str = "",
     images: Sequence[Image] = (),
     notes: Sequence[str] = (),
 ) -> None:
-    """The report of a campaign: its results, its problems, its plots and the table."""
+    """The report of a campaign: what to decide on, its problems, the table and its plots.
+
+    Args:
+        plan: the campaign's plan.
+        report: the result of its run.
+        designs: as the report ranks them.
+        decision: titles and lines of the report's summary.
+        opening: a link to the report, or the command that opens it.
+        images: figures, shown inline.
+        notes: what is missing, one line each.
+    """
     measured = sum(1 for e in report.experiments if e.location)
     lines = [
         f"# Campaign {plan.campaign_id}",
         "",
+        f"**{markdown_cell(outcome_line(designs))}**" if designs else "",
         f"{measured} of {len(report.experiments)} experiments have results.",
-        f"Best K_D: {molar(table.best_kd_M) if table.best_kd_M else 'none'}.",
         "",
-        f"Table: `{report.table}`" if report.table else "No table: nothing was measured.",
-        "",
-        f"Report: `{report.report}`" if report.report else "No report page.",
-        "",
+        *(f"- **{title}**: {markdown_cell(line)}" for title, line in decision),
         *(f"- {verbatim(problem)}" for problem in report.problems),
         *(f"- {verbatim(note)}" for note in notes),
+        "",
+        f"Report: {opening}" if report.report and opening else "No report page.",
+        "",
+        markdown_table(designs, limit=_ROWS_SHOWN) if designs else "Nothing was measured.",
         *_inline(images),
         "",
-        markdown_table(table.rows, limit=_ROWS_SHOWN) if table.rows else "",
+        f"Table of all rows: `{report.table}`" if report.table else "",
+        "",
+        f"Report in the archive: `{report.report}`" if report.report else "",
     ]
     _show(lines, key=f"assay-campaign-report-{label_of(plan.campaign_id)}", description=plan.campaign_id)
 

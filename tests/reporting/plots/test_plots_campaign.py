@@ -1,17 +1,15 @@
-import io
 import math
 from itertools import pairwise
 
 import pytest
-from rich.console import Console
 
 from prefect_assay.reporting.plots import (
     calls,
+    enough_measured,
     measured_against_predicted,
     overview,
     ranked_affinities,
     score_columns,
-    terminal_ranking,
 )
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, PAPER, VERMILLION
 from prefect_assay.results.row import Level, Outcome
@@ -165,6 +163,8 @@ def test_score_columns_are_the_designers_numbers():
     ]
     designs = [summary(str(number), 1e-8, attributes=attributes) for number, attributes in enumerate(cells)]
     assert score_columns(designs) == ("ipTM", "some")
+    assert not enough_measured(designs), "four points carry no comparison"
+    assert enough_measured([*designs, *(summary(f"more {number}", 1e-8) for number in range(2))])
 
 
 def scored(values):
@@ -172,7 +172,7 @@ def scored(values):
 
 
 def test_the_rank_correlation_is_that_of_the_measured_designs():
-    designs = scored([(0.5, 1e-6), (0.6, 4e-7), (0.7, 5e-7), (0.8, 1e-8)])
+    designs = scored([(0.4, 3e-6), (0.45, 2e-6), (0.5, 1e-6), (0.6, 4e-7), (0.7, 5e-7), (0.8, 1e-8)])
     extra = [
         summary("limit", 1e-5, qualifier=">", attributes={"ipTM": "0.99"}),
         summary("control", 1e-5, control=True, attributes={"ipTM": "0.98"}),
@@ -180,13 +180,14 @@ def test_the_rank_correlation_is_that_of_the_measured_designs():
         summary("without", 1e-5),
     ]
     drawn = Figure(measured_against_predicted([*designs, *extra], "ipTM"))
-    # Ranks 1 2 3 4 against 4 2 3 1: 1 - 6 (9 + 0 + 0 + 9) / (4 * 15)
-    assert "Spearman ρ = −0.80 over 4 designs (higher is tighter)" in drawn.texts  # noqa: RUF001
+    # Ranks 1 to 6 against 6 5 4 2 3 1: 1 - 6 (25 + 9 + 1 + 4 + 4 + 25) / (6 * 35)
+    assert "Spearman ρ = −0.94 over 6 designs (higher is tighter)" in drawn.texts  # noqa: RUF001
     assert "no binding" in drawn.texts
 
 
 @pytest.mark.parametrize(
-    "values", [[(0.5, 1e-6), (0.6, 1e-7)], [(0.5, 1e-6)] * 4, [(n, 1e-6) for n in range(4)]]
+    "values",
+    [[(n, 10.0**-n) for n in range(5, 10)], [(0.5, 1e-6)] * 6, [(n, 1e-6) for n in range(6)]],
 )
 def test_no_correlation_is_claimed_for_too_few_or_equal_values(values):
     drawn = Figure(measured_against_predicted(scored(values), "ipTM"))
@@ -204,10 +205,10 @@ def test_a_tighter_binder_is_drawn_higher_and_a_higher_score_further_right():
 def test_a_melting_campaign_is_compared_by_its_temperatures():
     designs = [
         summary(str(n), outcome=Outcome.MEASURED, tm_C=50.0 + n, attributes={"predicted": str(40 + n)})
-        for n in range(5)
+        for n in range(6)
     ]
     drawn = Figure(measured_against_predicted(designs, "predicted"))
-    assert "Spearman ρ = 1.00 over 5 designs (higher is more stable)" in drawn.texts  # noqa: RUF001
+    assert "Spearman ρ = 1.00 over 6 designs (higher is more stable)" in drawn.texts  # noqa: RUF001
     heights = [y for _, y in sorted(below_legend(drawn, drawn.marked(BLUE)))]
     assert heights == sorted(heights, reverse=True)
 
@@ -277,20 +278,18 @@ def test_calls_are_counted_by_expression_and_binding():
     assert bars[-1] == pytest.approx(3 * bars[0], abs=0.2)
 
 
-def test_the_terminal_shows_the_ranking_without_reading_names_as_markup():
-    console = Console(width=120, record=True, file=io.StringIO())
+def test_the_ranking_names_each_verdict_and_its_sign():
     designs = [
-        summary("[red]weak[/red]", 1e-6),
-        summary("tight", 1e-9),
-        summary("flat"),
-        summary("edge", 1e-8, qualifier=">"),
+        summary("a", 1e-9, verdict="agrees"),
+        summary("b", 1e-8, verdict="not_1_to_1"),
+        summary("c", 1e-7),
     ]
-    console.print(terminal_ranking(designs))
-    shown = console.export_text().splitlines()
-    lines = [line for line in shown if "nM" in line or "µM" in line][1:]
-    assert ["tight" in lines[0], "edge" in lines[1], "[red]weak[/red]" in lines[2]] == [True] * 3
-    columns = [max(line.find(mark) for mark in "●▶") for line in lines]
-    assert columns == sorted(columns)
-    assert columns[1] - columns[0] == pytest.approx((columns[2] - columns[0]) / 3, abs=1)
-    assert "▶" in lines[1]
-    assert "1 no binding" in "".join(shown)
+    drawn = Figure(ranked_affinities(designs, []))
+    assert "✓ agrees; ≠ not 1:1" in drawn.texts
+    assert {"1.00 nM ✓", "10.0 nM ≠", "100 nM"} <= {*drawn.texts}
+
+
+def test_a_campaign_without_affinities_has_no_legend_of_affinities():
+    melts = [summary("a", outcome=Outcome.MEASURED, tm_C=60.0)]
+    assert "under 1 nM" not in Figure(overview(melts)).texts
+    assert "under 1 nM" in Figure(overview([summary("a", 1e-9)])).texts

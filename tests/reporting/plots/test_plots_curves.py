@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from prefect_assay.reporting.plots import dose_response, melting_curve, sensorgrams
+from prefect_assay.reporting.plots.curves import drawn_points
 from prefect_assay.reporting.plots.svg import BLUE, INK, MUTED, VERMILLION
 from prefect_assay.results.kinetics.analysis import Verdict
 from support.reporting.campaigns import ASSOCIATION_S, CONCENTRATIONS_M, melt, replicate
@@ -49,13 +50,44 @@ def test_a_curve_starts_and_ends_at_the_times_of_the_axis():
     assert points[-1][0] == pytest.approx(ticks["400"] + 79 * per_second, abs=20 * per_second)
 
 
-def test_the_two_fits_differ_in_their_lines_and_are_both_named():
+def test_only_the_fit_that_gives_the_numbers_is_drawn_and_below_the_readings():
     drawn = Figure(sensorgrams(replicate()))
-    assert {"two-step fit", "global 1:1 fit"} <= set(drawn.texts)
-    solid, dashed = long_lines(drawn, dashed=False), long_lines(drawn, dashed=True)
-    assert len(solid) == len(dashed) == 5
-    highest = min(y for points in solid for _, y in points)
-    assert highest < min(y for points in dashed for _, y in points)  # the global fit was drawn 10 % lower
+    assert "two-step fit" in drawn.texts
+    assert "global 1:1 fit" not in drawn.texts
+    strokes = [path.attributes.get("stroke") for path in drawn.paths if len(path.points) > 8]
+    fits = [at for at, stroke in enumerate(strokes) if stroke == INK]
+    readings = [at for at, stroke in enumerate(strokes) if stroke in COLORS]
+    assert len(fits) == 5
+    assert max(fits) < min(readings), "a fit must not hide what it misses"
+
+
+def test_a_fast_dissociation_rests_on_many_points():
+    some = replicate(points=2400)
+    times = some.curves[0].curve.time_s
+    kept = times[drawn_points(times, (0.0, ASSOCIATION_S))]
+    first = kept[(kept >= ASSOCIATION_S) & (kept < ASSOCIATION_S + 12)]
+    assert len(first) >= 10  # one time constant at 0.08/s
+    assert max(b - a for a, b in pairwise(kept)) < 25
+    assert (kept[0], kept[-1]) == (times[0], times[-1])
+
+
+def test_a_curve_without_binding_is_drawn_with_the_threshold():
+    some = replicate(models=(), noise=0.002)
+    drawn = Figure(sensorgrams(some))
+    assert "threshold 0.1 nm" in drawn.texts
+    high = drawn.word("0.100").y
+    readings = [y for color in COLORS for _, y in curves(drawn, color)[0]]
+    assert min(readings) > high, "the axis reaches the threshold, so flat curves look flat"
+    assert "threshold 0.1 nm" not in Figure(sensorgrams(replicate())).texts
+
+
+def test_a_limit_is_the_value_of_a_caption():
+    some = replicate()
+    fit = some.kinetics.fits[0]
+    bound = fit.model_copy(update={"kd_M": fit.kd_M.model_copy(update={"low": None})})
+    kinetics = some.kinetics.model_copy(update={"fits": (bound,)})
+    drawn = Figure(sensorgrams(type(some)(kinetics, some.curves, ASSOCIATION_S)))
+    assert "replicate 2 · agrees · KD < 77.0 nM" in drawn.texts
 
 
 def test_the_residuals_are_those_of_the_first_fit():
@@ -93,8 +125,8 @@ def test_without_a_fit_there_is_no_residual_and_the_curves_have_all_the_room():
 def test_name_verdict_and_interval_are_in_the_heading(verdict, word):
     drawn = Figure(sensorgrams(replicate("EGFR_7", verdict=verdict)))
     assert drawn.texts.count("EGFR_7") == 1
-    assert f"replicate 2 · {word} · KD 70.0 nM (63.0 nM to 77.0 nM)" in drawn.texts
-    assert drawn.title == f"Sensorgrams of EGFR_7: replicate 2 · {word} · K_D 70.0 nM (63.0 nM to 77.0 nM)"
+    assert f"replicate 2 · {word} · KD 70.0 nM (63.0 to 77.0 nM)" in drawn.texts
+    assert drawn.title == f"Sensorgrams of EGFR_7: replicate 2 · {word} · K_D 70.0 nM (63.0 to 77.0 nM)"
 
 
 def test_reasons_take_at_most_two_lines():

@@ -1,25 +1,32 @@
 """Make `tests/golden/archive` again: one campaign of each assay type, in one archive, measured by a local lab.
 
-`cd tests && python -m support.golden.make`. Run it when the archive's format changes; a golden file that changes for any
-other reason is a finding.
+`cd tests && python -m support.golden.make`. Run it when the archive's format changes, and with `reports` when the page, a figure
+or a fit changes; a golden file that changes for any other reason is a finding.
 """
 
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import eth_account
 from pydantic import SecretStr
 
+from prefect_assay.archive import LocalStore, latest
+from prefect_assay.archive.layout import REPORT_CODE
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
 from prefect_assay.flows import campaign
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType, PaymentMethod
+from prefect_assay.reporting.page.documents import archive_report, make_report
 from support.runs.world import EGFR
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAP = 5_000_000
+# The same machine code on every x86-64: newer instructions round the last digit of exp and log differently.
+PLAIN_CPU = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR", "OPENBLAS_CORETYPE": "Haswell"}
 
 
 def make(folder: Path) -> None:
@@ -65,7 +72,26 @@ def designs_of(kind: ExperimentType) -> Path:
     return GOLDEN / "input" / ("scored.csv" if kind is ExperimentType.AFFINITY else "designs.fasta")
 
 
+def make_reports(folder: Path) -> None:
+    """Make the reports again from the archive as it is: when the page, a figure or a fit has changed, and nothing else."""
+    store = LocalStore(folder)
+    for campaign_folder in sorted(folder.glob("golden-*")):
+        name = campaign_folder.name
+        kept = latest(store, "", name, REPORT_CODE)
+        assert kept is not None
+        made = make_report(store, "", name)
+        shutil.rmtree(campaign_folder / REPORT_CODE)
+        shutil.rmtree(folder / "BOOKS" / "VERSIONS" / name / REPORT_CODE)
+        archive_report(store, "", made, now=kept.manifest.created_at)
+
+
 if __name__ == "__main__":
     target = GOLDEN / "archive"
-    shutil.rmtree(target, ignore_errors=True)
-    make(target)
+    if sys.argv[1:] == ["reports"]:
+        os.environ.update(PLAIN_CPU)
+        os.execv(sys.executable, [sys.executable, "-m", "support.golden.make", "reports-here"])
+    if sys.argv[1:] == ["reports-here"]:
+        make_reports(target)
+    else:
+        shutil.rmtree(target, ignore_errors=True)
+        make(target)

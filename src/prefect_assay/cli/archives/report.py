@@ -12,8 +12,10 @@ from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import plain
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.reporting.page.documents import make_report
-from prefect_assay.reporting.plots import terminal_ranking
+from prefect_assay.results import rich_table
 from prefect_assay.sources import local_path
+
+_SHOWN = 50
 
 
 def write_report(
@@ -46,8 +48,10 @@ def write_report(
             json.dumps({"report": str(file), "bytes": len(made.page), "sha256": digest, "notes": made.notes})
         )
     else:
-        if any(design.kd_M for design in made.summaries):
-            Console().print(terminal_ranking(made.summaries))
+        if made.summaries:
+            Console().print(rich_table(made.summaries, limit=_SHOWN))
+        for title, line in made.decision:
+            plain().print(f"{title}: {line}")
         print(file)
     if browse:
         webbrowser.open(file.resolve().as_uri())

@@ -1,5 +1,6 @@
 """`prefect-assay results`: the results of all campaigns in an archive's lake, on the screen or in a file."""
 
+import csv
 import json
 import sys
 from collections.abc import Mapping
@@ -12,12 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay import lake
+from prefect_assay.archive import Store
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import plain
-from prefect_assay.errors import InputError
-from prefect_assay.results import Outcome
+from prefect_assay.errors import ArchiveError, InputError
+from prefect_assay.results import COLUMNS, DesignSummary, Outcome, ResultRow, rich_table, summarize
+from prefect_assay.results.design import order_of
 from prefect_assay.results.formats import molar, parquet_bytes
-from prefect_assay.results.tables import cell, people_csv
+from prefect_assay.results.tables import cell, guarded, people_csv
 from prefect_assay.sources import local_path
 
 _SHOWN = 50
@@ -37,6 +40,10 @@ def show_results(
     if as_json + (csv_file == _STDOUT) + (parquet_file == _STDOUT) > 1:
         raise InputError("only one of --json, --csv - and --parquet - can be printed")
     store, prefix = opened(path, archive)
+    is_ranked = not (wanted.sort or wanted.replicates or wanted.all_versions)
+    if is_ranked and not as_json and csv_file is None and parquet_file is None:
+        _show_ranked(Console(), store, prefix, wanted)
+        return
     table = lake.query(store, prefix, wanted)
     rows = table.to_pylist()
     if csv_file is not None:
@@ -49,6 +56,41 @@ def show_results(
         print(json.dumps({"results": rows}, indent=2, default=datetime.isoformat))
     elif csv_file is None and parquet_file is None:
         _show(Console(), rows)
+
+
+def _show_ranked(console: Console, store: Store, prefix: str, wanted: lake.Query) -> None:
+    """Print the designs as they are ranked, with what the reports of their campaigns say of them."""
+    every = wanted.model_copy(update={"replicates": True, "outcome": None, "limit": None})
+    found = lake.query(store, prefix, every).to_pylist()
+    rows = [ResultRow.model_validate({column: row[column] for column in COLUMNS}) for row in found]
+    campaigns = {(row["name"], row["experiment_code"]): row["campaign_id"] for row in found}
+    targets = {row["experiment_code"]: row["target"] for row in found}
+    reports = {campaign: _report_of(store, prefix, campaign) for campaign in sorted({*campaigns.values()})}
+    designs = [
+        _as_reported(each, reports[campaigns[each.name, each.experiment_code]])
+        for each in summarize(rows, targets=targets)
+    ]
+    if len(reports) > 1:  # groups of one campaign
+        designs = [each.model_copy(update={"group": None}) for each in designs]
+    kept = [each for each in sorted(designs, key=order_of) if wanted.outcome in {None, each.outcome}]
+    limit = wanted.limit or _SHOWN
+    console.print(rich_table(kept, limit=limit, campaigns=campaigns) if kept else "No results.")
+
+
+def _report_of(store: Store, prefix: str, campaign: str) -> Mapping[tuple[str, str], DesignSummary]:
+    try:
+        return lake.reported_designs(store, prefix, campaign)
+    except (ArchiveError, ValueError, csv.Error):  # the values are those of the rows, without a verdict
+        return {}
+
+
+def _as_reported(design: DesignSummary, report: Mapping[tuple[str, str], DesignSummary]) -> DesignSummary:
+    """The design with value and verdict of its report, unless its results have changed since."""
+    found = report.get((design.experiment_code, guarded(design.name)))
+    same = ("outcome", "reported_kd_M", "reported_tm_C", "replicates", "binding_strength")
+    if found is None or any(getattr(found, field) != getattr(design, field) for field in same):
+        return design
+    return found.model_copy(update={"name": design.name, "target": design.target})
 
 
 def write_table(file: str, content: bytes, rows: int) -> None:

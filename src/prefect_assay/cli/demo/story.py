@@ -16,6 +16,7 @@ from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_block
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.lake import reported_designs
 from prefect_assay.localstack import LocalStack
 from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
@@ -23,9 +24,7 @@ from prefect_assay.models.spec import Assay, Plan
 from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
 from prefect_assay.ordering import find_order
 from prefect_assay.reporting.page.documents import kept_report
-from prefect_assay.reporting.plots import terminal_ranking
-from prefect_assay.results import molar, rich_table, summaries
-from prefect_assay.results.summary import summarize
+from prefect_assay.results import outcome_line, rich_table, summarize
 from prefect_assay.runs.children import deployment_of, start_run
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
@@ -196,12 +195,11 @@ class Story:
         if table is None:
             raise ConfigurationError(f"the campaign completed and {self._folder} holds no table")
         self._step("Results", "measured values of real designs, from the archived table")
-        self._console.print(rich_table(table.rows))
-        designs = summaries(table.rows)
-        binders = [row for row in designs if row.kd_M is not None]
+        reported = reported_designs(LocalStore(self._folder), "", CAMPAIGN)
+        designs = tuple(reported.values()) or summarize(table.rows)
+        self._console.print(rich_table(designs))
         self._line(
-            f"{len(binders)} of {len(designs)} designs binds, best K_D {molar(table.best_kd_M)}: the data as published; "
-            "most designs of a first round do not bind"
+            f"{outcome_line(designs)}: the data as published; most designs of a first round do not bind"
         )
         self._line(f"table: {self._short(Path(table.location or ''))}")
 
@@ -222,7 +220,6 @@ class Story:
         if kept is None or REPORT_PATH not in kept.files or table is None:
             raise ConfigurationError(f"the campaign completed and {self._folder} holds no report of it")
         self._step("Report", "one HTML file without network: results, curves, payments, methods, checksums")
-        self._console.print(terminal_ranking(summarize(table.rows)))
         self._line(f"report: {self._short(Path(kept.location) / REPORT_PATH)}")
         self._line(f"open it: prefect-assay report {CAMPAIGN} {self._short(self._folder)} --open")
 

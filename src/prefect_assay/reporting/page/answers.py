@@ -5,7 +5,7 @@ report. A file that differs from its manifest does.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -35,7 +35,6 @@ class ReportedResult(Model):
     created_at: datetime | None
     package: str | None
     attribution: str | None = None
-    modelled: tuple[str, ...] = ()  # designs whose values a local lab made up
 
 
 class ReportedExperiment(Model):
@@ -192,13 +191,4 @@ def _described(version: ArchivedVersion, result: Result) -> ReportedResult:
         created_at=result.created_at,
         package=package if package in version.files else None,
         attribution=attribution if isinstance(attribution, str) else None,
-        modelled=tuple(_modelled(result)),
     )
-
-
-def _modelled(result: Result) -> Iterator[str]:
-    """Designs that a local lab marks as made by its model, or as read from a landscape (docs/lab-measurements.md)."""
-    for entry in result.summary:
-        source = (entry.model_extra or {}).get("data_source")
-        if source in ("model", "landscape") and entry.name:
-            yield entry.name

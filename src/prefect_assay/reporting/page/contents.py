@@ -58,12 +58,6 @@ class CampaignContents(Model):
         return tuple(e.code for e in self.experiments if e.manifest.results_status != ResultsStatus.ALL)
 
     @property
-    def modelled(self) -> frozenset[tuple[str, str]]:
-        """Experiment code and name of designs whose values a local lab made up."""
-        found = ((e.code, name) for e in self.experiments for result in e.results for name in result.modelled)
-        return frozenset(found)
-
-    @property
     def rows(self) -> tuple[ResultRow, ...]:
         """One tidy table of all experiments."""
         return collate(experiment.rows for experiment in self.experiments)

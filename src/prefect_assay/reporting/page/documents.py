@@ -4,7 +4,7 @@ They are versions of `REPORT`, which is no experiment. The same archive gives th
 an unchanged report writes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -13,10 +13,13 @@ from typing import Final
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, latest
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
 from prefect_assay.archive.store import Store, json_bytes
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.lake import earlier_replicates
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.contents import CampaignContents, collect
+from prefect_assay.reporting.page.decision import decision
 from prefect_assay.reporting.page.figures import (
     CampaignFigures,
     CurveFigure,
@@ -27,8 +30,10 @@ from prefect_assay.reporting.page.figures import (
 )
 from prefect_assay.reporting.page.render import render
 from prefect_assay.results import tables
+from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.kinetics.analysis import PackageAnalysis, ReplicateKinetics
-from prefect_assay.results.summary import DesignSummary, summarize
+from prefect_assay.results.row import ResultRow
+from prefect_assay.results.summary import scatters_of, summarize
 
 PLOT_FILES_MAX: Final = 100
 _JSON: Final = "application/json"
@@ -44,6 +49,7 @@ class MadeReport(Model):
     figures: CampaignFigures
     page: bytes | None
     reviews: tuple[str, ...]  # a design for each curve to look at
+    decision: tuple[tuple[str, str], ...]  # titles and lines of the page's summary
     documents: tuple[Document, ...]
     notes: tuple[str, ...]
 
@@ -66,12 +72,18 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         analyses[code, result_id] = analysis
         curves += drawn
     curves.sort(key=lambda curve: (places.place(curve.experiment_code, curve.fit.name), curve.fit.name))
-    designs = _designs(contents, {result_id: analysis for (_, result_id), analysis in analyses.items()})
+    earlier, lake_notes = _earlier(store, prefix, contents)
+    designs = _designs(
+        contents, {result_id: analysis for (_, result_id), analysis in analyses.items()}, earlier
+    )
     figures = campaign_figures(designs, rows, extras)
     analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
-    read = tuple(dict.fromkeys((*contents.notes, *analysis_notes)))
+    read = tuple(dict.fromkeys((*contents.notes, *lake_notes, *analysis_notes)))
     shown = (*read, *extras.notes)
-    page = extras.make("the HTML report", lambda: render(contents, designs, figures, tuple(curves), shown))
+    scatters = scatters_of(rows, earlier)
+    page = extras.make(
+        "the HTML report", lambda: render(contents, designs, figures, tuple(curves), shown, scatters)
+    )
     documents = [
         *_tables(designs, contents),
         *_fits(analyses),
@@ -84,6 +96,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         figures=figures,
         page=page,
         reviews=tuple(curve.fit.name for curve in curves if curve.needs_review),
+        decision=decision(contents, designs, scatters).lines,
         documents=tuple(documents),
         notes=(*read, *extras.notes),
     )
@@ -111,7 +124,23 @@ def kept_report(store: Store, prefix: str, campaign_id: str) -> ArchivedVersion 
     return latest(store, prefix, campaign_id, REPORT_CODE)
 
 
-def _designs(contents: CampaignContents, analyses: dict[str, PackageAnalysis]) -> tuple[DesignSummary, ...]:
+def _earlier(
+    store: Store, prefix: str, contents: CampaignContents
+) -> tuple[tuple[ResultRow, ...], tuple[str, ...]]:
+    """The replicates of earlier campaigns, and a note if they cannot be read; none without the extra `parquet`."""
+    try:
+        return earlier_replicates(store, prefix, contents.campaign_id, contents.as_of), ()
+    except ConfigurationError:
+        return (), ()
+    except ArchiveUnavailable:
+        raise
+    except ArchiveError as error:
+        return (), (f"Intervals are from this campaign alone: {error.message}",)
+
+
+def _designs(
+    contents: CampaignContents, analyses: dict[str, PackageAnalysis], earlier: Sequence[ResultRow]
+) -> tuple[DesignSummary, ...]:
     name = contents.plan.target_name if contents.plan else None
     return summarize(
         contents.rows,
@@ -119,6 +148,7 @@ def _designs(contents: CampaignContents, analyses: dict[str, PackageAnalysis]) -
         targets={e.code: name or e.target for e in contents.experiments},
         prices={e.code: price for e in contents.experiments if (price := e.price_cents) is not None},
         attributes=contents.plan.attributes if contents.plan else {},
+        earlier=earlier,
     )
 
 

@@ -18,6 +18,7 @@ from prefect_assay.errors import AssayError, ConfigurationError, shorten
 from prefect_assay.models.base import Model
 from prefect_assay.reporting import plots
 from prefect_assay.reporting.page.answers import ReportedExperiment
+from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.kinetics.analysis import (
     PackageAnalysis,
     ReplicateKinetics,
@@ -25,7 +26,6 @@ from prefect_assay.results.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.results.row import Level, ResultRow
-from prefect_assay.results.summary import DesignSummary
 
 if TYPE_CHECKING:
     from prefect_assay.results.kinetics.curves import AnalyzedPackage
@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 SENSORGRAMS_MAX: Final = 1000
 DOSE_RESPONSES_MAX: Final = 10  # designs, the best ones
 PREDICTED_MAX: Final = 6
+_DOSES_MIN: Final = 4  # three points carry no isotherm
 _FITS: Final = "fitting the raw curves"
 _FIGURES: Final = "drawing figures"
 
@@ -182,7 +183,9 @@ def _drawn(
         svg = dose = None
         if (code, kinetics.name) not in places.skipped:
             svg = extras.make(_FIGURES, partial(plots.sensorgrams, replicate))
-        if svg and kinetics.fits and places.place(code, kinetics.name) < places.dose_responses:
+        doses = sum(dose > 0 for dose in kinetics.concentrations_nM)
+        is_best = places.place(code, kinetics.name) < places.dose_responses
+        if svg and kinetics.fits and is_best and doses >= _DOSES_MIN:
             dose = extras.make(_FIGURES, partial(plots.dose_response, replicate))
         yield CurveFigure(
             experiment_code=code, result_id=result_id, fit=kinetics, svg=svg, dose_response=dose
@@ -201,7 +204,9 @@ def campaign_figures(
     if not summaries:
         return CampaignFigures()
     has_affinity = any(summary.kd_M is not None for summary in summaries)
-    columns = plots.score_columns(summaries)[:PREDICTED_MAX]
+    has_calls = any(summary.binding or summary.binding_strength for summary in summaries)
+    scored = plots.score_columns(summaries) if plots.enough_measured(summaries) else ()
+    columns = scored[:PREDICTED_MAX]
     drawn = {
         column: extras.make(_FIGURES, partial(plots.measured_against_predicted, summaries, column))
         for column in columns
@@ -211,6 +216,6 @@ def campaign_figures(
         ranked=extras.make(_FIGURES, partial(plots.ranked_affinities, summaries, rows))
         if has_affinity
         else None,
-        calls=extras.make(_FIGURES, partial(plots.calls, summaries)),
+        calls=extras.make(_FIGURES, partial(plots.calls, summaries)) if has_calls else None,
         predicted={column: svg for column, svg in drawn.items() if svg},
     )

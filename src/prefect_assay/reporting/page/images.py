@@ -14,6 +14,7 @@ from prefect_assay.reporting.page.figures import (
     campaign_figures,
     fitted_packages,
 )
+from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.kinetics.analysis import PackageAnalysis
 from prefect_assay.results.summary import summarize
 
@@ -38,15 +39,15 @@ def campaign_images(figures: CampaignFigures) -> tuple[Image, ...]:
 
 def experiment_images(
     store: Store, prefix: str, campaign_id: str, experiment_code: str
-) -> tuple[tuple[Image, ...], tuple[str, ...]]:
-    """Overview and ranking of one archived experiment, the curves of its best designs; and notes on what is missing.
+) -> tuple[tuple[DesignSummary, ...], tuple[Image, ...], tuple[str, ...]]:
+    """The designs of one archived experiment; overview, ranking and the curves of the best; and notes on what is missing.
 
     Raises:
         ArchiveError: the experiment is not in the archive, or a file of it is unreadable or has changed.
     """
     version = latest(store, prefix, campaign_id, experiment_code)
     if version is None:
-        return (), ()
+        return (), (), ()
     experiment = reported_experiment(version, {}, {})
     extras = Extras()
     ranked = [(design.experiment_code, design.name) for design in summarize(experiment.rows)]
@@ -61,9 +62,10 @@ def experiment_images(
         analyses[result_id] = analysis
         by_place = sorted(drawn, key=lambda curve: places.place(curve.experiment_code, curve.fit.name))
         curves += [Image(alt=f"curves of {curve.fit.name}", svg=curve.svg) for curve in by_place if curve.svg]
-    designs = summarize(experiment.rows, analyses=analyses)
+    targets = {experiment.code: experiment.target}
+    designs = summarize(experiment.rows, analyses=analyses, targets=targets)
     figures = campaign_figures(designs, experiment.rows, extras)
-    return bounded((*campaign_images(figures), *curves)), extras.notes
+    return designs, bounded((*campaign_images(figures), *curves)), extras.notes
 
 
 def bounded(images: Iterable[Image]) -> tuple[Image, ...]:

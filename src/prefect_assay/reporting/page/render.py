@@ -11,12 +11,17 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
+from prefect_assay.reporting.page.decision import decision, open_orders
+from prefect_assay.reporting.page.details import conditions, details_table, downloads
 from prefect_assay.reporting.page.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
-from prefect_assay.reporting.page.ranked import ranked_table
-from prefect_assay.results.formats import OUTCOME_WORDS, molar
+from prefect_assay.reporting.page.sequences import sequences_of
+from prefect_assay.results.design import DesignSummary
+from prefect_assay.results.formats import OUTCOME_WORDS, VERDICT_WORDS
+from prefect_assay.results.interval import chosen_fit
 from prefect_assay.results.kinetics.analysis import ReplicateKinetics, Verdict
+from prefect_assay.results.ranked import ASSAYS, ranked_table, value_text
 from prefect_assay.results.row import Outcome
-from prefect_assay.results.summary import DesignSummary
+from prefect_assay.results.summary import Scatters
 
 _PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
 _OPEN_MAX: Final = 3  # designs whose curves are open at first
@@ -42,6 +47,7 @@ def render(
     figures: CampaignFigures,
     curves: tuple[CurveFigure, ...],
     notes: tuple[str, ...],
+    scatters: Scatters | None = None,
 ) -> bytes:
     """The page, UTF-8. It depends on its arguments and on the versions of the libraries, and on nothing else.
 
@@ -60,9 +66,16 @@ def render(
         ),
         citation=tuple(_citation(contents)),
         designs=designs,
-        table=ranked_table(designs, tuple(figures.predicted)),
+        table=ranked_table(designs, width=None),
+        details=details_table(designs, tuple(figures.predicted)),
+        decision=decision(contents, designs, scatters or Scatters()),
+        sequences=sequences_of(
+            designs,
+            {n: v.aa_string for n, v in contents.plan.sequences.items()} if contents.plan else {},
+        ),
+        conditions={experiment.code: conditions(experiment, curves) for experiment in contents.experiments},
+        downloads=tuple(downloads(contents, designs)),
         tiles=tuple(_tiles(contents, designs)),
-        modelled=contents.modelled,
         figures=figures,
         groups=tuple(_grouped(curves, designs)),
         verdicts=_verdicts(curves),
@@ -72,6 +85,9 @@ def render(
         versions=_versions(),
         words=words,
         OUTCOME_WORDS=OUTCOME_WORDS,
+        VERDICT_WORDS=VERDICT_WORDS,
+        ASSAYS=ASSAYS,
+        chosen_fit=chosen_fit,
         undrawn=sum(curve.svg is None for curve in curves),
         drawn_max=SENSORGRAMS_MAX,
         open_max=_OPEN_MAX,
@@ -88,19 +104,23 @@ class Tile(Model):
 
 def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Iterator[Tile]:
     designs = [design for design in ranked if not design.control]
+    ordered = sum(missing.designs for missing in contents.missing)
+    if ordered and not designs:
+        yield Tile(value=str(ordered), meaning="designs without results yet")
     measured = sum(design.outcome is Outcome.MEASURED for design in designs)
-    yield Tile(value=f"{measured} of {len(designs)}", meaning="designs with a measured value")
+    if designs:
+        yield Tile(value=f"{measured} of {len(designs)}", meaning="designs with a measured value")
     if any(design.kd_M is not None or design.binding for design in designs):
         binding = sum(design.outcome in {Outcome.MEASURED, Outcome.BINDING} for design in designs)
         yield Tile(value=str(binding), meaning="designs bind")
     best = designs[0] if designs else None
-    if best is not None and best.kd_M is not None and best.outcome is Outcome.MEASURED:
-        yield Tile(value=molar(best.kd_M, best.qualifier), meaning=f"tightest binder: {best.name}")
-    elif best is not None and best.tm_C is not None:
-        yield Tile(value=words.celsius(best.tm_C), meaning=f"highest melting temperature: {best.name}")
+    if best is not None and best.outcome is Outcome.MEASURED and best.kd_M is not None:
+        yield Tile(value=value_text(best), meaning=f"tightest binder: {best.name}")
+    elif best is not None and best.outcome is Outcome.MEASURED and best.tm_C is not None:
+        yield Tile(value=value_text(best), meaning=f"highest melting temperature: {best.name}")
     orders = [e.order for e in contents.experiments] + [e.order for e in contents.missing]
     paid = sum(order.amount_cents or 0 for order in orders if order and order.is_paid)
-    due = sum(order.amount_cents or 0 for order in orders if order and order.is_due)
+    due = sum(order.amount_cents or 0 for order in open_orders(contents))
     also = f"; {usd(due)} more ordered" if due else ""
     yield Tile(value=usd(paid), meaning=f"paid, without VAT{also}")
 

@@ -8,38 +8,27 @@ from typing import Final
 from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import ExperimentType, Method
 from prefect_assay.reporting.page.contents import CampaignContents
-from prefect_assay.results.formats import molar
+from prefect_assay.results.design import DesignSummary
+from prefect_assay.results.formats import molar, molar_range
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
+from prefect_assay.results.ranked import ASSAYS
 from prefect_assay.results.row import Outcome
-from prefect_assay.results.summary import DesignSummary
 
-VERDICTS: Final = {
-    Verdict.AGREES: "agrees",
-    Verdict.REVIEW: "to review",
-    Verdict.NOT_1_TO_1: "not 1:1",
-    Verdict.NO_BINDING: "no binding",
-}
 VERDICT_MEANINGS: Final = {
     Verdict.AGREES: "The fit describes the curves, and agrees with the laboratory's values.",
     Verdict.REVIEW: "Look at the curves before you use the number: the reasons are listed.",
     Verdict.NOT_1_TO_1: "The residuals are not noise, so one affinity does not describe the curves.",
     Verdict.NO_BINDING: "No response above the noise, so there is no number to agree with.",
 }
-ASSAYS: Final = {
-    ExperimentType.AFFINITY: "Binding affinity",
-    ExperimentType.SCREENING: "Binding screen",
-    ExperimentType.THERMOSTABILITY: "Thermostability",
-    ExperimentType.FLUORESCENCE: "Fluorescence",
-    ExperimentType.EXPRESSION: "Expression",
-    ExperimentType.EPITOPE_BINNING: "Epitope binning",
-    ExperimentType.ENZYME_ACTIVITY: "Enzyme activity",
-}
 METHODS: Final = {Method.BLI: "bio-layer interferometry", Method.SPR: "surface plasmon resonance"}
 
 _FAILURES: Final = {
     Outcome.NO_EXPRESSION: ("No expression", "The design did not express, so its binding was never tested."),
     Outcome.NO_BINDING: ("No binding", "The design expressed, and the laboratory reports no binding."),
-    Outcome.BINDING: ("Failed fit", "The design binds, and no affinity could be fitted to its curves."),
+    Outcome.BINDING: (
+        "No affinity",
+        "The design binds, and the laboratory gives no affinity for any replicate.",
+    ),
     Outcome.UNKNOWN: ("No usable outcome", "The laboratory reports neither a value nor a call."),
     Outcome.PENDING: (
         "Not yet reported",
@@ -94,16 +83,11 @@ def _assay(kind: str, method: Method | None, target: str | None) -> str:
     return f"{words}{by}{f' against {target}' if target else ''}"
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """The interval of a K_D in M for people: `62.1 nM to 104 nM`; empty without one."""
-    if low is None and high is None:
-        return ""
-    return f"{'open' if low is None else molar(low)} to {'open' if high is None else molar(high)}"
-
-
 def estimate(value: Estimate) -> str:
-    """A fitted K_D with its interval."""
-    limits = interval(value.low, value.high)
+    """A fitted K_D with its interval, or the limit that the curves give."""
+    if value.low is None and value.high is not None:
+        return molar(value.high, "<")
+    limits = molar_range(value.low, value.high)
     return f"{molar(value.value)} ({limits})" if limits else molar(value.value)
 
 

@@ -6,20 +6,19 @@
 from prefect_assay.reporting.plots.affinities import ranked_affinities
 from prefect_assay.reporting.plots.overview import calls, overview
 from prefect_assay.reporting.plots.responses import dose_response, melting_curve
-from prefect_assay.reporting.plots.scores import measured_against_predicted, score_columns
+from prefect_assay.reporting.plots.scores import enough_measured, measured_against_predicted, score_columns
 from prefect_assay.reporting.plots.sensorgrams import sensorgrams
 from prefect_assay.reporting.plots.svg import as_markdown_image
-from prefect_assay.reporting.plots.terminal import terminal_ranking
 
 __all__ = [
     "as_markdown_image",
     "calls",
     "dose_response",
+    "enough_measured",
     "measured_against_predicted",
     "melting_curve",
     "overview",
     "ranked_affinities",
     "score_columns",
     "sensorgrams",
-    "terminal_ranking",
 ]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis, shorten, wrap
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER, VERMILLION
-from prefect_assay.results.formats import OUTCOME_WORDS, molar
+from prefect_assay.results.design import DesignSummary, order_of
+from prefect_assay.results.formats import OUTCOME_WORDS, VERDICT_WORDS, molar
+from prefect_assay.results.kinetics.analysis import Verdict
 from prefect_assay.results.row import Level, Outcome, ResultRow
-from prefect_assay.results.summary import DesignSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,11 +27,12 @@ _REPLICATE: Final[Style] = {
     "markeredgewidth": 0.9,
 }
 _INTERVAL: Final[Style] = {"color": INK, "linewidth": 1.1, "clip_on": False}
+_MARKS: Final = {Verdict.AGREES: "✓", Verdict.REVIEW: "?", Verdict.NOT_1_TO_1: "≠", Verdict.NO_BINDING: "∅"}
 _ENDS: Final = {"<": 0, ">": 1}  # the end of the axis that the arrow of a limit points to
 MOST: Final = 384  # four plates: a longer figure is no overview
 _ROW: Final = 14
 _NAMES: Final = 148
-_VALUES: Final = 72
+_VALUES: Final = 84
 _LISTED: Final = 150
 _REACH: Final = 30.0  # an interval is drawn at most this factor beyond all values
 
@@ -41,9 +43,9 @@ def affinity(summary: DesignSummary) -> float | None:
 
 
 def ranked(summaries: Iterable[DesignSummary]) -> list[tuple[DesignSummary, float]]:
-    """The designs with a K_D, and their K_D in M, tightest first."""
+    """The designs with a K_D, and their K_D in M, in the order of the table: tightest first, lower limits last."""
     found = [(summary, value) for summary in summaries if (value := affinity(summary)) is not None]
-    return sorted(found, key=lambda entry: (entry[1], entry[0].name, entry[0].experiment_code))
+    return sorted(found, key=lambda entry: order_of(entry[0]))
 
 
 def labels(summaries: Sequence[DesignSummary]) -> Callable[[DesignSummary], str]:
@@ -55,7 +57,7 @@ def labels(summaries: Sequence[DesignSummary]) -> Callable[[DesignSummary], str]
 
 
 def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultRow]) -> str:
-    """K_D of each design, the 384 tightest at most, with its replicates and 95 % interval; a limit is drawn as an arrow.
+    """K_D of each design, the 384 tightest at most, with its replicates, 95 % interval and verdict; a limit is an arrow.
 
     Designs without a number are listed below, by outcome.
 
@@ -68,12 +70,15 @@ def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultR
     if len(every) > MOST:
         caption += f"; {MOST} are shown"
     lists = [(title, wrap(names, WIDTH - 24, SMALL)) for title, names in _others(summaries)]
-    top, height = 92, max(1, len(order)) * _ROW
+    marks = [v for v in Verdict if any(summary.verdict is v for summary, _ in order)]
+    captions = [caption, *(["; ".join(f"{_MARKS[v]} {VERDICT_WORDS[v]}" for v in marks)] if marks else [])]
+    below = 14 * (len(captions) - 1)
+    top, height = 92 + below, max(1, len(order)) * _ROW
     end = top + height + 36 + sum(22 + 13 * len(lines) for _, lines in lists)
     measured, label = _measured(rows), labels(summaries)
 
     def paint(sheet: Sheet) -> None:
-        sheet.heading("Ranked affinities", [caption])
+        sheet.heading("Ranked affinities", captions)
         limit: Style = DESIGN | {"marker": "<"}
         samples: list[tuple[str, Style]] = [
             ("design", DESIGN),
@@ -81,7 +86,7 @@ def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultR
             ("limit", limit),
             ("replicate", _REPLICATE),
         ]
-        sheet.legend(58, [*samples, ("95 % interval", _INTERVAL)])
+        sheet.legend(58 + below, [*samples, ("95 % interval", _INTERVAL)])
         axes = sheet.axes(_NAMES, top, WIDTH - _NAMES - _VALUES, height, x=KD)
         replicates = [measured.get((s.experiment_code, s.name), ()) for s, _ in order]
         low, high = _bounds(order, replicates)
@@ -97,7 +102,8 @@ def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultR
             y = top + _ROW * (number + 0.5) + 3.5
             name = shorten(label(summary), _NAMES - 16, SMALL)
             sheet.text(_NAMES - 8, y, name, size=SMALL, anchor="end")
-            sheet.text(WIDTH - _VALUES + 10, y, molar(value, summary.qualifier), size=SMALL)
+            mark = f" {_MARKS[summary.verdict]}" if summary.verdict else ""
+            sheet.text(WIDTH - _VALUES + 10, y, f"{molar(value, summary.qualifier)}{mark}", size=SMALL)
         _paint_lists(sheet, top + height + 36, lists)
 
     return draw(WIDTH, end + 12, paint, title=f"Ranked affinities of {len(summaries)} designs")

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from prefect_assay.reporting.plots.style import TEXT, WIDTH, wrap
-from prefect_assay.results.kinetics.analysis import KineticsFit, ModelName, ReplicateKinetics, Verdict
+from prefect_assay.results.formats import VERDICT_WORDS
+from prefect_assay.results.kinetics.analysis import ModelName, Verdict
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from prefect_assay.results.kinetics.curves import FloatArray
 
 LEFT: Final = 54
 BOTTOM: Final = 42
-# Words and line of each model. The first that was fitted gives the residuals and the numbers of the caption.
-MODELS: Final[dict[ModelName, tuple[str, str]]] = {
-    "two_step": ("two-step fit", "-"),
-    "global_1to1": ("global 1:1 fit", "--"),
-}
-_VERDICTS: Final = {
-    Verdict.AGREES: "agrees",
-    Verdict.REVIEW: "to review",
-    Verdict.NOT_1_TO_1: "not 1:1",
-    Verdict.NO_BINDING: "no binding",
-}
-_POINTS: Final = 50  # of one curve: more make no visible difference in this size
+MODELS: Final[dict[ModelName, str]] = {"two_step": "two-step fit", "global_1to1": "global 1:1 fit"}
+_EVEN: Final = 14  # points of a phase at equal distances
+_DENSE: Final = 26  # further ones, the closer the nearer to its beginning
+_POINTS: Final = 100  # of a curve without phases
 _REASON_LINES: Final = 2
-
-
-def first_fit(kinetics: ReplicateKinetics) -> KineticsFit | None:
-    """The fit that gives the numbers."""
-    return next((fit for model in MODELS if (fit := kinetics.fit(model))), None)
 
 
 def caption(replicate: int | None, verdict: Verdict, value: str | None) -> str:
     """Replicate, verdict and value, as far as there are any."""
-    parts = [None if replicate is None else f"replicate {replicate}", _VERDICTS[verdict], value]
+    parts = [None if replicate is None else f"replicate {replicate}", VERDICT_WORDS[verdict], value]
     return " · ".join(part for part in parts if part)
 
 
@@ -53,6 +45,20 @@ def reasons(texts: Sequence[str]) -> list[str]:
 def every_nth(values: FloatArray) -> slice:
     """So many of the points that a figure of this size shows no difference."""
     return slice(None, None, max(1, -(-len(values) // _POINTS)))
+
+
+def drawn_points(times: FloatArray, starts: Sequence[float]) -> NDArray[np.intp]:
+    """The places of the points to draw: dense where a phase begins, because a curve is fast there, and never far apart."""
+    import numpy as np  # noqa: PLC0415  an optional extra
+
+    bounds = [0, *np.searchsorted(times, starts), len(times)]
+    kept = [np.asarray([len(times) - 1])]
+    for first, end in pairwise(bounds):
+        if end > first:
+            dense = np.geomspace(1, end - first, _DENSE) - 1
+            even = np.linspace(0, end - first - 1, _EVEN)
+            kept.append(first + np.rint(np.concatenate([dense, even])).astype(int))
+    return np.unique(np.concatenate(kept))
 
 
 def mean(values: FloatArray) -> float:

@@ -8,9 +8,9 @@ from typing import Final
 from prefect_assay.reporting.plots.affinities import MOST, affinity, labels
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, two_lines
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER
+from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import OUTCOME_WORDS, molar
 from prefect_assay.results.row import Outcome
-from prefect_assay.results.summary import DesignSummary
 
 # Five steps of cividis, which differ in lightness for every kind of colour vision: upper end in M, fill, ink, words.
 _STEPS: Final = (
@@ -53,7 +53,8 @@ def overview(summaries: Sequence[DesignSummary]) -> str:
 
     def paint(sheet: Sheet) -> None:
         sheet.heading(f"Campaign overview: {len(summaries)} designs", [caption])
-        _paint_key(sheet, 54)
+        if any(affinity(summary) for summary in shown):
+            _paint_key(sheet, 54)
         for number, summary in enumerate(shown):
             row, column = divmod(number, _COLUMNS)
             place = (10 + column * _CELL, top + row * _HEIGHT)

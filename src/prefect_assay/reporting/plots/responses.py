@@ -11,13 +11,13 @@ from prefect_assay.reporting.plots.curves import (
     caption,
     every_nth,
     extent,
-    first_fit,
     mean,
     reasons,
 )
 from prefect_assay.reporting.plots.sensorgrams import kinetics_caption
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, TM, VERMILLION
+from prefect_assay.results.interval import chosen_fit
 from prefect_assay.results.kinetics.analysis import Estimate
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def dose_response(replicate: FittedReplicate) -> str:
     """
     import numpy as np  # noqa: PLC0415  an optional extra
 
-    kinetics, fit = replicate.kinetics, first_fit(replicate.kinetics)
+    kinetics, fit = replicate.kinetics, chosen_fit(replicate.kinetics)
     measured = [curve for curve in replicate.curves if curve.curve.concentration_M > 0]
     doses = [curve.curve.concentration_M for curve in measured] or [1e-8, 1e-6]
     responses = [_response(curve, replicate.dissociation_s) for curve in measured]
@@ -116,7 +116,7 @@ def melting_curve(melt: FittedMelt) -> str:
         panel.locator_params(axis="y", nbins=5)
         panels = [panel]
         if fitted is not None:
-            panel.plot(melt.temperature_C, fitted, **_FIT)
+            panel.plot(melt.temperature_C, fitted, zorder=1, **_FIT)  # below the readings
             panel.tick_params(labelbottom=False)
             samples.append(("two-state fit", _FIT))
             lower = sheet.axes(LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, y="residual", x=temperature)

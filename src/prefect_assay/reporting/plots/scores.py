@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING, Any, Final
 from prefect_assay.reporting.plots.affinities import CONTROL, DESIGN, affinity
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
 from prefect_assay.reporting.plots.svg import GRID, KD, MUTED, TM
+from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.row import Outcome
-from prefect_assay.results.summary import DesignSummary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _NOT_GIVEN: Final = frozenset({"", "-", "n/a", "na", "nan", "none", "null"})
-_FEWEST: Final = 3  # designs or different values: fewer say nothing about a correlation
+_FEWEST: Final = 6  # measured designs: with fewer, no correlation is more than chance
+_VALUES: Final = 3  # different scores
 _LEFT: Final = 66
 _PANEL: Final = WIDTH - _LEFT - 20
 _LANE: Final = 30
 _CROSS: Final[Style] = {"linestyle": "none", "marker": "x", "markersize": 5, "color": MUTED}
+
+
+def enough_measured(summaries: Sequence[DesignSummary]) -> bool:
+    """Whether six designs at least were measured: fewer show nothing about a score."""
+    return sum(_is_measured(summary) for summary in summaries) >= _FEWEST
 
 
 def score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
@@ -31,9 +37,14 @@ def score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
     )
 
 
+def _is_measured(summary: DesignSummary) -> bool:
+    has_value = affinity(summary) is not None or summary.tm_C is not None
+    return has_value and not summary.control and not summary.qualifier
+
+
 def _is_score(cells: Sequence[str]) -> bool:
     given = [cell for cell in cells if cell.strip().lower() not in _NOT_GIVEN]
-    return None not in {_number(cell) for cell in given} and len({_number(cell) for cell in given}) >= _FEWEST
+    return None not in {_number(cell) for cell in given} and len({_number(cell) for cell in given}) >= _VALUES
 
 
 def _number(cell: str) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from prefect_assay.reporting.plots.curves import (
@@ -10,96 +10,107 @@ from prefect_assay.reporting.plots.curves import (
     LEFT,
     MODELS,
     caption,
-    every_nth,
+    drawn_points,
     extent,
-    first_fit,
     mean,
     reasons,
 )
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, spread
 from prefect_assay.reporting.plots.svg import BLUE, GREEN, INK, KD, MUTED, ORANGE, PURPLE, SKY, VERMILLION
-from prefect_assay.results.formats import molar
-from prefect_assay.results.kinetics.analysis import Estimate, ModelName
+from prefect_assay.results.formats import molar, molar_range
+from prefect_assay.results.interval import chosen_fit
+from prefect_assay.results.kinetics.analysis import Estimate, ModelName, Verdict
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
-    from prefect_assay.results.kinetics.curves import FittedReplicate, FloatArray
+    from prefect_assay.results.kinetics.curves import FittedCurve, FittedReplicate, FloatArray
 
 _COLORS: Final = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 _PANEL: Final = WIDTH - LEFT - 62
 _CURVES: Final = 170
 _RESIDUALS: Final = 56
 _GAP: Final = 12
+_FIT: Final[Style] = {"color": INK, "linewidth": 2.6, "clip_on": False}
+_THRESHOLD: Final[Style] = {"color": MUTED, "linewidth": 1, "linestyle": "--"}
 _END: Final = 5  # readings that give the height of a label
 
 
 def kinetics_caption(replicate: FittedReplicate) -> str:
     """Replicate, verdict and K_D with its 95 % interval."""
     kinetics = replicate.kinetics
-    fit = first_fit(kinetics)
+    fit = chosen_fit(kinetics)
     return caption(kinetics.replicate, kinetics.verdict, f"{KD} {_interval(fit.kd_M)}" if fit else None)
 
 
 def _interval(estimate: Estimate) -> str:
-    if estimate.low is None and estimate.high is None:
-        return molar(estimate.value)
-    low, high = ("open" if end is None else molar(end) for end in (estimate.low, estimate.high))
-    return f"{molar(estimate.value)} ({low} to {high})"
+    if estimate.low is None and estimate.high is not None:
+        return molar(estimate.high, "<")
+    ends = molar_range(estimate.low, estimate.high)
+    return f"{molar(estimate.value)} ({ends})" if ends else molar(estimate.value)
 
 
 def sensorgrams(replicate: FittedReplicate) -> str:
-    """The curves of one replicate with their fits, and the residuals of the first fit (two-step, else global 1:1).
+    """The curves of one replicate with the fit that gives its numbers, and the residuals of this fit.
 
-    A measured curve is thinned to every n-th of its points.
+    A measured curve is thinned where it is slow. Without binding, the threshold of a response is drawn.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
     """
+    import numpy as np  # noqa: PLC0415  an optional extra
+
+    from prefect_assay.results.kinetics.verdict import NO_RESPONSE  # noqa: PLC0415  likewise
+
     kinetics = replicate.kinetics
-    models: list[ModelName] = [
-        model for model in MODELS if any(model in curve.fitted for curve in replicate.curves)
-    ]
+    fit = chosen_fit(kinetics)
+    model = fit.model if fit is not None and any(fit.model in c.fitted for c in replicate.curves) else None
+    threshold = NO_RESPONSE.get(kinetics.unit) if kinetics.verdict is Verdict.NO_BINDING else None
     lines = [kinetics_caption(replicate), *reasons(kinetics.reasons)]
     top = 62 + 14 * len(lines)
-    height = _CURVES if models else _CURVES + _GAP + _RESIDUALS
+    height = _CURVES if model else _CURVES + _GAP + _RESIDUALS
     end = top + _CURVES + _GAP + _RESIDUALS
 
     def paint(sheet: Sheet) -> None:
         sheet.heading(kinetics.name, lines)
         samples: list[tuple[str, Style]] = [("measured", {"color": BLUE, "linewidth": 1.3})]
-        samples += [(MODELS[m][0], {"color": INK, "linestyle": MODELS[m][1]}) for m in models]
+        samples += [(MODELS[model], _FIT)] if model else []
+        samples += [(f"threshold {threshold:g} {kinetics.unit}", _THRESHOLD)] if threshold else []
         sheet.legend(top - 22, samples)
         time = "time (s)"
         response = f"response ({kinetics.unit})"
-        panel = sheet.axes(LEFT, top, _PANEL, height, y=response, x="" if models else time)
-        _paint_curves(panel, replicate, models)
-        _frame(panel, replicate, [curve.curve.signal for curve in replicate.curves], ticks=5)
+        panel = sheet.axes(LEFT, top, _PANEL, height, y=response, x="" if model else time)
+        _paint_curves(panel, replicate, model)
+        signals = [curve.curve.signal for curve in replicate.curves]
+        if threshold:
+            panel.axhline(threshold, **_THRESHOLD)
+            signals.append(np.array([threshold]))
+        _frame(panel, replicate, signals, ticks=5)
         _label_concentrations(sheet, panel, replicate, top, height)
-        if models:
+        if model:
             panel.tick_params(labelbottom=False)
             lower = sheet.axes(
                 LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, y=f"residual ({kinetics.unit})", x=time
             )
-            _frame(lower, replicate, _paint_residuals(lower, replicate, models[0]), ticks=3)
+            _frame(lower, replicate, _paint_residuals(lower, replicate, model), ticks=3)
 
     return draw(WIDTH, end + BOTTOM, paint, title=f"Sensorgrams of {kinetics.name}: {lines[0]}")
 
 
-def _paint_curves(axes: Axes, replicate: FittedReplicate, models: Sequence[ModelName]) -> None:
+def _paint_curves(axes: Axes, replicate: FittedReplicate, model: ModelName | None) -> None:
+    """The fits below, as wide lines, and the readings upon them: a fit must not hide what it misses."""
+    for curve in replicate.curves:
+        if model in curve.fitted:
+            axes.plot(curve.curve.time_s, curve.fitted[model], **_FIT)
     for number, curve in enumerate(replicate.curves):
-        thin = every_nth(curve.curve.time_s)
+        thin = _thinned(curve, replicate)
         _plot(axes, number, curve.curve.time_s[thin], curve.curve.signal[thin])
-    for model in models:
-        style: Style = {
-            "color": INK,
-            "linestyle": MODELS[model][1],
-            "linewidth": 0.9,
-            "clip_on": False,
-        }
-        for curve in replicate.curves:
-            if model in curve.fitted:
-                axes.plot(curve.curve.time_s, curve.fitted[model], **style)
+
+
+def _thinned(curve: FittedCurve, replicate: FittedReplicate) -> NDArray[np.intp]:
+    return drawn_points(curve.curve.time_s, (0.0, replicate.dissociation_s))
 
 
 def _paint_residuals(axes: Axes, replicate: FittedReplicate, model: ModelName) -> list[FloatArray]:
@@ -107,7 +118,7 @@ def _paint_residuals(axes: Axes, replicate: FittedReplicate, model: ModelName) -
     found = []
     for number, curve in enumerate(replicate.curves):
         if model in curve.fitted:
-            thin = every_nth(curve.curve.time_s)
+            thin = _thinned(curve, replicate)
             residual = (curve.curve.signal - curve.fitted[model])[thin]
             _plot(axes, number, curve.curve.time_s[thin], residual)
             found.append(residual)

@@ -1,0 +1,145 @@
+"""The top of a report: what bound, how sure that is, what the controls say, what is under way, and what to do next. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from prefect_assay.models.base import Model
+from prefect_assay.models.billing import usd
+from prefect_assay.reporting.page.contents import CampaignContents
+from prefect_assay.reporting.page.orders import OrderFacts
+from prefect_assay.results.controls import Control, controls_of
+from prefect_assay.results.design import DesignSummary
+from prefect_assay.results.formats import VERDICT_WORDS
+from prefect_assay.results.interval import Scatter
+from prefect_assay.results.kinetics.analysis import Verdict
+from prefect_assay.results.ranked import interval_text, outcome_line, value_text, verdict_text
+from prefect_assay.results.row import Outcome
+from prefect_assay.results.summary import Scatters
+
+_NAMED: Final = 6
+_HAS_RESULT: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
+_LOOK: Final = frozenset({Verdict.REVIEW, Verdict.NOT_1_TO_1})
+
+
+class Decision(Model):
+    """Lines for a person who decides: each has a title. `failed` are the controls that did what they should not."""
+
+    lines: tuple[tuple[str, str], ...]
+    failed: tuple[Control, ...] = ()
+
+
+def decision(contents: CampaignContents, designs: Sequence[DesignSummary], scatters: Scatters) -> Decision:
+    """The summary of a campaign, from what the page shows below it."""
+    own = [each for each in designs if not each.control]
+    controls = controls_of(designs)
+    failed = tuple(each for each in controls if each.as_expected is False)
+    lines = [
+        *(("Under way", line) for line in _under_way(contents, own)),
+        *(("Result", line) for line in _result(own)),
+        *(("How sure", line) for line in _how_sure(own, scatters)),
+        *(("Controls", line) for line in _controls(own, controls)),
+        *(("Next", line) for line in _next(contents, own, failed)),
+    ]
+    return Decision(lines=tuple(lines), failed=failed)
+
+
+def open_orders(contents: CampaignContents) -> tuple[OrderFacts, ...]:
+    """The orders that are made and not recorded as paid."""
+    orders = [each.order for each in contents.experiments] + [each.order for each in contents.missing]
+    return tuple(order for order in orders if order and order.is_due)
+
+
+def _under_way(contents: CampaignContents, own: Sequence[DesignSummary]) -> Iterator[str]:
+    if contents.missing:
+        states = Counter(each.order.status if each.order else "not ordered" for each in contents.missing)
+        said = "; ".join(f"{count} {state}" for state, count in states.items())
+        yield f"{_many(sum(e.designs for e in contents.missing), 'design')} in {_many(len(contents.missing), 'experiment')} without results: {said}."
+    if contents.preliminary:
+        waiting = sum(each.outcome is Outcome.PENDING for each in own)
+        yield f"The results of {', '.join(contents.preliminary)} are preliminary: {_many(waiting, 'design')} still to come."
+
+
+def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
+    if not own:
+        return
+    yield f"{outcome_line(own)}."
+    best = own[0]
+    if best.outcome is not Outcome.MEASURED or (best.kd_M is None and best.tm_C is None):
+        return
+    detail = [part for part in (interval_text(best), verdict_text(best)) if part]
+    if best.qualifier == "<" and best.kd_M is not None:
+        detail.append("its curves do not bound the value from below, so it is a limit")
+    if detail:
+        yield f"{best.name}: {value_text(best)} ({'; '.join(detail)})."
+    rivals = [each.name for each in own[1:] if best.group and each.group == best.group]
+    if rivals:
+        yield f"Not to be told apart from it: {_names(rivals)}."
+
+
+def _how_sure(own: Sequence[DesignSummary], scatters: Scatters) -> Iterator[str]:
+    verdicts = Counter(each.verdict for each in own if each.outcome in _HAS_RESULT and each.verdict)
+    if verdicts:
+        words = ", ".join(f"{VERDICT_WORDS[v]} ({verdicts[v]})" for v in Verdict if verdicts[v])
+        yield f"Raw curves of the designs with a value: {words}."
+    has_kd = any(each.kd_M is not None and each.qualifier is None for each in own)
+    if has_kd and scatters.log_kd is not None:
+        yield (
+            f"Replicates of one design differ by a factor of {10**scatters.log_kd.deviation:.2f} "
+            f"(standard deviation of {scatters.log_kd.deviation:.3f} decades, {_basis(scatters.log_kd)})."
+        )
+    elif has_kd:
+        yield "No design has two replicates with a K_D, so their scatter is not known."
+    if scatters.tm_C is not None and any(each.tm_C is not None for each in own):
+        yield f"Replicates of one design differ by {scatters.tm_C.deviation:.2f} °C (standard deviation, {_basis(scatters.tm_C)})."
+
+
+def _basis(scatter: Scatter) -> str:
+    earlier = f", {scatter.earlier} of them of earlier campaigns" if scatter.earlier else ""
+    return f"pooled over {_many(scatter.designs, 'design')}{earlier}"
+
+
+def _controls(own: Sequence[DesignSummary], controls: Sequence[Control]) -> Iterator[str]:
+    judged = [each for each in controls if each.as_expected is not None]
+    if not controls:
+        if own:
+            yield "None were measured, so nothing shows that the assay worked."
+        return
+    fine = [each for each in judged if each.as_expected]
+    said = f"{len(fine)} of {_many(len(judged), 'control')} as expected" if judged else "Not measured yet"
+    named = "; ".join(f"{each.name} {each.words}" for each in controls[:_NAMED])
+    yield f"{said}: {named}."
+
+
+def _next(
+    contents: CampaignContents, own: Sequence[DesignSummary], failed: Sequence[Control]
+) -> Iterator[str]:
+    if failed:
+        doubted = sum(bool(each.doubts) for each in own)
+        yield f"Ask the laboratory about {_names(each.name for each in failed)} before you rely on the {_many(doubted, 'call')} in doubt."
+    looks = [each.name for each in own if each.outcome in _HAS_RESULT and each.verdict in _LOOK]
+    if looks:
+        yield f"Look at the curves of {_names(looks)} before you use their numbers."
+    limits = [each.name for each in own if each.kd_M is not None and each.qualifier]
+    if limits:
+        yield f"{_names(limits)}: only a limit is known; a value needs other concentrations, or a longer dissociation."
+    first = [each.name for each in own if each.group == "A"]
+    if len(first) > 1:
+        yield f"Choose among {_names(first)} by other properties, or measure them with more replicates."
+    if own and not any(each.outcome in _HAS_RESULT or each.outcome is Outcome.PENDING for each in own):
+        what = "binds" if any(each.binding for each in own) else "has a value"
+        yield f"No design {what}. See the reasons below before you order more of them."
+    due = open_orders(contents)
+    if due:
+        amount = sum(order.amount_cents or 0 for order in due)
+        yield f"{usd(amount)} without VAT are ordered and not recorded as paid."
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
