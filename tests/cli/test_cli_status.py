@@ -12,6 +12,7 @@ from rich.console import Console
 
 from prefect_assay.cli.campaigns import find, known_runs, status
 from prefect_assay.errors import NotFound
+from prefect_assay.models.open_money import OpenItem, OpenMoney
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, REPLACED_TAG
 from prefect_assay.waiting import WaitsFor
 
@@ -69,10 +70,10 @@ def only(server, which):
         ("results-k:1", "the laboratory"),
         ("partial-k:1", "the laboratory, for the remaining results"),
         ("children-campaign-c:1", "its experiments"),
-        ("approve-0a1b-500-until-1-0f", "a person's approval: in the UI, or by prefect-assay approve"),
+        ("approve-0a1b-500-until-1-0f", "a person's approval"),
         (
             "doubt-0a1b-until-1-0f",
-            "a person's answer about an uncertain payment: in the UI, or by prefect-assay approve",
+            "a person's answer about an uncertain payment",
         ),
         ("again-steps-k:1", "its next attempt; see its log"),
         (
@@ -257,3 +258,71 @@ def test_an_experiment_that_was_started_by_itself_is_listed():
 def test_the_table_shows_the_name_of_a_run_whose_experiment_is_unknown():
     unlabeled = run("c 1/1", tags=["assay-group:campaign-c", "assay-experiment:e-1"], spec={})
     assert "c 1/1" in shown(80, *known_runs.named(Server(unlabeled), "c"))
+
+
+OUTCOME = "4 of 8 bind, best 21.6 nM (d3); 1 of 1 experiments have results"
+COMMAND = (
+    "prefect-assay report egfr-round-with-a-long-name-12 --open --archive assay-local-archive/main-of-the-lab"
+)
+SPENT = "Flow run encountered an exception: ApprovalRejected: experiment 1 was not approved at 1,314.00 USD; nothing was ordered"
+
+
+def measured(which="egfr-round-with-a-long-name-12"):
+    done = Completed(message=f"{OUTCOME}; report: {COMMAND}")
+    return run("first", state=done, tags=[f"{CAMPAIGN_TAG}{which}"], campaign_id=which)
+
+
+def test_a_completed_campaign_tells_its_outcome_and_a_whole_command_for_its_report():
+    lines = known_runs.named(Server(measured()), "egfr-round-with-a-long-name-12")
+    text = " ".join(shown(80, *lines).split())
+    assert OUTCOME in text
+    assert "--open" not in text, "a command in a table is folded"
+    assert status.whole_lines(lines) == [f"Report of egfr-round-with-a-long-name-12: {COMMAND}"]
+
+
+def test_a_later_start_that_fails_does_not_hide_the_results():
+    mistaken = run(
+        "second",
+        state=Failed(message="Flow run encountered an exception: InvalidSpec: the campaign id is used"),
+        tags=[f"{CAMPAIGN_TAG}c"],
+        campaign_id="c",
+    )
+    lines = known_runs.recent(Server(mistaken, measured("c")), 5)
+    text = shown(80, *lines)
+    assert [line.split()[:2] for line in text.splitlines() if line.startswith("c ")] == [["c", "Completed"]]
+    words = " ".join(text.split())
+    assert OUTCOME in words
+    assert "another start of it ended Failed: the campaign id is used" in words
+    alone = shown(80, *known_runs.recent(Server(mistaken), 5))
+    assert "Failed" in alone
+    assert "encountered an exception" not in alone
+
+
+def test_a_rejection_reads_as_a_rejection():
+    rejected = run("c 1/1", state=Failed(message=SPENT), campaign_id="c", spec={})
+    text = " ".join(shown(80, *known_runs.recent(Server(rejected), 5)).split())
+    assert "Rejected" in text
+    assert "experiment 1 was not approved at 1,314.00 USD; nothing was ordered" in text
+    assert "Failed" not in text
+    assert "exception" not in text
+
+
+def test_what_a_person_is_asked_has_a_command_that_names_the_run():
+    asking = run("c", state=suspended("approve-0a1b-500-until-1-0f"), campaign_id="c")
+    (line,) = known_runs.recent(Server(asking), 5)
+    assert status.whole_lines([line]) == [f"Answer of c: prefect-assay approve {asking.id}  (or reject)"]
+
+
+def test_open_money_is_said_of_its_campaign():
+    lines = known_runs.recent(Server(measured("c"), run("other", campaign_id="d")), 5)
+    item = OpenItem(
+        kind="to_pay",
+        campaign_id="c",
+        order_key="k",
+        amount_cents=131_400,
+        since=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(status.runs_table(lines, OpenMoney(items=(item,))))
+    text = " ".join(console.export_text().split())
+    assert text.count("open: 1,314.00 USD ordered, not paid") == 1

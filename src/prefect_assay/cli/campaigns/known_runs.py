@@ -42,8 +42,8 @@ _WAITS_FOR: Final = {
     WaitsFor.MORE_RESULTS: "the laboratory, for the remaining results",
     WaitsFor.QUOTE: "the quote",
     WaitsFor.CHILDREN: "its experiments",
-    WaitsFor.APPROVAL: "a person's approval: in the UI, or by prefect-assay approve",
-    WaitsFor.PAYMENT_ANSWER: "a person's answer about an uncertain payment: in the UI, or by prefect-assay approve",
+    WaitsFor.APPROVAL: "a person's approval",
+    WaitsFor.PAYMENT_ANSWER: "a person's answer about an uncertain payment",
     WaitsFor.DESIGNS: "the next design file",
     WaitsFor.DESIGNER: "its designer's run",
     WaitsFor.RETRY: "its next attempt; see its log",
@@ -79,6 +79,12 @@ class RunLine:
     open_invoice: str | None
     url: str | None
     loop_id: str | None = None
+    asks: bool = False  # a person
+
+    @property
+    def has_results(self) -> bool:
+        """Whether it completed, with gaps or without."""
+        return self.state.startswith("Completed")
 
     @property
     def age(self) -> timedelta | None:
@@ -155,7 +161,14 @@ def line_of(run: FlowRun) -> RunLine:
         open_invoice=str(invoice) if invoice else None,
         url=run_url(run.id),
         loop_id=run.parameters.get("loop_id"),
+        asks=_asks(run),
     )
+
+
+def _asks(run: FlowRun) -> bool:
+    if run.state is None or not run.state.is_paused() or needed_block(run):
+        return False
+    return waits_for(suspension_key(run)) in {WaitsFor.APPROVAL, WaitsFor.PAYMENT_ANSWER}
 
 
 def _deadline(run: FlowRun) -> datetime | None:

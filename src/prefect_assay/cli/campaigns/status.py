@@ -4,8 +4,9 @@ One column takes all sentences, so that whole reasons and links fit a terminal o
 """
 
 import contextlib
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -39,6 +40,16 @@ _STYLES: Final = {
     "Cancelled": "red",
     "Suspended": "cyan",
 }
+# Prefect's words before the message of an exception, and what a person calls the end that each of these classes is.
+_EXCEPTION: Final = re.compile(r"Flow run encountered an exception: (?P<kind>\w+): ")
+_ENDS: Final = {
+    "ApprovalRejected": "Rejected",
+    "QuoteRejected": "Rejected",
+    "ApprovalExpired": "Not answered",
+    "QuoteExpired": "Quote expired",
+    "ExperimentCanceled": "Canceled",
+}
+_REPORT: Final = "; report: "  # before the command that ends a campaign's message
 # How a suspended run's message begins that only repeats what it waits for.
 _LABORATORY: Final = "in the laboratory: "
 
@@ -57,7 +68,7 @@ class _Known:
         return shown
 
     def table(self) -> RenderableType:
-        shown: list[RenderableType] = [runs_table(self.lines)]
+        shown: list[RenderableType] = [runs_table(self.lines, self.money)]
         if self.rounds is not None:
             shown.append(rounds_table(self.rounds))
         return Group(*shown)
@@ -81,7 +92,8 @@ def show_status(
         known = read()
         unreadable = report_unreadable(client)
         if watch and not as_json:
-            _watch(known, read)
+            for said in whole_lines(_watch(known, read).lines):
+                plain().print(said)
             return
     if as_json:
         print_json(known.as_json() | ({"unreadable": unreadable} if unreadable else {}))
@@ -93,16 +105,19 @@ def show_status(
         return
     console.print(known.table())
     show_open_money(known.money)
+    for said in [*whole_lines(known.lines), *_links(known, whole=bool(which))]:
+        plain().print(said)
+
+
+def _links(known: _Known, *, whole: bool) -> Iterator[str]:
+    """The unpaid invoices of archives that are not here; with `whole`, the page of each run."""
     listed = {item.experiment_id for item in known.money.items}
     for line in known.lines:
-        if (
-            line.open_invoice and not line.ended and line.experiment_id not in listed
-        ):  # of an archive that is not here
-            plain().print(f"Unpaid invoice of {_title(line)}:\n  {line.open_invoice}")
-    if which:
-        for line in known.lines:
-            if line.url:
-                plain().print(f"{line.name}: {line.url}")
+        if line.open_invoice and not line.ended and line.experiment_id not in listed:
+            yield f"Unpaid invoice of {_title(line)}:\n  {line.open_invoice}"
+    for line in known.lines:
+        if whole and line.url:
+            yield f"{line.name}: {line.url}"
 
 
 def follow(run_id: UUID, *, as_json: bool) -> None:
@@ -122,28 +137,73 @@ def follow(run_id: UUID, *, as_json: bool) -> None:
     if as_json:
         print_json(_Known(lines, None).as_json())
     else:
-        plain().print(f"{lines[0].state}: {lines[0].message}")
+        plain().print(f"{_state(lines[0])}: {_said(lines[0].message)}")
+        for said in whole_lines(lines[:1]):
+            plain().print(said)
     if not lines[0].state.startswith("Completed"):
         raise SystemExit(FAILED)
 
 
-def runs_table(lines: Iterable[RunLine]) -> Table:
-    """A line per run, experiments below their campaign; what there is to say of it in one column."""
+def runs_table(lines: Iterable[RunLine], money: OpenMoney = OpenMoney()) -> Table:  # noqa: B008 - frozen
+    """A line per run, experiments below their campaign; what there is to say of it in one column, with its open money."""
     built = plain_table()
     built.add_column("Campaign", overflow="fold", min_width=18, max_width=34)
     built.add_column("State", no_wrap=True)
     built.add_column("Age", no_wrap=True)
     built.add_column("", overflow="fold", ratio=1)
-    lines = list(lines)
+    lines, later = _without_later_failures(list(lines))
     campaigns = {line.campaign_id for line in lines if line.kind == CAMPAIGN}
     for line in lines:
         below = line.kind == EXPERIMENT and line.campaign_id in campaigns
         name = Text(f"{'  ' if below else ''}{_title(line)}")
         if line.url:
             name.stylize(f"link {line.url}")
-        state = Text(line.state, style=_STYLES.get(line.state, ""))
-        built.add_row(name, state, Text(_age(line.age)), Text("\n".join(_sentences(line))))
+        state = Text(_state(line), style=_STYLES.get(line.state, ""))
+        owed = money.of([line.campaign_id]).line if line.kind == CAMPAIGN and line.campaign_id else ""
+        said = [*_sentences(line), *([f"open: {owed}"] if owed else []), *later.get(line.flow_run_id, ())]
+        built.add_row(name, state, Text(_age(line.age)), Text("\n".join(said)))
     return built
+
+
+def whole_lines(lines: Sequence[RunLine]) -> list[str]:
+    """What a person copies, each on one line that no table folds: the command of a report, and that of an answer."""
+    said = []
+    shown, _ = _without_later_failures(lines)
+    for line in shown:
+        command = (line.message or "").partition(_REPORT)[2]
+        if line.ended and command:
+            said.append(f"Report of {_title(line)}: {command}")
+        elif line.asks:
+            said.append(f"Answer of {_title(line)}: prefect-assay approve {line.flow_run_id}  (or reject)")
+    return said
+
+
+def _without_later_failures(
+    lines: Sequence[RunLine],
+) -> tuple[list[RunLine], dict[str, list[str]]]:
+    """The lines without later starts that failed of a campaign with results, and what to say of them there, by its run's id."""
+    done = {line.campaign_id: line for line in lines if line.kind == CAMPAIGN and line.has_results}
+    later: dict[str, list[str]] = {}
+    kept = []
+    for line in lines:
+        with_results = done.get(line.campaign_id)
+        if line.kind == CAMPAIGN and line.ended and with_results and not line.has_results:
+            said = f"another start of it ended {_state(line)}: {_said(line.message)}"
+            later.setdefault(with_results.flow_run_id, []).append(said)
+        else:
+            kept.append(line)
+    return kept, later
+
+
+def _state(line: RunLine) -> str:
+    """The state's name, or what a person calls this end."""
+    found = _EXCEPTION.search(line.message or "") if line.ended else None
+    return _ENDS.get(found["kind"], line.state) if found else line.state
+
+
+def _said(message: str | None) -> str:
+    """A message without Prefect's words, and without the command that is printed whole."""
+    return _EXCEPTION.sub("", message or "").partition(_REPORT)[0].strip()
 
 
 def _read(client: SyncPrefectClient, which: str | None, *, credentials: str | None, limit: int) -> _Known:
@@ -165,7 +225,7 @@ def _read(client: SyncPrefectClient, which: str | None, *, credentials: str | No
     return _Known(lines, rounds, money)
 
 
-def _watch(known: _Known, read: Callable[[], _Known]) -> None:
+def _watch(known: _Known, read: Callable[[], _Known]) -> _Known:
     """Show the table again and again, until everything has ended or Ctrl-C, which ends nothing else."""
     with (
         contextlib.suppress(KeyboardInterrupt),
@@ -175,6 +235,7 @@ def _watch(known: _Known, read: Callable[[], _Known]) -> None:
             time.sleep(_WATCH_SECONDS)
             known = read()
             live.update(known.table())
+    return known
 
 
 def _title(line: RunLine) -> str:
@@ -192,7 +253,7 @@ def _sentences(line: RunLine) -> list[str]:
         at_work = (line.message or "").removeprefix(_LABORATORY) if _is_at_work(line) else ""
         said.append(f"waits for {line.waits_for}{f': {at_work}' if at_work else ''}")
     elif line.message and line.ended:
-        said.append(line.message.strip())
+        said.append(_said(line.message))
     dates = [f"expected {day(line.expected)}"] if line.expected and not _is_at_work(line) else []
     dates += [f"until {day(line.deadline)}"] if line.deadline else []
     price = [usd(line.price_cents)] if line.price_cents is not None else []
