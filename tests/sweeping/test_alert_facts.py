@@ -14,6 +14,7 @@ from prefect_assay.blocks import LocalArchive, X402Wallet
 from prefect_assay.errors import NotFound, NotReady, ServiceUnavailable
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import ExperimentSummary
+from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL, EXPERIMENT_TAG
 from prefect_assay.sweeping import alert_facts
@@ -252,3 +253,38 @@ def test_the_quote_of_an_experiment_that_waits_for_a_decision_expires(service, r
     service.quotes = {"e1": None}
     found, everywhere = looked(service, run)
     assert (found, kinds.QUOTE_EXPIRING in everywhere) == ([], False)
+
+
+def test_open_money_that_no_waiting_run_takes_care_of_is_a_problem_with_its_link(run):
+    def item(kind, experiment, days, **changes):
+        since = NOW - timedelta(days=days)
+        return OpenItem(
+            kind=kind, campaign_id="c", order_key="k", experiment_id=experiment, since=since, **changes
+        )
+
+    facts = AlertFacts(NOW, AlertLimits())
+    facts.note_suspended(run)  # it waits for e1
+    items = (
+        item(OpenKind.TO_PAY, "e1", 30),
+        item(OpenKind.TO_PAY, "e2", 30, amount_cents=131_400, url="https://pay.example/e2"),
+        item(OpenKind.TO_PAY, "e3", 1),
+        item(OpenKind.TO_DELIVER, "e4", 2, remark="its results are at the laboratory"),
+        item(OpenKind.QUOTE, "e5", 2, until=NOW + timedelta(days=1)),
+    )
+    facts.note_money(OpenMoney(items=items))
+    found, _ = facts.problems([], [], checked=True, failed=set())
+    assert {(p.kind, p.subject) for p in found} == {
+        (kinds.INVOICE_UNPAID, "e2"),
+        (kinds.MONEY_OPEN, "e4"),
+        (kinds.QUOTE_EXPIRING, "e5"),
+    }
+    (invoice,) = [p for p in found if p.subject == "e2"]
+    assert "1,314.00 USD is unpaid" in invoice.text
+    assert invoice.next_step.endswith("https://pay.example/e2")
+
+
+def test_an_archive_that_cannot_be_read_ends_no_problem_of_money():
+    facts = AlertFacts(NOW, AlertLimits())
+    facts.note_money(OpenMoney(complete=False))
+    _, everywhere = facts.problems([], [], checked=True, failed=set())
+    assert not everywhere & {kinds.MONEY_OPEN, kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING}
