@@ -15,7 +15,7 @@ from prefect_assay.tables import key_of
 
 _COLUMNS: Final = frozenset(map(key_of, ("control type", "expected")))
 _NEGATIVE: Final = frozenset(
-    {"negative", "negative control", "no binding", "non binder", "no", "none", "false"}
+    map(key_of, ("negative", "negative control", "no binding", "non-binder", "no", "none", "false"))
 )
 _BOUND: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
 _WORDS: Final = {
