@@ -36,6 +36,10 @@ CRASH = (StateType.RUNNING, StateType.CRASHED, StateType.SCHEDULED)
         (CRASH * 6, 6),
         ((*CRASH * 3, StateType.PAUSED, StateType.SCHEDULED, *CRASH), 1),
         ((*CRASH * 6, StateType.FAILED, StateType.SCHEDULED, StateType.RUNNING), 0),
+        # reported a second time, after the rescheduling and before the next start
+        ((*CRASH, StateType.CRASHED), 1),
+        ((*CRASH, StateType.CRASHED, StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING), 1),
+        ((*CRASH, StateType.CRASHED, StateType.SCHEDULED, *CRASH), 2),
         ((StateType.PENDING, StateType.CRASHED, StateType.SCHEDULED) * 3, 3),
         # reported twice: at once, and while the next process starts
         ((*CRASH, StateType.PENDING, StateType.CRASHED, StateType.RUNNING), 1),

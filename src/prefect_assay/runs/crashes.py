@@ -55,8 +55,10 @@ def crashes_in_a_row(states: Iterable[State]) -> int:
     began = False
     for state in _in_order(states):
         if state.type == StateType.CRASHED:
-            count += before != StateType.CRASHED
-            began = before == StateType.RUNNING
+            # Nothing was started since the first report, so this is the second one of the same crash.
+            again = before == StateType.SCHEDULED and count > 0
+            count += before != StateType.CRASHED and not again
+            began = before == StateType.RUNNING or again
         elif state.type == StateType.RUNNING and before == StateType.CRASHED and not began:
             count -= 1
         elif state.type in _ENDS_A_SERIES:
