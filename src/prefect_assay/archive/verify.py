@@ -317,4 +317,7 @@ class _Check:
 def _differing(manifest: Manifest, claim: Manifest) -> list[str]:
     fields = ("campaign_id", "experiment_id", "experiment_code", "results_status", "created_at")
     differing = [name for name in fields if getattr(manifest, name) != getattr(claim, name)]
-    return differing + sorted({file.path for file in {*manifest.files} ^ {*claim.files}})
+    ours, theirs = ({file.path: file for file in one.files} for one in (manifest, claim))
+    return differing + sorted(
+        path for path in ours.keys() | theirs.keys() if ours.get(path) != theirs.get(path)
+    )

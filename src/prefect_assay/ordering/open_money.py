@@ -26,7 +26,7 @@ from prefect_assay.models.vocabulary import (
 from prefect_assay.ordering.identity import search_token
 
 # What is not in the list sorts last: of several invoices of one experiment the one that counts comes first.
-_WEIGHT: Final = {
+_WEIGHT: Final[dict[str | None, int]] = {
     InvoiceStatus.PAID: 0,
     InvoiceStatus.OPEN: 1,
     InvoiceStatus.DRAFT: 2,

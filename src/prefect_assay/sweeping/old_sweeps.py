@@ -18,6 +18,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import TERMINAL_STATES
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound
+from prefect.types import DateTime
 
 _AT_ONCE: Final = 50  # of a sweep: an hour makes twelve
 
@@ -31,7 +32,9 @@ def remove_old_sweeps(client: SyncPrefectClient, deployment_id: UUID, ended_befo
         flow_run_filter=FlowRunFilter(
             deployment_id=FlowRunFilterDeploymentId(any_=[deployment_id]),
             state=FlowRunFilterState(type=FlowRunFilterStateType(any_=sorted(TERMINAL_STATES))),
-            end_time=FlowRunFilterEndTime(before_=ended_before),
+            end_time=FlowRunFilterEndTime(
+                before_=DateTime.fromtimestamp(ended_before.timestamp(), ended_before.tzinfo)
+            ),
         ),
         sort=FlowRunSort.START_TIME_ASC,
         limit=_AT_ONCE,
