@@ -28,6 +28,7 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.runs import suspend
 from prefect_assay.tasks import archive as archiving
+from prefect_assay.tasks.report import ResultPlots
 from support.contract.service import NETWORK, NETWORK_ID, RECEIVER, TARGET, TOKEN, USDC
 from support.services.pay_server import CANARY_KEY
 
@@ -164,7 +165,7 @@ def _replaced(seen):
     yield flow, "require_blocks", _nothing
     yield experiment_billing, "require_blocks", _nothing
     yield experiment_steps, "archive_experiment", seen.archive
-    yield experiment_steps, "plot_results", lambda *_: SimpleNamespace(images=(), notes=())
+    yield experiment_steps, "plot_results", lambda *_: ResultPlots()
     yield experiment_steps, "show_progress_of", _nothing
     yield experiment_steps, "set_labels", _nothing
     yield suspend.PollPolicy, "pause", lambda _policy, attempt: seen.pause(attempt)
