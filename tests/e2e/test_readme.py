@@ -1,4 +1,4 @@
-"""The README's fifteen minutes, executed: its commands, in its order, against a local lab that stands for the service."""
+"""The quick start, executed: its commands, in its order, against a local lab that stands for the service."""
 
 import json
 import os
@@ -10,7 +10,6 @@ import sys
 import time
 from importlib.resources import files
 from itertools import pairwise
-from pathlib import Path
 
 import httpx
 import psutil
@@ -19,20 +18,13 @@ import pytest
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
 from prefect_assay.localstack.processes import command_of, descendants
+from support.pages import QUICK_START, commands
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
-README = Path(__file__).parents[2] / "README.md"
 STEP_SECONDS = 180
 MINUTES = 15
-
-
-def commands():
-    """The console blocks of the section, a command a line."""
-    section = README.read_text(encoding="utf-8").split("## Use it", 1)[1].split("In code,", 1)[0]
-    blocks = re.findall(r"```console\n(.*?)```", section, re.DOTALL)
-    return [line for block in blocks for line in block.splitlines() if line]
 
 
 class Machine:
@@ -159,7 +151,7 @@ def part(process, name):
 
 def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     made, process = machine
-    first, init, estimate, run, status, loop = commands()
+    first, init, estimate, run, status, loop = commands(QUICK_START)
     assert first == "prefect-assay up"
     eventually(lambda: "Next, in another terminal" in made.log.read_text(), seconds=STEP_SECONDS, what="up")
     made.note(first)

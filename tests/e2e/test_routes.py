@@ -30,6 +30,7 @@ from prefect_assay.flows import campaign, design_build_test, loop_rounds
 from prefect_assay.models.report import ExperimentReport, LoopReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
+from support.pages import QUICK_START, README, blocks
 from support.runs.events import stored_events
 from support.runs.world import EGFR, UNPRICED, eventually
 
@@ -253,8 +254,7 @@ def test_a_script_without_results_raises_with_the_report(world, capsys):
 
 
 def test_the_readme_example_runs(world, days_pass, monkeypatch, tmp_path, capsys):
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    (example,) = [b for b in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "campaign(" in b]
+    (example,) = blocks(README, "python") + blocks(QUICK_START, "python")
     (tmp_path / "designs.fasta").write_text(f">readme\n{BINDER}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))

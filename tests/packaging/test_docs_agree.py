@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import get_args
@@ -14,6 +15,7 @@ from prefect_assay.books.log import OrderRecord
 from prefect_assay.events import EVENTS_LABEL
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.runs import tags as run_tags
+from support.pages import QUICK_START, README, commands
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -103,6 +105,26 @@ def test_every_link_leads_to_a_file_and_a_heading(page):
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(f"{path}#{anchor}")
     assert broken == []
+
+
+def test_every_code_block_of_the_readme_is_played():
+    """`test_readme.py` plays the quick start's commands, `test_routes.py` the Python, `test_demo.py` the demo."""
+    make, own = [], []
+    for command in commands(README):
+        (make if command.startswith("make ") else own).append(command)
+    assert set(own) <= set(commands(QUICK_START))
+    assert len(own) == 3
+    for page in (README, QUICK_START):
+        fences = re.findall(r"^```(\w*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(fences[::2]) <= {"text", "console", "python"}
+        assert not any(fences[1::2])
+    played = {"make demo": "prefect-assay demo", "make test": "bin/pytest"}
+    assert make == list(played)
+    for command, runs in played.items():
+        shown = subprocess.run(
+            [*command.split(), "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        assert runs in shown.stdout
 
 
 def test_docs_name_no_machine_path():
