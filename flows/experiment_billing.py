@@ -35,7 +35,7 @@ from prefect_assay.runs.block_references import require_blocks
 from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import order_experiment
-from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
+from prefect_assay.tasks.pay import named_rail, pay_invoice, read_due, require_rail
 from prefect_assay.tasks.quote import Billing, check_total, confirm_quote, is_known
 
 T = TypeVar("T")
@@ -216,6 +216,17 @@ def _without_total(run: ExperimentRun, quote: Quote) -> tuple[int, str]:
     )
 
 
+def on_named_rail(run: ExperimentRun) -> ExperimentRun:
+    """The run, with the payment method by which its order is paid; PaymentsDisabled where it cannot be used."""
+    options = run.options
+    method = named_rail(run.book, options.payment_method, options.policy, options.wallet)
+    return (
+        run
+        if method == options.payment_method
+        else replace(run, options=replace(options, payment_method=method))
+    )
+
+
 def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
     """Pay the approved amount. An earlier approval of the same amount is not asked for again.
 
@@ -226,6 +237,7 @@ def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
         PaymentOutcomeUnknown: money may have moved, and this run cannot ask a person.
         Stopped: a person refused, or the question expired.
     """
+    run = on_named_rail(run)
     by_machine = run.options.payment_method in MACHINE_RAILS
     payment = (
         _by_machine(run, order, canceled=canceled) if by_machine else _invoice(run, order, 0, pays=False)

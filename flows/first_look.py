@@ -13,7 +13,7 @@ from prefect.runtime import flow_run as current_run
 
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
-from prefect_assay.flows.experiment_billing import show_payment
+from prefect_assay.flows.experiment_billing import on_named_rail, show_payment
 from prefect_assay.flows.experiment_steps import show_progress_of
 from prefect_assay.flows.run_options import ExperimentRun
 from prefect_assay.models.experiment import Experiment
@@ -86,7 +86,7 @@ def look_first(run: ExperimentRun) -> None:
 def _record_payment(run: ExperimentRun, service: AssayClient, found: Experiment) -> None:
     """Record and show that a person has paid the hosted invoice, or that it has another page."""
     shown = own_label(INVOICE_LABEL)
-    if run.options.payment_method in MACHINE_RAILS or (own_label(PRICE_LABEL) and not shown):
+    if on_named_rail(run).options.payment_method in MACHINE_RAILS or (own_label(PRICE_LABEL) and not shown):
         return  # nothing to pay by hand, or recorded already
     order = Order(
         order_key=run.key,

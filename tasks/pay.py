@@ -37,7 +37,7 @@ from prefect_assay.tasks.quote import require_order
 
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:
-    """Check, before an order, that the chosen rail can pay.
+    """Check that the chosen rail can pay: before an order, and before its payment.
 
     Raises:
         PaymentsDisabled: machine payments are off in the policy, or the wallet is missing or another rail's.
@@ -50,13 +50,51 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
     if vague:
         raise ConfigurationError(
             f"the X402Wallet block allows several networks, and its assets do not say which of them they are on: "
-            f"{', '.join(vague)}; nothing was ordered or paid. Write each as {caip19('eip155:8453', '0x...')}"
+            f"{', '.join(vague)}. Write each as {caip19('eip155:8453', '0x...')}"
         )
     if not policy.machine_payments:
         raise PaymentsDisabled(
-            f"payment by {method} is chosen, but machine payments are off; nothing was ordered. Turn on machine_payments of "
+            f"payment by {method} is chosen, but machine payments are off. Turn on machine_payments of "
             "the SpendingPolicy block, or choose async_invoice to pay the invoice by hand"
         )
+
+
+def named_rail(
+    book: OrderBook, method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None
+) -> PaymentMethod:
+    """The rail by which the order is paid: `method`, unless the service's acceptance names others.
+
+    The token's payment policy, or an earlier create, may have pinned the experiment (contract 4.2, rule 2). Of the rails
+    that are named, the one that the wallet and the policy can pay is used. A hosted page needs neither.
+
+    Raises:
+        PaymentsDisabled: the wallet or the policy does not allow any of them; nothing is paid.
+    """
+    state = book.read()
+    answer = state.accepted
+    if answer is None or answer.machine is None:
+        return method
+    if not answer.machine:
+        in_doubt = (
+            state.payment is not None and state.payment.in_doubt
+        )  # a page would invite a second payment
+        return method if in_doubt else PaymentMethod.ASYNC_INVOICE
+    named = [rail for rail in sorted(MACHINE_RAILS) if rail in (answer.rails or MACHINE_RAILS)]
+    if method in named:
+        return method
+    reasons = []
+    for rail in named:
+        try:
+            require_rail(rail, policy, wallet)
+        except (PaymentsDisabled, ConfigurationError) as error:
+            reasons.append(error.message)
+        else:
+            return rail
+    raise PaymentsDisabled(
+        f"the service has accepted the order for payment by {' or '.join(answer.rails) or 'a machine rail'}, and {method} was "
+        "asked for: the token's payment policy, or an earlier create, has pinned the experiment. Nothing is paid; the order "
+        f"remains. Run it again with the wallet and the policy that the rail needs: {'; '.join(reasons) or 'not known here'}"
+    )
 
 
 @task(name="read-due", **READ)
@@ -78,11 +116,9 @@ def read_due(
         PayByHand: which invoice is the order's is not known for certain; a person can pay its hosted page.
         PaymentFailed: the invoice names no amount.
         PaymentOutcomeUnknown: as ExperimentCanceled, after a payment that may have been made.
-        PaymentsDisabled: the acceptance names another rail.
         TransientError: the order has another experiment by now.
     """
     with credentials.get_client() as client:
-        require_named_rail(book, method)
         due = _due(client, order, method, _guard_policy(credentials, policy, wallet, 0, {}), wallet)
         invoice = _own_invoice(client, due, order, book)
         require_order(book, order.experiment_id)
@@ -127,7 +163,6 @@ def pay_invoice(
         TransientError: the order has another experiment by now; nothing was paid.
     """
     with credentials.get_client() as client:
-        require_named_rail(book, method)
         ledger = OrderLedger(book)
         if method not in MACHINE_RAILS:
             invoice = _hosted_invoice_of(client, order, book)
@@ -267,28 +302,6 @@ def _guard_policy(
         allowed_assets=tuple(chain.assets) if chain else (),
         allowed_pay_to=tuple(chain.pay_to) if chain else (),
         allowed_network_ids=tuple(policy.network_ids),
-    )
-
-
-def require_named_rail(book: OrderBook, method: PaymentMethod) -> None:
-    """Raise PaymentsDisabled if the service's acceptance names other rails than the one that is asked for.
-
-    The token's payment policy, or an earlier create, has pinned the experiment (contract 4.2, rule 2).
-    """
-    answer = book.read().accepted
-    if answer is None or answer.machine is None:
-        return
-    if answer.machine == (method in MACHINE_RAILS) and (
-        not answer.machine or method in (answer.rails or {method})
-    ):
-        return
-    pinned = (
-        " or ".join(answer.rails) or "a machine rail" if answer.machine else PaymentMethod.ASYNC_INVOICE.value
-    )
-    raise PaymentsDisabled(
-        f"the service has accepted the order for payment by {pinned}, and {method} was asked for: the token's payment policy, "
-        "or an earlier create, has pinned the experiment. Nothing is paid; the order remains. Run it again with that "
-        "payment_method, and with the wallet and the policy that it needs"
     )
 
 

@@ -4,16 +4,17 @@ from contextlib import nullcontext
 
 import pytest
 
-from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Accepted, Ordered
 from prefect_assay.errors import PayByHand, PaymentsDisabled, UnexpectedAnswer
 from prefect_assay.models.billing import ExperimentInvoice
 from prefect_assay.models.job import Order
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.tasks.pay import pay_invoice, read_due
+from prefect_assay.tasks.pay import named_rail, pay_invoice, read_due
 from support.archive.memory_store import an_attempt
 from support.services.order_service import books
+from support.services.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC
 
 KEY = "0" * 20
 ORDER = Order(
@@ -94,18 +95,53 @@ def test_once_a_payment_was_sent_its_invoice_is_known(book):
     assert asked == ["inv"]
 
 
+POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, rolling_cents=1, machine_payments=True)
+TOKENS = SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key")
+X402 = X402Wallet(private_key=CANARY_KEY, networks=[NETWORK], assets=[USDC], pay_to=[RECEIVER])
+PINNED = {"machine": True, "rails": ("x402-exact",)}
+
+
 @pytest.mark.parametrize(
-    ("answer", "method", "fits"),
+    ("answer", "method", "wallet", "used"),
     [
-        ({"machine": True, "rails": ("x402-exact",)}, PaymentMethod.X402_EXACT, True),
-        ({"machine": True}, PaymentMethod.MPP_SPT, True),
-        ({}, PaymentMethod.MPP_SPT, True),
-        ({"machine": True, "rails": ("x402-exact",)}, PaymentMethod.MPP_SPT, False),
-        ({"machine": True, "rails": ("x402-exact",)}, PaymentMethod.ASYNC_INVOICE, False),
-        ({"machine": False}, PaymentMethod.X402_EXACT, False),
+        ({}, PaymentMethod.MPP_SPT, TOKENS, PaymentMethod.MPP_SPT),
+        (PINNED, PaymentMethod.X402_EXACT, X402, PaymentMethod.X402_EXACT),
+        (PINNED, PaymentMethod.ASYNC_INVOICE, X402, PaymentMethod.X402_EXACT),
+        ({"machine": True}, PaymentMethod.MPP_SPT, TOKENS, PaymentMethod.MPP_SPT),
+        ({"machine": True}, PaymentMethod.ASYNC_INVOICE, TOKENS, PaymentMethod.MPP_SPT),
+        (
+            {"machine": True, "rails": ("mpp-spt", "x402-exact")},
+            PaymentMethod.ASYNC_INVOICE,
+            X402,
+            PaymentMethod.X402_EXACT,
+        ),
+        ({"machine": False}, PaymentMethod.X402_EXACT, X402, PaymentMethod.ASYNC_INVOICE),
     ],
 )
-def test_a_rail_that_was_not_asked_for_is_refused_at_once(book, answer, method, fits):
+def test_the_rail_that_the_acceptance_names_is_used(book, answer, method, wallet, used):
     book.record(lambda _: Accepted(**answer))
-    with pytest.raises(PayByHand if fits else PaymentsDisabled):
-        due(Service(404), book, method)
+    assert named_rail(book, method, POLICY, wallet) is used
+
+
+@pytest.mark.parametrize(
+    ("answer", "policy", "wallet", "why"),
+    [
+        (PINNED, POLICY, None, "x402-exact pays from a wallet"),
+        (PINNED, POLICY, TOKENS, "x402-exact pays from a wallet"),
+        (PINNED, SHARED["policy"], X402, "machine payments are off"),
+        ({"machine": True, "rails": ("another",)}, POLICY, X402, "payment by another"),
+    ],
+)
+def test_a_named_rail_that_wallet_or_policy_do_not_allow_is_refused(book, answer, policy, wallet, why):
+    book.record(lambda _: Accepted(**answer))
+    with pytest.raises(PaymentsDisabled, match="Nothing is paid; the order remains") as refused:
+        named_rail(book, PaymentMethod.ASYNC_INVOICE, policy, wallet)
+    assert why in refused.value.message
+    assert "nothing was ordered" not in refused.value.message
+
+
+def test_a_payment_in_doubt_is_never_followed_by_a_hosted_page(book):
+    book.record(lambda _: Accepted(machine=False))
+    sent = an_attempt(invoice_id="inv", experiment_id="e1", amount_cents=21_900)
+    assert OrderLedger(book).begin(sent, previous=None)
+    assert named_rail(book, PaymentMethod.X402_EXACT, POLICY, X402) is PaymentMethod.X402_EXACT

@@ -70,12 +70,11 @@ def a_run(
         "quoted x402": PaymentMethod.X402_EXACT,
     }
     method = methods.get(route, PaymentMethod.ASYNC_INVOICE)
-    wallets = {
-        PaymentMethod.X402_EXACT: X402Wallet(
-            private_key=CANARY_KEY, networks=[NETWORK], assets=[USDC], pay_to=[RECEIVER]
-        ),
-        PaymentMethod.MPP_SPT: SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key"),
-    }
+    wallet = None
+    if "x402" in route:
+        wallet = X402Wallet(private_key=CANARY_KEY, networks=[NETWORK], assets=[USDC], pay_to=[RECEIVER])
+    if "mpp" in route:
+        wallet = SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key")
     options = RunOptions(
         credentials=AssayCredentials(base_url=service.base_url, token=TOKEN),
         policy=SpendingPolicy(
@@ -88,7 +87,7 @@ def a_run(
         ),
         archive=LocalArchive(root=str(folder)),
         payment_method=method,
-        wallet=wallets.get(method),
+        wallet=wallet,
         webhook=None,
         request_quote=route.startswith("quoted"),
         deadline_days=45,

@@ -62,7 +62,11 @@ VARIANTS = {
         ("hosted", "x402", "quoted"),
     ),
     "the challenge asks for more than was approved": ({}, {"challenge_cents": 25_000}, ("x402", "mpp")),
-    "the token's policy has pinned x402-exact": ({}, {"pinned": "x402-exact"}, ("hosted", "mpp")),
+    "the token's policy has pinned x402-exact": (
+        {},
+        {"pinned": "x402-exact"},
+        ("hosted", "hosted, with an x402 wallet", "mpp"),
+    ),
     "no self-service price": ({}, {"priced": False}, ("hosted", "x402")),
     "with a Date": ({}, {"with_date": True}, ("x402", "mpp")),
 }
