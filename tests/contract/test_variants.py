@@ -2,15 +2,19 @@
 or paid twice, and a campaign ends as docs/service.md says."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.cli.services.init import token_owner
 from prefect_assay.errors import Unauthorized
+from prefect_assay.flows import experiment_steps
+from prefect_assay.waiting import PARTIAL_WAIT
+from support.contract.campaign import SEQUENCES, StillWaiting, a_run, flow, without_prefect
 from support.contract.forms import FORMS
 from support.contract.service import TOKEN, ContractService, running
-from support.contract.table import OUTCOMES, VARIANTS, ended
+from support.contract.table import OUTCOMES, READABLE, VARIANTS, ended
 
 EXPECTED = json.loads(OUTCOMES.read_text(encoding="utf-8"))
 
@@ -40,3 +44,32 @@ def test_init_and_check_ask_for_no_call_that_the_contract_does_not_have(form):
         other = AssayCredentials(base_url=service.base_url, token="another")
         with other.get_client() as client, pytest.raises(Unauthorized):
             token_owner(client)
+
+
+def days_pass(monkeypatch, days):
+    """Between two readings of the clock, in the steps of an experiment."""
+    times = [datetime.now(UTC)]
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            times.append(times[-1] + timedelta(days=days))
+            return times[-1].astimezone(tz)
+
+    monkeypatch.setattr(experiment_steps, "datetime", Clock)
+    return times
+
+
+@pytest.mark.parametrize("days", [0, 1])
+def test_done_with_partial_results_ends_after_the_stated_time_with_what_there_is(monkeypatch, tmp_path, days):
+    times = days_pass(monkeypatch, days)
+    with running(ContractService(form=READABLE, ends_partial=True)) as service, without_prefect() as seen:
+        run = a_run(service, tmp_path, "hosted")
+        if not days:
+            with pytest.raises(StillWaiting):
+                flow._find_and_complete(run)
+        else:
+            assert flow._find_and_complete(run).outcome.kind == "incomplete"
+            assert times[-1] - times[1] == PARTIAL_WAIT
+    own = {row.name for row in seen.kept[-1].rows if row.level == "summary" and row.result_id}
+    assert own == set(SEQUENCES)
