@@ -41,6 +41,7 @@ from prefect_assay.ordering import find_or_create, order_key
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
 from prefect_assay.tasks.quote import Billing, BillingStage
+from prefect_assay.tasks.report import ResultPlots
 from support.archive.memory_store import a_book, an_attempt
 from support.services.order_service import OrderService
 
@@ -341,7 +342,7 @@ def test_results_are_sealed_as_complete_only_once_they_are_released(monkeypatch,
     monkeypatch.setattr(steps, "archive_experiment", archive_experiment)
     monkeypatch.setattr(steps.facts, "archived", lambda *_, **__: None)
     monkeypatch.setattr(steps, "_is_own", lambda _order: True)
-    monkeypatch.setattr(steps, "plot_results", lambda *_: SimpleNamespace(images=(), notes=()))
+    monkeypatch.setattr(steps, "plot_results", lambda *_: ResultPlots())
     monkeypatch.setattr(steps.artifacts, "show_results", lambda *_, **__: None)
     found = Experiment(
         id="e", code="E-1", status=status, results_status=results, created_at="2026-01-01T00:00:00Z"
