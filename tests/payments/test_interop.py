@@ -81,7 +81,9 @@ def test_x402s_client_pays_the_lab(lab):
         client = x402Client()
         client.set_spend_controls(False)
         register_exact_evm_client(client, EthAccountSigner(account))
-        async with x402HttpxClient(client, headers={"Authorization": f"Bearer {lab.token}"}) as http:
+        async with x402HttpxClient(
+            client, timeout=60, headers={"Authorization": f"Bearer {lab.token}"}
+        ) as http:
             return await http.post(lab_pay_url(lab, invoice_id))
 
     answer = asyncio.run(run())
