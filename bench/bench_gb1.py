@@ -59,7 +59,9 @@ def campaign(pool: Pool, fitness: Sequence[float], seed: int) -> list[float]:
     bought: list[DesignSummary] = []
     best, highest, most = [], 0.0, max(fitness)
     for number in range(1 + ROUNDS):
-        settings = SelectionSettings(policy="gp" if number else "random", seed=seed)
+        settings = SelectionSettings(
+            policy="gp" if number else "random", aim="best" if number else None, seed=seed
+        )
         for choice in select(pool, history_of(bought), BATCH, settings).choices:
             name, residues = choice.candidate.name, choice.candidate.sequence
             highest = max(highest, found[name])

@@ -171,6 +171,7 @@ def design_build_test(
             name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
         ),
         designs_per_round=designs_per_round,
+        max_rounds=max_rounds,
         selection=selection,
         per_experiment=sequences_per_experiment,
         settle_seconds=settle_seconds,

@@ -35,7 +35,7 @@ def test_select_writes_designs_with_reasons_that_can_be_ordered(files):
             "-n",
             "4",
             "--policy",
-            "method_history",
+            "gp",
         ),
         *(
             "--score",
@@ -64,7 +64,7 @@ def test_select_writes_designs_with_reasons_that_can_be_ordered(files):
     written = (files / "next.csv").read_bytes()
     bought = read_sequences("next.csv", data=written).items
     assert {design.name for design in bought} == {c["candidate"]["name"] for c in answer["choices"]}
-    assert all("expected hit rate" in design.attributes["selection_reason"] for design in bought)
+    assert all("hits with " in design.attributes["selection_reason"] for design in bought)
     shown = command(*arguments, cwd=files)
     assert "16 candidates, 2 in the history: 3 chosen, 1 measured" in shown.out
     assert "600.00 USD" in shown.out
@@ -110,7 +110,7 @@ def test_the_examples_of_the_page_run(files, monkeypatch, capsys):
     assert done.code == 0, done.err
     bought = read_sequences("next.csv", data=(files / "next.csv").read_bytes()).items
     assert bought
-    assert all("expected hit rate" in design.attributes["selection_reason"] for design in bought)
+    assert all("hits with " in design.attributes["selection_reason"] for design in bought)
     monkeypatch.chdir(files)
     exec(compile(re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1), "selection.md", "exec"), {})
     assert "1 d" in capsys.readouterr().out
@@ -131,7 +131,7 @@ def test_the_unit_of_a_history_is_asked_for_and_given(files):
 def test_options_without_effect_are_refused_before_anything_is_read(files):
     for arguments, message in (
         (["--lower-is-better"], "--lower-is-better would be ignored: it belongs to --score"),
-        (["--policy", "random", "--hit-limit", "9"], "only the policy method_history counts hits"),
+        (["--policy", "random", "--hit-limit", "9"], "only the policy gp learns from results"),
         (["--max-per-parent", "1"], "pool.csv: no candidate has parents, so that the limit max_per_parent"),
         (["--max-per-cluster", "2"], "--max-per-cluster would be ignored: it belongs to --identity"),
     ):

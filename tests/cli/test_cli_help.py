@@ -83,7 +83,7 @@ def test_choices_are_the_vocabulary():
     from typing import get_args
 
     from prefect_assay.cli import options
-    from prefect_assay.models.selection import Acquisition, Objective, SelectionPolicy
+    from prefect_assay.models.selection import Aim, Objective, SelectionPolicy
     from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
     from prefect_assay.results import Outcome
 
@@ -93,7 +93,7 @@ def test_choices_are_the_vocabulary():
     assert set(get_args(options.OutcomeWord)) == set(Outcome)
     assert set(get_args(options.PolicyWord)) == set(SelectionPolicy)
     assert set(get_args(options.ObjectiveWord)) == set(Objective)
-    assert set(get_args(options.AcquisitionWord)) == set(Acquisition)
+    assert set(get_args(options.AimWord)) == set(Aim)
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["archive", "verify", "--nope"], ["unknown"]])

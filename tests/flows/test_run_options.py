@@ -85,6 +85,7 @@ def test_a_loop_hands_a_campaign_all_its_parameters():
         archive=OPTIONS.archive,
         reading=Reading("Construct", "Chain", keep_native=True),
         designs_per_round=None,
+        max_rounds=1,
         selection=None,
         per_experiment=4,
         settle_seconds=0,

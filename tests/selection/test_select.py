@@ -98,7 +98,7 @@ def test_the_choices_do_not_depend_on_the_process():
         "import sys; sys.path.insert(0, 'tests/selection'); import test_select as t\n"
         "from prefect_assay.models.selection import SelectionSettings\n"
         "history = t.history_of([t.measured(n, method=f'm{n % 3}', ipTM=n / 50) for n in range(100, 140)])\n"
-        "for policy in ('method_history', 'random', 'gp'):\n"
+        "for policy in ('gp', 'random'):\n"
         "    print(t.names(t.select(t.pool(), history, 8, SelectionSettings(policy=policy, seed=5, score_column='ipTM'))))"
     )
     answers = {
@@ -340,8 +340,9 @@ def test_a_hit_limit_without_a_value_in_the_history_is_refused():
     [
         {"max_per_cluster": 2},
         {"higher_is_better": False},
-        {"policy": "gp", "hit_limit": 100},
         {"policy": "random", "hit_limit": 100},
+        {"policy": "top_score", "aim": "best"},
+        {"policy": "random", "target": "EGFR"},
     ],
 )
 def test_settings_without_effect_are_refused(given_settings):

@@ -18,10 +18,10 @@ TypeWord = Literal[
 ]
 MethodWord = Literal["bli", "spr"]
 PaymentWord = Literal["async_invoice", "x402-exact", "mpp-spt"]
-PolicyWord = Literal["top_score", "method_history", "gp", "random"]
+PolicyWord = Literal["gp", "top_score", "random"]
 OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unknown", "pending", "missing"]
 ObjectiveWord = Literal["affinity", "melting", "expression"]
-AcquisitionWord = Literal["expected_improvement", "thompson"]
+AimWord = Literal["hits", "best"]
 KdUnitWord = Literal["M", "mM", "uM", "nM", "pM", "fM"]
 
 # The same as in `models/bounds.py`, which a test compares: `--help` imports no pydantic.

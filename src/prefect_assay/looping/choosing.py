@@ -59,8 +59,17 @@ def chosen(
     if whole:
         return decided
     if loop.selection is not None:
-        history = history_of(loop_history(loop.archive, loop.book.read().rounds, loop.placed))
-        selected = select(designs, history, count, loop.selection, price_cents=price_cents)
+        # All that a loop measures is for its target, whatever its designer calls it.
+        target = loop.selection.target or loop.assay.target or loop.loop_id
+        before = loop_history(loop.archive, loop.book.read().rounds, loop.placed)
+        selected = select(
+            designs,
+            history_of(design.model_copy(update={"target": target}) for design in before),
+            count,
+            loop.selection.model_copy(update={"target": target}),
+            price_cents=price_cents,
+            rounds_left=_rounds_left(loop, number, count, price_cents, budget_left),
+        )
         if not selected.choices:
             raise NothingToMeasure(
                 f"round {number}: none of {len(designs)} candidates is left to measure ({_listed(selected)})"
@@ -84,6 +93,16 @@ def chosen(
         for at in range(count)
     )
     return decided.model_copy(update={"choices": tuple(choices)})
+
+
+def _rounds_left(
+    loop: Loop, number: int, count: int, price_cents: int | None, budget_left: int | None
+) -> int:
+    """How many rounds follow this one, by the loop's number of rounds and by what its budget pays for."""
+    by_number = max(0, loop.max_rounds - number)
+    if budget_left is None or not price_cents:
+        return by_number
+    return min(by_number, max(0, (budget_left - count * price_cents) // price_cents))
 
 
 def _free_name(loop: Loop, number: int) -> str:

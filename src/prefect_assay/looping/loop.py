@@ -29,6 +29,7 @@ class Loop:
     archive: Archive
     reading: Reading
     designs_per_round: int | None
+    max_rounds: int
     selection: SelectionSettings | None
     per_experiment: int
     settle_seconds: float

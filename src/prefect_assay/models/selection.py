@@ -22,9 +22,8 @@ REASON_COLUMN: Final = "selection_reason"
 class SelectionPolicy(StrEnum):
     """How candidates are ranked."""
 
+    GP = "gp"  # by a Gaussian process on sequences, methods, authors, parents and scores, fitted to the history
     TOP_SCORE = "top_score"  # by the designer's score
-    METHOD_HISTORY = "method_history"  # by the hit rates of methods, scores and parents in the history
-    GP = "gp"  # by a Gaussian process on the sequences, fitted to the history
     RANDOM = "random"
 
 
@@ -36,11 +35,11 @@ class Objective(StrEnum):
     EXPRESSION = "expression"  # high concentration
 
 
-class Acquisition(StrEnum):
-    """How `gp` turns predictions into a ranking."""
+class Aim(StrEnum):
+    """What a purchase is for."""
 
-    EXPECTED_IMPROVEMENT = "expected_improvement"
-    THOMPSON = "thompson"
+    HITS = "hits"  # as many hits as possible
+    BEST = "best"  # the best value
 
 
 class SelectionSettings(Model):
@@ -49,7 +48,7 @@ class SelectionSettings(Model):
     model_config = ConfigDict(json_schema_extra=form_of())
 
     policy: SelectionPolicy = Field(
-        default=SelectionPolicy.METHOD_HISTORY, description="How candidates are ranked."
+        default=SelectionPolicy.GP, description="How candidates are ranked."
     )
     seed: Seed = Field(default=0, description="The same seed and input give the same choices.")
     score_column: Line | None = Field(
@@ -71,8 +70,14 @@ class SelectionSettings(Model):
         description="What a hit reaches: K_D in nM at most, melting temperature in degrees Celsius or concentration in nM "
         "at least. Default: every design that binds, melts or expresses is a hit.",
     )
-    acquisition: Acquisition = Field(
-        default=Acquisition.EXPECTED_IMPROVEMENT, description="How gp turns predictions into a ranking."
+    aim: Aim | None = Field(
+        default=None,
+        description="With gp: most hits, or the best value. Default: hits, unless most measured designs hit already.",
+    )
+    target: Line | None = Field(
+        default=None,
+        description="With gp: the target of the pool, as the history names it. Default: the pool's column target, or the only "
+        "target of the history.",
     )
     controls: tuple[Line, ...] = Field(
         default=(), max_length=LIST_MAX, description="Names of designs that are always bought."
@@ -90,13 +95,20 @@ class SelectionSettings(Model):
         default=None, description="With identity: designs of one cluster at most. Default: 1."
     )
 
+    one_family: bool = Field(
+        default=False,
+        description="With gp: also fill a batch from one family of near copies. Default: at most a third of it.",
+    )
+
     @model_validator(mode="after")
     def _limits_apply(self) -> Self:
         """A setting that the others leave without effect is a mistake."""
         for setting, idle, needs in (
             ("higher_is_better", self.score_column is None, "a score_column"),
             ("max_per_cluster", self.identity is None, "an identity"),
-            ("hit_limit", self.policy is not SelectionPolicy.METHOD_HISTORY, "the policy method_history"),
+            ("hit_limit", self.policy is not SelectionPolicy.GP, "the policy gp"),
+            ("aim", self.policy is not SelectionPolicy.GP, "the policy gp"),
+            ("target", self.policy is not SelectionPolicy.GP, "the policy gp"),
         ):
             if idle and getattr(self, setting) is not None:
                 raise ValueError(f"{setting} has no effect without {needs}; add it, or leave {setting} out")

@@ -38,6 +38,7 @@ def select(
     *,
     price_cents: int | None = None,
     budget_cents: int | None = None,
+    rounds_left: int | None = None,
 ) -> Selection:
     """Choose at most `n` designs, controls included, as many as the budget pays for.
 
@@ -50,6 +51,7 @@ def select(
         settings: policy, seed, columns and limits.
         price_cents: what one design costs, without VAT.
         budget_cents: what all may cost together; needs the price.
+        rounds_left: purchases that follow this one; 0 for the last one, which explores nothing.
 
     Raises:
         InputError: a column, a control or the price is missing, or the controls alone are too many.
@@ -58,7 +60,15 @@ def select(
     try:
         from prefect_assay.selection.choose import choose  # noqa: PLC0415  an optional extra
     except ImportError as error:
-        if error.name != "numpy":
+        if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
             raise
         raise ConfigurationError.missing_extra("design", "selecting designs") from None
-    return choose(pool, history, n, settings, price_cents=price_cents, budget_cents=budget_cents)
+    return choose(
+        pool,
+        history,
+        n,
+        settings,
+        price_cents=price_cents,
+        budget_cents=budget_cents,
+        rounds_left=rounds_left,
+    )

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -29,12 +29,16 @@ from prefect_assay.selection.candidates import (
 from prefect_assay.selection.gp import GaussianProcessRanking
 from prefect_assay.selection.history import History
 from prefect_assay.selection.identity import Clusters
-from prefect_assay.selection.method_history import MethodHistory
+from prefect_assay.selection.once import residues_of
 from prefect_assay.selection.ranking import Random, Ranking, TopScore
 from prefect_assay.selection.rates import is_hit
+from prefect_assay.selection.targets import numbered
 
 _PLACES: Final = {fate: place for place, fate in enumerate(FATES)}
 _LISTED: Final = 5
+_NEAR_COPIES: Final = 0.9  # identity within a family
+_FAMILIES: Final = 3  # a batch is of more families than this, or of as many as there are
+_FEWEST_OF_FAMILY: Final = 2
 _VALUES: Final = {
     Objective.AFFINITY: "K_D",
     Objective.MELTING: "melting temperature",
@@ -50,6 +54,7 @@ def choose(
     *,
     price_cents: int | None,
     budget_cents: int | None,
+    rounds_left: int | None,
 ) -> Selection:
     """See `selection.select`."""
     pool = pool if isinstance(pool, Pool) else pool_of(pool)
@@ -66,13 +71,14 @@ def choose(
     _refuse_idle_limits(candidates, history, settings)
     fates = np.full(len(pool), _PLACES[Fate.RANKED_LOWER], dtype=np.uint8)
     fates[controls] = _PLACES[Fate.CONTROL]
+    targets, named = numbered(pool, history.designs, settings)
     if not settings.repeat_measured:
-        _mark_measured(pool, history, fates)
+        _mark_measured(pool, history, targets, fates)
     free = fates == _PLACES[Fate.RANKED_LOWER]
-    ranking = _ranking(candidates, free, history, settings)
+    ranking = _ranking(candidates, free, history, settings, targets, rounds_left)
     if settings.policy is SelectionPolicy.TOP_SCORE:
         fates[free & np.isnan(ranking.scores)] = _PLACES[Fate.NO_SCORE]
-    chosen = _walk(ranking, candidates, settings, affordable - len(controls), fates)
+    chosen, guarded = _walk(ranking, candidates, settings, affordable - len(controls), fates)
     return Selection(
         choices=tuple(_choices(pool, controls, chosen, ranking, price_cents)),
         policy=settings.policy,
@@ -85,7 +91,9 @@ def choose(
             *history.notes,
             *directed,
             *duplicates,
+            *named,
             *ranking.notes,
+            *guarded,
             *_shortfall(n, affordable, len(controls) + len(chosen)),
         ),
     )
@@ -127,8 +135,14 @@ def _controls(pool: Pool, settings: SelectionSettings) -> list[int]:
     return sorted(found | pool.controls)
 
 
-def _mark_measured(pool: Pool, history: History, fates: np.ndarray) -> None:
-    measured = history.residues()
+def _mark_measured(pool: Pool, history: History, targets: Sequence[int], fates: np.ndarray) -> None:
+    """What was measured or ordered for the target of the pool; without any such result, for any target.
+
+    A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
+    """
+    known = 0 in targets
+    own = zip(history.designs, targets, strict=True)
+    measured = {found for design, target in own if not (known and target) and (found := residues_of(design))}
     for at, residues in enumerate(pool.residues):
         if residues in measured and fates[at] != _PLACES[Fate.CONTROL]:
             fates[at] = _PLACES[Fate.MEASURED]
@@ -170,7 +184,12 @@ def _option(setting: str) -> str:
 
 
 def _ranking(
-    candidates: Candidates, free: np.ndarray, history: History, settings: SelectionSettings
+    candidates: Candidates,
+    free: np.ndarray,
+    history: History,
+    settings: SelectionSettings,
+    targets: Sequence[int],
+    rounds_left: int | None,
 ) -> Ranking:
     match settings.policy:
         case SelectionPolicy.TOP_SCORE:
@@ -178,17 +197,18 @@ def _ranking(
         case SelectionPolicy.RANDOM:
             return Random(candidates, free, settings)
         case SelectionPolicy.GP:
-            return GaussianProcessRanking(candidates, free, history, settings)
-        case SelectionPolicy.METHOD_HISTORY:
-            return MethodHistory(candidates, free, history, settings)
+            return GaussianProcessRanking(candidates, free, history, settings, targets, rounds_left)
 
 
 def _walk(
     ranking: Ranking, candidates: Candidates, settings: SelectionSettings, places: int, fates: np.ndarray
-) -> list[int]:
-    """Take what is offered until the places are filled, and note why others are passed over."""
+) -> tuple[list[int], list[str]]:
+    """Take what is offered until the places are filled, and note why others are passed over.
+
+    What the guard of families keeps out is taken after all if places would stay empty.
+    """
     chosen: list[int] = []
-    limits = _Limits(candidates, settings)
+    limits = _Limits(candidates, settings, _of_one_family(places, ranking, settings))
     offers = ranking.offers()
     taken: bool | None = None
     while len(chosen) < places:
@@ -201,20 +221,44 @@ def _walk(
         fates[at] = _PLACES[fate]
         if taken:
             chosen.append(at)
-    return chosen
+    back = limits.guarded[: places - len(chosen)]
+    fates[back] = _PLACES[Fate.CHOSEN]
+    chosen += back
+    kept_out = len(limits.guarded) - len(back)
+    if not kept_out:
+        return chosen, []
+    note = (
+        f"{kept_out} candidates were passed over because {limits.most_of_family} of their family of near copies are chosen; "
+        "--one-family lets a batch be of one family"
+    )
+    return chosen, [note]
+
+
+def _of_one_family(places: int, ranking: Ranking, settings: SelectionSettings) -> int | None:
+    """How many of one family of near copies a batch may have, if the user sets no limit and they are not all of one."""
+    guards = isinstance(ranking, GaussianProcessRanking) and not ranking.one_family
+    if not guards or settings.one_family or settings.identity is not None:
+        return None
+    return max(_FEWEST_OF_FAMILY, -(-places // _FAMILIES))
 
 
 class _Limits:
     """What has been chosen per method, parent and cluster."""
 
-    def __init__(self, candidates: Candidates, settings: SelectionSettings) -> None:
+    def __init__(
+        self, candidates: Candidates, settings: SelectionSettings, most_of_family: int | None
+    ) -> None:
         self._candidates = candidates
+        self.most_of_family = most_of_family
+        self.guarded: list[int] = []  # candidates that only the guard of families keeps out
         self._settings = settings
         self._methods: Counter[str] = Counter()
         self._parents: Counter[str] = Counter()
-        self._clusters = (
-            None if settings.identity is None else Clusters(settings.identity, settings.max_per_cluster or 1)
-        )
+        self._clusters = None
+        if settings.identity is not None:
+            self._clusters = Clusters(settings.identity, settings.max_per_cluster or 1)
+        elif most_of_family is not None:
+            self._clusters = Clusters(_NEAR_COPIES, most_of_family)
 
     def check(self, at: int) -> Fate:
         """CHOSEN if no limit forbids the candidate, which then counts; else the first limit that does."""
@@ -230,6 +274,8 @@ class _Limits:
             residues = self._candidates.pool.residues[at]
             cluster = self._clusters.find(residues)
             if self._clusters.full(cluster):
+                if self.most_of_family is not None:
+                    self.guarded.append(at)
                 return Fate.CLUSTER_LIMIT
             self._clusters.add(residues, cluster)
         self._methods[method] += 1

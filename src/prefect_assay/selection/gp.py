@@ -1,188 +1,384 @@
-"""The policy `gp`: a Gaussian process on the sequences, and a batch that is chosen one by one.
+"""The policy `gp`: a Gaussian process that joins sequences, groups and scores, and a batch that is chosen one by one.
 
 Each design that is chosen is assumed to measure as predicted, which leaves less to learn from its neighbours, so that a batch
 is not a hundred times the same idea.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefect_assay.models.selection import Acquisition, Objective, SelectionSettings
-from prefect_assay.results import DesignSummary, Outcome
+from prefect_assay.models.selection import Aim, Objective, SelectionSettings
+from prefect_assay.results import Outcome
 from prefect_assay.results.formats import molar
 from prefect_assay.selection.candidates import Candidates, Floats, Mask
-from prefect_assay.selection.gaussian import Encoder, GaussianProcess, expected_improvement
+from prefect_assay.selection.described import Columns, Rows, Shapes, confidence, described, joined, words
+from prefect_assay.selection.evidence import Learned, learned
+from prefect_assay.selection.fit import Model, fitted
 from prefect_assay.selection.history import History
+from prefect_assay.selection.identity import edits, families
+from prefect_assay.selection.kernel import GROUPS, SEQUENCE, SLOPE, Kernel, Sites
 from prefect_assay.selection.once import residues_of
-from prefect_assay.selection.ranking import Offers
-from prefect_assay.selection.rates import objective_value
+from prefect_assay.selection.process import expected_improvement
+from prefect_assay.selection.ranking import Offers, score_text
 
-MODELLED: Final = 200_000  # candidates that are looked at: those with the best scores, or drawn by the seed
-LEARNED: Final = 1500  # measured designs: the best half and others drawn by the seed
+LEARNED: Final = 1500  # measured designs at most; those of the pool's target first
+_WORK: Final = 2.5e10  # candidates times the square of measured designs: beyond, the best ones by a linear model are looked at
+_FEWEST, _MOST = 20_000, 200_000
 SHORTLIST: Final = 1500  # candidates whose predictions follow what was chosen
-_FAILED: Final = frozenset({Outcome.NO_BINDING, Outcome.NO_EXPRESSION})
-_NM: Final = 1e-9
-_Z95: Final = 1.96
+EXPLORE: Final = 0.25  # standard deviations that a candidate counts better while rounds are to come
+_CHUNK: Final = 8192
+_SAMPLED: Final = 5000
+_FAMILY_SAMPLE: Final = 500
+_Z95, _NM = 1.96, 1e-9
+_WORDS: Final = {
+    "sequence": "like measured sequences",
+    "groups": "method, author, parents",
+    "scores": "scores",
+    "shape": "closeness and length",
+    "constant": "level",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """Why a candidate came before the next one."""
+
+    value: float
+    bonus: float
+    following: int | None
+    following_value: float
 
 
 class GaussianProcessRanking:
-    """By expected improvement or by Thompson sampling; at random while the history has too little to learn from."""
+    """By the expected hits or the expected improvement of the best value.
+
+    Args:
+        targets: of each design of the history, 0 for the target of the pool.
+        rounds_left: purchases after this one; None: not known, and then some are expected.
+    """
 
     def __init__(
-        self, candidates: Candidates, free: Mask, history: History, settings: SelectionSettings
+        self,
+        candidates: Candidates,
+        free: Mask,
+        history: History,
+        settings: SelectionSettings,
+        targets: Sequence[int],
+        rounds_left: int | None,
     ) -> None:
         self._candidates, self._settings = candidates, settings
-        self._looked_at = _looked_at(candidates, free)
-        self._known, values, self._best = training(history.designs, settings)
-        self._process: GaussianProcess | None = None
+        self._explore = 0.0 if rounds_left == 0 else EXPLORE
+        self._evidence = _kept(learned(history.designs, targets, settings))
+        # In an order that does not depend on the pool's: samples and last digits follow it.
+        order = np.argsort(candidates.ties, kind="stable")
+        self._at = order[free[order]]
+        self._rows, known = self._described()
+        self._model: Model | None = None
+        self._sites = _sites(self._rows, known)
+        if self._sites is not None and known.targets.any():
+            own = np.flatnonzero(known.targets == 0)
+            note = f"{len(known) - own.size} results of other targets do not count: the candidates are variants at a few positions"
+            known, self._evidence = known[own], self._evidence.taking(own, note)
+        shapes = None
+        if self._sites is None:
+            shapes = Shapes(_sample(self._rows, known), _references(candidates, history, targets))
+            known = shapes(known)
+        notes: tuple[str, ...] = ()
+        if len(known):
+            self._model, notes = fitted(known, self._evidence, self._sites)
+        self.notes = (*self._evidence.notes, *notes, *self._screened(int(free.sum())), *self._said(known))
+        self._rows = shapes(self._rows) if shapes else self._rows
+        self._mean, self._deviation = self._predicted()
         self.scores = np.full(len(free), np.nan)
-        self._deviations = self.scores.copy()
-        learns = len(set(values.tolist())) > 1
-        if learns and self._looked_at.size:
-            self._fit(values)
-        else:
-            self.scores[self._looked_at] = 0
-        self.notes = _notes(int(free.sum()), self._looked_at.size, learns=learns)
+        self.scores[self._at] = self._shown(self._mean)
+        self._picks: dict[int, _Pick] = {}
+        self.one_family = self._sites is not None or _of_one_family(self._rows)
 
-    def _fit(self, values: Floats) -> None:
-        known = [residues_of(design) for design in self._known]
-        residues = [self._candidates.pool.residues[at] for at in self._looked_at.tolist()]
-        self._encoder = Encoder([*known, *residues])
-        self._process = GaussianProcess(self._encoder(known), values, self._encoder.blocks)
-        for part, rows in self._encoder.chunks(residues):
-            at = self._looked_at[part]
-            self.scores[at], self._deviations[at] = self._process.predict(rows)
+    def _described(self) -> tuple[Rows, Rows]:
+        """The free candidates and the measured designs as rows."""
+        pool, settings = self._candidates.pool, self._settings
+        sample = [
+            _cells(pool.extras[at], pool.unpack) for at in self._at[:: max(1, len(self._at) // 2000)].tolist()
+        ]
+        columns = Columns.of(sample, settings.method_column, settings.score_column)
+        shared: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
+        groups, scores = (
+            [],
+            np.full((len(self._at) + len(self._evidence.designs), len(columns.scores)), np.nan, np.float32),
+        )
+        residues = []
+        for place, at in enumerate(self._at.tolist()):
+            row = _cells(pool.extras[at], pool.unpack)
+            scores[place] = columns.numbers(row)
+            found = tuple(columns.groups(row))
+            groups.append(shared.setdefault(found, found))
+            residues.append(pool.residues[at])
+        for place, design in enumerate(self._evidence.designs, start=len(self._at)):
+            scores[place] = columns.numbers(design.attributes)
+            groups.append(tuple(columns.groups(design.attributes)))
+            residues.append(residues_of(design))
+        targets = np.concatenate([np.zeros(len(self._at), dtype=np.int32), self._evidence.targets])
+        named = settings.score_column is not None and settings.score_column in columns.scores[:1]
+        directions = [confidence(title) for title in columns.scores]
+        if named:
+            directions[0] = settings.higher_is_better
+        rows = described(residues, targets, groups, scores, directions, GROUPS, named)
+        self._columns = columns
+        split = len(self._at)
+        return rows[np.arange(split)] if len(rows) > split else rows, rows[np.arange(split, len(rows))]
+
+    def _screened(self, free: int) -> tuple[str, ...]:
+        """Leave the best candidates by the linear part of the model, where there are too many for all of it."""
+        known = len(self._model.known) if self._model else 0
+        most = int(np.clip(_WORK / max(known, 1) ** 2, _FEWEST, _MOST))
+        if free <= most:
+            return ()
+        value = SLOPE * self._rows.expected
+        if self._model is not None:
+            value = value + _linear(self._model, self._rows)
+        order = np.lexsort((self._candidates.ties[self._at], -value))[:most]
+        order.sort()
+        self._at, self._rows = self._at[order], self._rows[order]
+        return (
+            f"gp looks closely at {most:,} of {free:,} candidates: the best by triplets, groups and scores alone",
+        )
+
+    def _said(self, known: Rows) -> tuple[str, ...]:
+        own = int((known.targets == 0).sum())
+        unread = sum(better is None for better in map(confidence, self._columns.scores))
+        notes = []
+        if not own:
+            notes.append(
+                "nothing is measured on this target yet: led by scores and other targets, spread over families"
+            )
+        elif not np.ptp(self._evidence.values[known.targets == 0]):
+            notes.append(
+                f"the {own} designs measured on this target have one outcome: what is unlike them comes first"
+            )
+        if unread and unread == len(self._columns.scores):
+            notes.append("no score is a known confidence: scores count only where measured designs say how")
+        return tuple(notes)
+
+    def _predicted(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each candidate, standardized."""
+        mean = SLOPE * self._rows.expected
+        kernel = self._model.kernel if self._model else Kernel(self._sites)
+        deviation = np.sqrt(kernel.diagonal(self._rows))
+        if self._model is None:
+            return mean, deviation
+        process, whiten = self._model.process, self._model.process.whiten.astype(np.float32)
+        alpha = process.alpha.astype(np.float32)
+        for start in range(0, len(self._at), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            covariance = kernel(self._rows[part], self._model.known)
+            mean[part] += covariance @ alpha
+            explained = np.square(covariance @ whiten.T).sum(axis=1)
+            deviation[part] = np.sqrt(np.maximum(deviation[part] ** 2 - explained, 1e-6))
+        return mean, deviation * self._model.deviation
+
+    def _shown(self, mean: Floats) -> Floats:
+        scale = self._evidence.scale
+        values = mean * scale.unit + scale.centre
+        return np.clip(values, 0.001, 0.999) if scale.aim is Aim.HITS else values
+
+    def _best(self) -> float:
+        """The best value as the model sees it, so that one wrong entry is not the one to beat."""
+        if self._model is None:
+            return 0.0
+        own = np.flatnonzero((self._model.known.targets == 0) & (self._evidence.bounds == 0))
+        if not own.size:
+            return 0.0
+        process = self._model.process
+        smooth = self._evidence.values - process.noises * process.alpha
+        return float(smooth[own].max())
 
     def offers(self) -> Offers:
         """The shortlist one by one, then all others by what they alone promise."""
-        at = self._looked_at
-        if self._process is None:
-            for position in at:
-                yield int(position)
-            return
-        promise = expected_improvement(self.scores[at], self._deviations[at], self._process.best)
-        order = at[np.lexsort((-self.scores[at], -promise))]
-        yield from self._shortlist(self._process, order[:SHORTLIST])
+        best = self._best()
+        promise = self._promise(self._mean, self._deviation, best)
+        order = np.lexsort((self._candidates.ties[self._at], -self._mean, -promise))
+        yield from self._shortlist(order[:SHORTLIST], best)
         for position in order[SHORTLIST:]:
-            yield int(position)
+            yield int(self._at[position])
 
-    def _shortlist(self, process: GaussianProcess, order: NDArray[np.intp]) -> Offers:
-        rows = self._encoder([self._candidates.pool.residues[at] for at in order.tolist()])
-        covariance, mean = process.covariance(rows), self.scores[order]
-        random = np.random.default_rng(self._settings.seed)
-        thompson = self._settings.acquisition is Acquisition.THOMPSON
-        factor = _factor(covariance) if thompson else None
+    def _promise(self, mean: Floats, deviation: Floats, best: float) -> Floats:
+        if self._evidence.scale.aim is Aim.BEST and self._model is not None:
+            return expected_improvement(mean, deviation, best)
+        return mean + self._explore * deviation
+
+    def _shortlist(self, order: NDArray[np.intp], best: float) -> Offers:
+        rows, mean = self._rows[order], self._mean[order]
+        covariance, noise = self._covariance(rows), self._noise()
         left = np.ones(len(order), dtype=np.bool_)
-        taken = True
-        value = mean
+        value = self._promise(mean, np.sqrt(np.maximum(np.diag(covariance), 1e-12)), best)
         while left.any():
-            if factor is not None:
-                value = mean + factor @ random.standard_normal(len(order))
-            elif taken:
-                deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-12))
-                value = expected_improvement(mean, deviation, process.best)
-            best = int(np.where(left, value, -np.inf).argmax())
-            left[best] = False
-            taken = yield int(order[best])
-            if taken and factor is None:
-                column = covariance[:, best].copy()
-                covariance -= np.outer(column, column / (column[best] + process.noise))
+            ranked = np.where(left, value, -np.inf)
+            at = int(ranked.argmax())
+            left[at] = False
+            ranked[at] = -np.inf
+            following = int(ranked.argmax()) if left.any() else None
+            self._picks[int(self._at[order[at]])] = _Pick(
+                float(value[at]),
+                float(value[at] - mean[at]),
+                None if following is None else int(self._at[order[following]]),
+                0.0 if following is None else float(ranked[following]),
+            )
+            taken = yield int(self._at[order[at]])
+            if taken:
+                column = covariance[:, at].copy()
+                covariance -= np.outer(column, column / (column[at] + noise))
+                value = self._promise(mean, np.sqrt(np.maximum(np.diag(covariance), 1e-12)), best)
+
+    def _covariance(self, rows: Rows) -> Floats:
+        kernel = self._model.kernel if self._model else Kernel(self._sites)
+        own: Floats = kernel(rows, rows).astype(np.float64)
+        if self._model is None:
+            return own
+        whitened = kernel(rows, self._model.known).astype(np.float64) @ self._model.process.whiten.T
+        own -= whitened @ whitened.T
+        own *= self._model.deviation**2
+        return own
+
+    def _noise(self) -> float:
+        if self._model is None:
+            return 0.6
+        return float(np.median(self._model.process.noises)) * self._model.deviation**2
 
     def reason(self, at: int) -> str:
-        """The prediction with its 95 % interval, the best one so far, and the measured design that is most like it."""
-        if self._process is None:
-            return f"drawn at random with seed {self._settings.seed}: too little was measured for a model"
-        mean, deviation = float(self.scores[at]), float(self._deviations[at])
+        """The prediction with its 95 % interval, what it is made of, the measured design most like it, and the next candidate."""
+        place = int(np.flatnonzero(self._at == at)[0])
+        mean, deviation = float(self._mean[place]), float(self._deviation[place])
         low, middle, high = (self._text(mean + step * deviation) for step in (-_Z95, 0, _Z95))
-        nearest = self._known[self._process.nearest(self._encoder([self._candidates.pool.residues[at]]))]
-        return f"predicted {middle} ({low} to {high}); best so far {self._text(self._process.best)}; most like {nearest.name}"
+        parts = [f"{'hits with' if self._hits else 'predicted'} {middle} ({low} to {high})"]
+        parts += self._made_of(place)
+        score = float(self._candidates.scores[at])
+        if np.isfinite(score):
+            parts.append(score_text(score, self._settings))
+        if near := self._nearest(place):
+            parts.append(near)
+        pick = self._picks.get(at)
+        if pick is not None and pick.following is not None:
+            following = self._candidates.pool.names[pick.following]
+            spread = f" with {pick.bonus:.2f} for what it would teach" if self._hits and self._explore else ""
+            parts.append(f"{pick.value:.2f}{spread}, before {following} with {pick.following_value:.2f}")
+        return "; ".join(parts)
 
-    def _text(self, value: float) -> str:
-        """A modelled value as the objective's: `K_D 3.20 nM`, or no binding."""
-        objective = self._settings.objective
-        if objective is Objective.MELTING:
-            return f"{value:.1f} °C"
-        if value <= 0:
-            return "no binding" if objective is Objective.AFFINITY else "nothing"
-        if objective is Objective.AFFINITY:
-            return molar(self._best * _NM / value**2)
-        return molar(self._best * _NM * value**2)
+    @property
+    def _hits(self) -> bool:
+        return self._evidence.scale.aim is Aim.HITS
 
+    def _made_of(self, place: int) -> list[str]:
+        """The parts of the prediction, in points of percent or of the modelled value."""
+        unit = self._evidence.scale.unit * (100 if self._hits else 1)
+        row = self._rows[np.array([place])]
+        expected = SLOPE * float(row.expected[0])
+        found = {"scores": expected}
+        if self._model is not None:
+            for part, matrix in self._model.kernel.parts(row, self._model.known).items():
+                found[part] = found.get(part, 0.0) + float(matrix[0] @ self._model.process.alpha)
+        digits = 0 if self._hits else 2
+        listed = [
+            f"{_WORDS[part]} {value * unit:+.{digits}f}"
+            for part, value in sorted(found.items(), key=lambda each: -abs(each[1]))
+            if abs(value * unit) >= 0.5 * 10**-digits and part != "constant"
+        ]
+        return [", ".join(listed)] if listed else []
 
-def training(
-    designs: Sequence[DesignSummary], settings: SelectionSettings
-) -> tuple[list[DesignSummary], Floats, float]:
-    """Measured designs, controls left out, with what is modelled, higher is better, and the best value in the objective's unit.
+    def _nearest(self, place: int) -> str | None:
+        """The measured design of this target that is most like a candidate by its sequence."""
+        if self._model is None:
+            return None
+        own = np.flatnonzero(self._model.known.targets == 0)
+        if not own.size:
+            return None
+        row, known = self._rows[np.array([place])], self._model.known
+        at = int(own[self._model.kernel.parts(row, known)["sequence"][0][own].argmax()])
+        first, second = row.residues[0], known.residues[at]
+        identity = 1 - edits(first, second) / max(len(first), len(second), 1)
+        return f"most like {self._evidence.designs[at].name} ({identity:.0%} identical, {self._outcome(at)})"
 
-    K_D and concentration are modelled as square roots of what they are beside the best one: 1 for the best, 0 for a design that
-    does not bind or express. A melting temperature is modelled as it is, and a design that does not express as the lowest.
-    """
-    found: defaultdict[str, list[float]] = defaultdict(list)
-    first: dict[str, DesignSummary] = {}
-    for design in designs:
-        if design.control:
-            continue
-        value = objective_value(design, settings.objective)
-        failed = design.outcome is Outcome.NO_EXPRESSION or (
-            settings.objective is Objective.AFFINITY and design.outcome in _FAILED
+    def _outcome(self, at: int) -> str:
+        design, scale = self._evidence.designs[at], self._evidence.scale
+        if self._evidence.bounds[at] == 0 and scale.aim is Aim.BEST:
+            return self._text(float(self._evidence.values[at]))
+        return (
+            "no expression"
+            if design.outcome is Outcome.NO_EXPRESSION
+            else design.outcome.value.replace("_", " ")
         )
-        if (residues := residues_of(design)) and (value is not None or failed):
-            first.setdefault(residues, design)
-            found[residues].append(np.nan if value is None else value)
-    order = sorted(found)
-    numbers = [np.array(found[residues]) for residues in order]
-    every = np.concatenate([*numbers, [np.nan]])
-    every = every[np.isfinite(every)]
-    if not every.size:
-        return [], np.empty(0), np.nan
-    best = float(every.min() if settings.objective is Objective.AFFINITY else every.max())
-    values = np.array([_modelled(number, best, float(every.min()), settings.objective) for number in numbers])
-    kept = _learned(values)
-    return [first[order[at]] for at in kept.tolist()], values[kept], best
+
+    def _text(self, standard: float) -> str:
+        """A standardized value as the objective's: `43%`, `K_D 3.20 nM`, or no binding."""
+        scale = self._evidence.scale
+        if scale.aim is Aim.HITS:
+            return f"{min(max(standard * scale.unit + scale.centre, 0), 1):.0%}"
+        value = scale.value(standard)
+        if value is None:
+            return "no binding" if scale.objective is Objective.AFFINITY else "nothing"
+        return f"{value:.1f} °C" if scale.objective is Objective.MELTING else molar(value * _NM)
 
 
-def _modelled(values: Floats, best: float, lowest: float, objective: Objective) -> float:
-    """The mean over the measurements of one sequence."""
-    if objective is Objective.MELTING:
-        return float(np.where(np.isnan(values), lowest, values).mean())
-    ratio = best / values if objective is Objective.AFFINITY else values / best
-    return float(np.sqrt(np.nan_to_num(ratio, nan=0.0)).mean())
+def _cells(extra: str, unpack: Callable[[str], Mapping[str, str]]) -> Mapping[str, str]:
+    return unpack(extra) if extra else {}
 
 
-def _learned(values: Floats) -> NDArray[np.intp]:
-    """Positions of at most `LEARNED` values: the best half, and others evenly spread over the rest."""
-    order = np.argsort(-values, kind="stable")
-    if len(order) <= LEARNED:
-        return np.sort(order)
+def _kept(evidence: Learned) -> Learned:
+    """At most `LEARNED` designs: those of the pool's target first, the best half, and an even spread of the rest."""
+    if len(evidence.designs) <= LEARNED:
+        return evidence
+    order = np.lexsort((-evidence.values, evidence.targets != 0))
     half = LEARNED // 2
     spread = np.linspace(half, len(order) - 1, LEARNED - half).astype(np.intp)
-    return np.sort(order[np.concatenate([np.arange(half), spread])])
+    kept = np.sort(order[np.concatenate([np.arange(half), spread])])
+    note = f"gp learns from {LEARNED:,} of {len(order):,} measured designs: the best half, and an even spread of the others"
+    return evidence.taking(kept, note)
 
 
-def _looked_at(candidates: Candidates, free: Mask) -> NDArray[np.intp]:
-    """Positions of the candidates that are modelled, in an order that does not depend on the pool's."""
-    scores = np.nan_to_num(candidates.scores, nan=-np.inf)
-    order = np.lexsort((candidates.ties, -scores))
-    return order[free[order]][:MODELLED]
+def _sites(rows: Rows, known: Rows) -> Sites | None:
+    """The few positions at which all candidates and the measured designs of their target differ, if that is so."""
+    own = [text for text, target in zip(known.residues, known.targets, strict=True) if target == 0]
+    residues = [*rows.residues, *own]
+    return None if Sites.of(residues[:_SAMPLED]) is None else Sites.of(residues)
 
 
-def _factor(covariance: Floats) -> Floats:
-    """A Cholesky factor; a little is added to the diagonal, because similar designs are almost the same number."""
-    return np.linalg.cholesky(
-        covariance + np.eye(len(covariance)) * (1e-5 * np.diag(covariance).max() + 1e-12)
-    )
+def _of_one_family(rows: Rows) -> bool:
+    """Whether most candidates are variants of one sequence, so that families are no choice."""
+    spread = np.unique(np.linspace(0, max(0, len(rows) - 1), min(len(rows), _FAMILY_SAMPLE)).astype(np.intp))
+    if not spread.size:
+        return False
+    return bool(np.bincount(families([rows.residues[at] for at in spread.tolist()])).max() > len(spread) / 2)
 
 
-def _notes(free: int, looked_at: int, *, learns: bool) -> tuple[str, ...]:
-    notes = []
-    if not learns:
-        notes.append("the history has fewer than two different values to learn from: chosen at random")
-    if looked_at < free:
-        notes.append(
-            f"gp looks at {looked_at:,} of {free:,} candidates: the best scores, or drawn by the seed"
-        )
-    return tuple(notes)
+def _sample(rows: Rows, known: Rows) -> Rows:
+    """The measured designs and an even spread of the candidates."""
+    spread = rows[np.unique(np.linspace(0, max(0, len(rows) - 1), min(len(rows), _SAMPLED)).astype(np.intp))]
+    return joined(spread, known)
+
+
+def _references(candidates: Candidates, history: History, targets: Sequence[int]) -> dict[int, list[str]]:
+    """Residues of the controls of each target, and of the parents that the candidates name."""
+    pool = candidates.pool
+    found: dict[int, list[str]] = {0: [pool.residues[at] for at in sorted(pool.controls)]}
+    parents = {parent for named in candidates.parents for parent in named}
+    for design, target in zip(history.designs, targets, strict=True):
+        residues = residues_of(design)
+        if residues and (design.control or (target == 0 and design.name in parents)):
+            found.setdefault(target, []).append(residues)
+    if parents:
+        found[0] += [text for name, text in zip(pool.names, pool.residues, strict=True) if name in parents]
+    return {target: list(dict.fromkeys(residues)) for target, residues in found.items() if residues}
+
+
+def _linear(model: Model, rows: Rows) -> Floats:
+    """What groups and triplets alone predict: products with one vector each, also for a million candidates."""
+    alpha = model.process.alpha * np.where(model.known.targets == 0, 1.0, 0.0)
+    value = np.asarray(rows.groups @ (model.known.groups.T @ alpha)).ravel()
+    if model.kernel.sites is None:
+        weights = SEQUENCE * np.asarray(model.known.words.T @ alpha).ravel()
+        for start in range(0, len(rows), _CHUNK):
+            value[start : start + _CHUNK] += words(rows.residues[start : start + _CHUNK]) @ weights
+    return value

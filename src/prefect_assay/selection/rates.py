@@ -87,6 +87,14 @@ def objective_value(design: DesignSummary, objective: Objective) -> float | None
     return None if _qualifier(design, objective) else _value(design, objective)
 
 
+def limit_of(design: DesignSummary, objective: Objective) -> tuple[float, int] | None:
+    """A limit in the unit of the objective, and 1 if the design is at most so good, -1 if at least; None without one."""
+    qualifier, value = _qualifier(design, objective), _value(design, objective)
+    if qualifier is None or value is None:
+        return None
+    return value, 1 if (qualifier == ">") is (objective is Objective.AFFINITY) else -1
+
+
 def _value(design: DesignSummary, objective: Objective) -> float | None:
     if objective is Objective.AFFINITY:
         found = design.kd_M / _NM if design.kd_M and design.outcome is Outcome.MEASURED else None

@@ -10,7 +10,7 @@ from prefect_assay.cli.options import (
     CENTS_MAX,
     COUNT_MAX,
     NUMBER_MAX,
-    AcquisitionWord,
+    AimWord,
     ArchiveBlock,
     ArchiveFolder,
     AsJson,
@@ -95,7 +95,7 @@ def designs_select(
     number: Annotated[
         int, typer.Option("-n", "--number", min=1, max=COUNT_MAX, help="Designs to buy at most.")
     ] = 24,
-    policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "method_history",
+    policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "gp",
     seed: Annotated[
         int, typer.Option(min=0, max=NUMBER_MAX, help="The same seed and input give the same choices.")
     ] = 0,
@@ -115,9 +115,23 @@ def designs_select(
         float | None,
         number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
     ] = None,
-    acquisition: Annotated[
-        AcquisitionWord, typer.Option(help="How gp turns predictions into a ranking.")
-    ] = "expected_improvement",
+    aim: Annotated[
+        AimWord | None,
+        typer.Option(help="With gp: most hits, or the best value. Default: hits, unless most hit already."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="With gp: the target, as the history names it. Default: the column target."),
+    ] = None,
+    rounds_left: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=COUNT_MAX, help="Purchases that follow; 0: the last one, which explores nothing."
+        ),
+    ] = None,
+    one_family: Annotated[
+        bool, typer.Option("--one-family", help="Also fill a batch from one family of near copies.")
+    ] = False,
     control: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A design that is always bought; can be repeated."),
@@ -169,8 +183,17 @@ def designs_select(
                 },
                 "it belongs to --score",
             )
-        if policy != "method_history":
-            refuse_ignored({"--hit-limit": hit_limit}, "only the policy method_history counts hits")
+        if policy != "gp":
+            refuse_ignored(
+                {
+                    "--hit-limit": hit_limit,
+                    "--aim": aim,
+                    "--target": target,
+                    "--rounds-left": rounds_left,
+                    "--one-family": one_family,
+                },
+                "only the policy gp learns from results",
+            )
         if not history:
             refuse_ignored({"--kd-unit": kd_unit}, "it belongs to --history")
         if identity is None:
@@ -186,7 +209,9 @@ def designs_select(
             "method_column": method_column,
             "objective": objective,
             "hit_limit": hit_limit,
-            "acquisition": acquisition,
+            "aim": aim,
+            "target": target,
+            "one_family": one_family,
             "controls": control or (),
             "repeat_measured": repeat_measured,
             "max_per_method": max_per_method,
@@ -197,7 +222,7 @@ def designs_select(
         select_designs(
             pool,
             Tables(history or (), kd_unit),
-            Purchase(number, price_cents, budget_cents),
+            Purchase(number, price_cents, budget_cents, rounds_left),
             chosen,
             Reading(
                 name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
@@ -205,6 +230,82 @@ def designs_select(
             output=output,
             as_json=as_json,
         )
+
+
+@designs_app.command("backtest")
+def designs_backtest(
+    table: Annotated[
+        list[str], typer.Argument(metavar="TABLE.csv...", help="Measured designs with residues and outcomes.")
+    ],
+    *,
+    kd_unit: Annotated[KdUnitWord | None, typer.Option(help="The unit of K_D, whatever titles say.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The target whose designs are the pool, where the table has several.")
+    ] = None,
+    number: Annotated[
+        int, typer.Option("-n", "--number", min=1, max=COUNT_MAX, help="Designs of a purchase.")
+    ] = 24,
+    rounds: Annotated[int, typer.Option(min=1, max=50, help="Purchases, one after the other.")] = 3,
+    splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits that every policy plays.")] = 20,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="The other half of the families is measured before.")
+    ] = False,
+    others: Annotated[
+        bool, typer.Option("--others", help="The results of all other targets are known before.")
+    ] = False,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Keep the groups of this column apart, such as author."),
+    ] = None,
+    score: Annotated[str | None, typer.Option(help="A score for top_score, by its title.")] = None,
+    higher_is_better: Annotated[
+        bool | None, typer.Option("--higher-is-better/--lower-is-better", help="With --score.")
+    ] = None,
+    method_column: Annotated[
+        str | None, typer.Option(help="The column that names the method. Default: method.")
+    ] = None,
+    objective: Annotated[ObjectiveWord, typer.Option(help="What a round should improve.")] = "affinity",
+    hit_limit: Annotated[
+        float | None,
+        number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
+    ] = None,
+    aim: Annotated[
+        AimWord, typer.Option(help="Count hits, or how far the best value is from the best of all.")
+    ] = "hits",
+    seed: Annotated[int, typer.Option(min=0, max=NUMBER_MAX, help="Decides the splits.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Play purchases on a table of measured designs, by families, with all policies: which one would have found most?"""
+    with reported(as_json=as_json):
+        if score is None:
+            refuse_ignored(
+                {
+                    "--higher-is-better": higher_is_better or None,
+                    "--lower-is-better": higher_is_better is False,
+                },
+                "it belongs to --score",
+            )
+        from prefect_assay.cli.designs.backtest import play
+
+        chosen = {
+            "score_column": score,
+            "higher_is_better": higher_is_better,
+            "method_column": method_column,
+            "objective": objective,
+            "hit_limit": hit_limit,
+            "aim": aim,
+            "target": target,
+        }
+        purchases = {
+            "rounds": rounds,
+            "batch": number,
+            "splits": splits,
+            "warm": warm,
+            "others": others,
+            "by": by,
+            "seed": seed,
+        }
+        play(table, kd_unit, chosen, purchases, as_json=as_json)
 
 
 @designs_app.command("history")

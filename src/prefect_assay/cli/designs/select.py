@@ -33,11 +33,12 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """How many designs are wanted, and what they may cost, in cents without VAT."""
+    """How many designs are wanted, what they may cost, in cents without VAT, and how many purchases follow."""
 
     n: int
     price_cents: int | None
     budget_cents: int | None
+    rounds_left: int | None
 
 
 def select_designs(
@@ -52,9 +53,9 @@ def select_designs(
 ) -> None:
     """Select, write the file that is named, and print the choices with their reasons."""
     settings = settings_of(chosen)
-    history = read_history(*map(_expanded, tables.sources), kd_unit=tables.kd_unit)
+    history = read_history(*map(expanded, tables.sources), kd_unit=tables.kd_unit)
     price = wanted.price_cents if wanted.price_cents is not None else _known_price(history)
-    candidates = read_pool(_expanded(pool), reading=reading)
+    candidates = read_pool(expanded(pool), reading=reading)
     selection = select(
         candidates,
         history,
@@ -62,6 +63,7 @@ def select_designs(
         settings,
         price_cents=price,
         budget_cents=wanted.budget_cents,
+        rounds_left=wanted.rounds_left,
     )
     if not selection.choices:
         raise InputError(f"no candidate is left to buy: {_counted(selection)}; widen the pool or the limits")
@@ -85,7 +87,8 @@ def settings_of(chosen: Mapping[str, Any]) -> SelectionSettings:
         raise InputError(where + first["msg"].removeprefix("Value error, ")) from None
 
 
-def _expanded(source: str) -> str:
+def expanded(source: str) -> str:
+    """A source whose home folder is written out."""
     return str(local_path(source)) if source.startswith("~") else source
 
 

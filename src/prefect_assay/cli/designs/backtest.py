@@ -1,0 +1,91 @@
+"""`prefect-assay designs backtest`: what each policy would have bought from a table of measured designs, and found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from prefect_assay.cli.designs.select import expanded, settings_of
+from prefect_assay.cli.output import plain, print_json
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.selection import History, read_history
+
+
+def play(
+    tables: Sequence[str],
+    kd_unit: str | None,
+    chosen: Mapping[str, Any],
+    purchases: Mapping[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Play all policies, and print what they found and which one to take."""
+    history = read_history(*map(expanded, tables), kd_unit=kd_unit)
+    settings = settings_of(chosen)
+    try:
+        from prefect_assay.selection.backtest import Plan, backtest, standard_error
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
+            raise
+        raise ConfigurationError.missing_extra("design", "selecting designs") from None
+    plan = Plan(**purchases)
+    found = backtest(history.designs, settings, plan, lambda line: plain(stderr=True).print(line))
+    verdict = found.verdict()
+    rows = [
+        {
+            "policy": each.policy,
+            "first": fmean(each.first),
+            "first_error": standard_error(each.first),
+            "last": fmean(each.last),
+            "last_error": standard_error(each.last),
+            "families": fmean(each.families),
+        }
+        for each in found.played
+    ]
+    if as_json:
+        print_json(
+            {
+                "policies": rows,
+                "pool": found.pool,
+                "hits": found.hits,
+                "families": found.families,
+                "counts": "hits" if found.more_is_better else "distance of the best value",
+                "verdict": {**asdict(verdict), "real": verdict.real},
+                "notes": list(history.notes),
+            }
+        )
+        return
+    _show(rows, plan.batch, plan.rounds, more=found.more_is_better)
+    out = plain()
+    out.print(
+        f"a pool of {found.pool:.0f} designs with {found.hits:.0f} hits on average; {found.families} families in the table; "
+        f"{plan.splits} splits, the same for all policies; ± is a standard error"
+    )
+    what = "hits" if found.more_is_better else "decades or degrees nearer to the best value"
+    sure = "the difference is real" if verdict.real else "the difference may be chance"
+    out.print(
+        f"take {verdict.policy}: {verdict.difference:+.2f} ± {verdict.error:.2f} {what} beside {verdict.beside}; {sure}"
+    )
+    _notes(history)
+
+
+def _show(rows: Sequence[Mapping[str, Any]], batch: int, rounds: int, *, more: bool) -> None:
+    what = "hits" if more else "behind the best value"
+    table = Table("Policy", f"After {batch}, {what}", f"After {batch * rounds}, {what}", "Families of hits")
+    for row in rows:
+        table.add_row(
+            Text(row["policy"]),
+            f"{row['first']:.2f} ± {row['first_error']:.2f}",
+            f"{row['last']:.2f} ± {row['last_error']:.2f}",
+            f"{row['families']:.1f}",
+        )
+    Console().print(table)
+
+
+def _notes(history: History) -> None:
+    for line in history.notes:
+        plain(stderr=True).print(line)

@@ -1,0 +1,211 @@
+"""What a history says about the aim of a round: hits as 1 and 0, or values on a scale on which more is better.
+
+K_D and concentrations count as logarithms down to a hundredth of the good ones; below that, all are alike. One wrong entry so moves
+the scale of no other. Controls say nothing here.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefect_assay.models.selection import Aim, Objective, SelectionSettings
+from prefect_assay.results import DesignSummary, Outcome
+from prefect_assay.selection.candidates import Floats
+from prefect_assay.selection.once import residues_of
+from prefect_assay.selection.rates import is_hit, limit_of, objective_value
+
+_FAILED: Final = frozenset({Outcome.NO_BINDING, Outcome.NO_EXPRESSION})
+_USUAL: Final = (
+    0.15  # hits among designs that were bought, before anything is known, and how many designs that counts
+)
+_USUAL_COUNTS: Final = 8.0
+HIT_UNIT: Final = 0.36  # standard deviation of yes and no at the usual rate
+_FEWEST: Final = 3
+_MOST_HIT: Final = 0.5  # of what was measured: then hits are no longer the aim
+_GOOD: Final = 0.9  # quantile of the values that is good
+_DECADES: Final = 2.0  # below the good ones that still count
+_EVEN: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values in the unit of the objective to what is modelled, and back.
+
+    `reference` is the value that counts log10(2); None for values that are modelled as they are.
+    """
+
+    aim: Aim
+    objective: Objective
+    reference: float | None
+    centre: float
+    unit: float
+
+    def modelled(self, value: float) -> float:
+        """Higher is better."""
+        if self.reference is None:
+            return value
+        ratio = self.reference / value if self.objective is Objective.AFFINITY else value / self.reference
+        return float(np.log10(1 + ratio))
+
+    def value(self, standard: float) -> float | None:
+        """The value of a standardized prediction; None for nothing, such as no binding."""
+        modelled = standard * self.unit + self.centre
+        if self.reference is None:
+            return modelled
+        ratio = 10**modelled - 1
+        if ratio <= _EVEN:
+            return None
+        return self.reference / ratio if self.objective is Objective.AFFINITY else self.reference * ratio
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """Measured designs by residues and target, with standardized values. `designs` names one design of each."""
+
+    designs: tuple[DesignSummary, ...]
+    targets: NDArray[np.int32]
+    values: Floats
+    bounds: NDArray[np.int8]
+    counts: Floats  # measurements
+    scale: Scale
+    notes: tuple[str, ...]
+
+    def taking(self, kept: NDArray[np.intp], note: str) -> "Learned":
+        """Only the designs at these positions, and a note that says so."""
+        return Learned(
+            tuple(self.designs[at] for at in kept.tolist()),
+            self.targets[kept],
+            self.values[kept],
+            self.bounds[kept],
+            self.counts[kept],
+            self.scale,
+            (*self.notes, note),
+        )
+
+
+def aim_of(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Aim, tuple[str, ...]]:
+    """The aim that the settings name; without one most hits, unless most designs hit already and have values."""
+    if settings.aim is not None:
+        return settings.aim, ()
+    hits = [(hit, design) for design in designs if (hit := is_hit(design, settings)) is not None]
+    valued = sum(objective_value(design, settings.objective) is not None for hit, design in hits if hit)
+    found = sum(bool(hit) for hit, _ in hits)
+    if (
+        settings.hit_limit is None
+        and valued >= _FEWEST
+        and valued > found / 2
+        and found > _MOST_HIT * len(hits)
+    ):
+        return Aim.BEST, (
+            f"aim: the best value, because {found} of {len(hits)} measured designs hit; --aim hits, or a hit limit, asks for more hits",
+        )
+    return Aim.HITS, ()
+
+
+def learned(designs: Sequence[DesignSummary], targets: Sequence[int], settings: SelectionSettings) -> Learned:
+    """The evidence of a history for the aim.
+
+    Args:
+        designs: the history, controls and open orders among them.
+        targets: 0 where a design was measured on the target of the pool.
+        settings: aim, objective and limit of a hit.
+    """
+    aim, notes = aim_of((d for d, t in zip(designs, targets, strict=True) if t == 0), settings)
+    if aim is Aim.BEST:
+        return _values(designs, targets, settings, notes)
+    return _hits(designs, targets, settings, notes)
+
+
+def _hits(
+    designs: Sequence[DesignSummary],
+    targets: Sequence[int],
+    settings: SelectionSettings,
+    notes: tuple[str, ...],
+) -> Learned:
+    found: dict[tuple[int, str], list[float]] = {}
+    named: dict[tuple[int, str], DesignSummary] = {}
+    for design, target in zip(designs, targets, strict=True):
+        hit, residues = is_hit(design, settings), residues_of(design)
+        if hit is not None and residues:
+            found.setdefault((target, residues), []).append(float(hit))
+            named.setdefault((target, residues), design)
+    keys = sorted(found)
+    values = np.array([np.mean(found[key]) for key in keys])
+    own = np.array([target == 0 for target, _ in keys], dtype=np.bool_)
+    centre = (values[own].sum() + _USUAL * _USUAL_COUNTS) / (own.sum() + _USUAL_COUNTS) if keys else _USUAL
+    return Learned(
+        tuple(named[key] for key in keys),
+        np.array([target for target, _ in keys], dtype=np.int32),
+        (values - centre) / HIT_UNIT,
+        np.zeros(len(keys), dtype=np.int8),
+        np.array([float(len(found[key])) for key in keys]),
+        Scale(Aim.HITS, settings.objective, None, float(centre), HIT_UNIT),
+        notes,
+    )
+
+
+def _values(
+    designs: Sequence[DesignSummary],
+    targets: Sequence[int],
+    settings: SelectionSettings,
+    notes: tuple[str, ...],
+) -> Learned:
+    """Exact values; limits; failures, which are at most the weakest value; hits without a value, which are at least that."""
+    objective = settings.objective
+    exact: dict[tuple[int, str], list[float]] = {}
+    limits: dict[tuple[int, str], tuple[float, int]] = {}
+    failed: dict[tuple[int, str], int] = {}
+    named: dict[tuple[int, str], DesignSummary] = {}
+    for design, target in zip(designs, targets, strict=True):
+        residues = residues_of(design)
+        if design.control or not residues:
+            continue
+        key = (target, residues)
+        if (value := objective_value(design, objective)) is not None:
+            exact.setdefault(key, []).append(value)
+        elif (limit := limit_of(design, objective)) is not None:
+            limits[key] = limit
+        elif is_hit(design, settings.model_copy(update={"hit_limit": None})) is not None:
+            failed[key] = -1 if is_hit(design, settings.model_copy(update={"hit_limit": None})) else 1
+        else:
+            continue
+        named.setdefault(key, design)
+    own = [value for (target, _), values in exact.items() if target == 0 for value in values]
+    every = own or [value for values in exact.values() for value in values]
+    scale = _scale(every, objective)
+    keys = sorted(named)
+    values, bounds, counts = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int8), np.ones(len(keys))
+    weakest = min((scale.modelled(value) for value in every), default=0.0)
+    for at, key in enumerate(keys):
+        if key in exact:
+            values[at] = np.mean([scale.modelled(value) for value in exact[key]])
+            counts[at] = len(exact[key])
+        elif key in limits:
+            values[at], bounds[at] = scale.modelled(limits[key][0]), limits[key][1]
+        else:
+            values[at], bounds[at] = weakest, failed[key]
+    mask = np.array([target == 0 for target, _ in keys], dtype=np.bool_)
+    basis = values[mask] if mask.any() else values
+    centre, unit = (float(np.mean(basis)), float(np.std(basis))) if len(basis) else (0.0, 1.0)
+    unit = unit if unit > _EVEN else 1.0
+    return Learned(
+        tuple(named[key] for key in keys),
+        np.array([target for target, _ in keys], dtype=np.int32),
+        (values - centre) / unit,
+        bounds,
+        counts,
+        Scale(Aim.BEST, objective, scale.reference, centre, unit),
+        notes,
+    )
+
+
+def _scale(values: Sequence[float], objective: Objective) -> Scale:
+    """Logarithms count down to a hundredth of the good values; temperatures are as they are."""
+    if objective is Objective.MELTING or not values:
+        return Scale(Aim.BEST, objective, None if objective is Objective.MELTING else 1.0, 0.0, 1.0)
+    if objective is Objective.AFFINITY:
+        return Scale(Aim.BEST, objective, float(np.quantile(values, 1 - _GOOD)) * 10**_DECADES, 0.0, 1.0)
+    return Scale(Aim.BEST, objective, float(np.quantile(values, _GOOD)) / 10**_DECADES, 0.0, 1.0)
