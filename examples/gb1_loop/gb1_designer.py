@@ -12,7 +12,7 @@ from typing import Final
 from prefect_assay.designs import pool_of
 from prefect_assay.lab.measure import gb1
 from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import SelectionPolicy, SelectionSettings
+from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.sequences import Pool
 from prefect_assay.results import DesignSummary
 from prefect_assay.selection import history_of, select
@@ -34,7 +34,11 @@ def propose(
     round: int,  # noqa: A002
 ) -> list[Candidate]:
     """The designs of one round (docs/loop.md)."""
-    policy = SelectionPolicy.RANDOM if round == 1 else SelectionPolicy.GP
-    settings = SelectionSettings(policy=policy, seed=int(os.environ[SEED]))
+    seed = int(os.environ[SEED])
+    settings = (
+        SelectionSettings(policy="random", seed=seed)
+        if round == 1
+        else SelectionSettings(aim="best", seed=seed)
+    )
     chosen = select(library(), history_of(history), n, settings)
     return [Candidate.of(choice.design()) for choice in chosen.choices]

@@ -9,7 +9,7 @@ from scipy import stats
 
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
-from prefect_assay.selection import HitRate, MethodRecord, method_records, score_record
+from prefect_assay.selection import HitRate, MethodRecord, calibration, method_records, score_record
 
 
 def design(outcome=Outcome.MEASURED, **fields):
@@ -67,3 +67,29 @@ def test_the_coefficient_is_that_of_scipy(pairs):
         assert math.isnan(found.rho)
     else:
         assert found.rho == pytest.approx(stats.spearmanr(first, second).statistic)
+
+
+def test_predicted_chances_are_compared_with_what_was_found_by_band():
+    def chosen(chance, outcome, reason="hits with 20% (0% to 50%)"):
+        return DesignSummary(
+            name="d",
+            experiment_code="",
+            outcome=outcome,
+            attributes={"selection_score": str(chance), "selection_reason": reason},
+        )
+
+    found = calibration(
+        [
+            chosen(0.2, Outcome.BINDING),
+            chosen(0.12, Outcome.NO_BINDING),
+            chosen(0.6, Outcome.BINDING),
+            chosen(0.6, Outcome.PENDING),
+            chosen(0.9, Outcome.BINDING, "ipTM 0.9, place 1 of 5"),
+        ],
+        SelectionSettings(),
+    )
+
+    assert [(each.low, each.predicted, each.rate) for each in found] == [
+        (0.1, pytest.approx(0.16), HitRate(1, 2)),
+        (0.5, pytest.approx(0.6), HitRate(1, 1)),
+    ]

@@ -17,6 +17,8 @@ from prefect_assay.models.form import form_of
 from prefect_assay.models.sequences import ProteinSequence
 
 REASON_COLUMN: Final = "selection_reason"
+CHANCE: Final = "hits with "
+"""How a reason begins whose score is the chance to hit."""
 
 
 class SelectionPolicy(StrEnum):
@@ -47,9 +49,7 @@ class SelectionSettings(Model):
 
     model_config = ConfigDict(json_schema_extra=form_of())
 
-    policy: SelectionPolicy = Field(
-        default=SelectionPolicy.GP, description="How candidates are ranked."
-    )
+    policy: SelectionPolicy = Field(default=SelectionPolicy.GP, description="How candidates are ranked.")
     seed: Seed = Field(default=0, description="The same seed and input give the same choices.")
     score_column: Line | None = Field(
         default=None, description="The designer's column to rank by, such as ipTM."

@@ -11,13 +11,22 @@ from prefect_assay.models.selection import Selection, SelectionSettings
 from prefect_assay.models.sequences import Pool
 from prefect_assay.selection.history import History, history_of, once, read_history
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
-from prefect_assay.selection.track import MethodRecord, ScoreRecord, method_records, score_record
+from prefect_assay.selection.track import (
+    Calibration,
+    MethodRecord,
+    ScoreRecord,
+    calibration,
+    method_records,
+    score_record,
+)
 
 __all__ = [
+    "Calibration",
     "History",
     "HitRate",
     "MethodRecord",
     "ScoreRecord",
+    "calibration",
     "history_of",
     "hit_rates",
     "is_hit",

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.models.candidate import method_of
-from prefect_assay.models.selection import Objective, SelectionSettings
+from prefect_assay.models.selection import CHANCE, REASON_COLUMN, Objective, SelectionSettings
 from prefect_assay.results import DesignSummary
-from prefect_assay.selection.rates import HitRate, hit_rates, objective_value
+from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
 
 NO_METHOD: Final = "(no method)"
+_BANDS: Final = (0.1, 0.25, 0.5, math.inf)
 _FEWEST: Final = 3  # pairs, and different values of each: fewer say nothing
 
 
@@ -113,3 +114,32 @@ def _centered_ranks(values: Sequence[float]) -> list[float]:
     middle = (len(values) - 1) / 2
     means = {value: sum(tied) / len(tied) - middle for value, tied in places.items()}
     return [means[value] for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Designs that `gp` chose with a chance to hit within a band, and what was found. `predicted` is their mean chance."""
+
+    low: float
+    high: float
+    predicted: float
+    rate: HitRate
+
+
+def calibration(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Calibration, ...]:
+    """Predicted chances to hit against hits, by band; empty where no design was chosen by a chance to hit."""
+    bands: dict[float, list[tuple[float, bool]]] = {}
+    for design in designs:
+        chance, hit = _number(design.attributes.get("selection_score", "")), is_hit(design, settings)
+        chosen_by = design.attributes.get(REASON_COLUMN, "")
+        if hit is None or chance is None or not chosen_by.startswith(CHANCE):
+            continue
+        high = next(high for high in _BANDS if chance <= high)
+        bands.setdefault(high, []).append((chance, hit))
+    found = []
+    for low, high in zip((0.0, *_BANDS), _BANDS, strict=False):
+        pairs = bands.get(high, [])
+        if pairs:
+            predicted = sum(chance for chance, _ in pairs) / len(pairs)
+            found.append(Calibration(low, high, predicted, HitRate(sum(hit for _, hit in pairs), len(pairs))))
+    return tuple(found)

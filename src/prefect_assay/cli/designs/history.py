@@ -24,7 +24,15 @@ from prefect_assay.models.candidate import method_of
 from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.reporting.plots import score_columns
 from prefect_assay.results import DesignSummary, summary_csv
-from prefect_assay.selection import MethodRecord, ScoreRecord, method_records, once, score_record
+from prefect_assay.selection import (
+    Calibration,
+    MethodRecord,
+    ScoreRecord,
+    calibration,
+    method_records,
+    once,
+    score_record,
+)
 
 _NO_SCORES: Final = frozenset({"loop", "round", "selection_rank"})
 # A design that is missing in this table is bought again by the next selection.
@@ -42,6 +50,7 @@ class Track:
 
     methods: tuple[MethodRecord, ...]
     scores: tuple[ScoreRecord, ...]
+    predictions: tuple[Calibration, ...]
     designs: tuple[DesignSummary, ...]
     passed_over: dict[str, int]
     notes: tuple[str, ...]
@@ -79,6 +88,7 @@ def show_history(
             counted.designs, settings, over, Counter(method_of(design.attributes) for design in ordered)
         ),
         scores=tuple(score_record(counted.designs, column, settings) for column in wanted),
+        predictions=calibration(counted.designs, settings),
         designs=counted.designs,
         passed_over=dict(why.most_common()),
         notes=(*measured.unread_plans, *measured.notes, *counted.notes, *problems),
@@ -148,6 +158,18 @@ def _summary(track: Track) -> dict[str, Any]:
             for each in track.methods
         ],
         "scores": [asdict(each) | {"rho": _finite(each.rho)} for each in track.scores],
+        "predictions": [
+            {
+                "low": each.low,
+                "high": min(each.high, 1.0),
+                "predicted": each.predicted,
+                "measured": each.rate.bought,
+                "hits": each.rate.hits,
+                "hit_rate": each.rate.rate,
+                "interval": each.rate.interval(),
+            }
+            for each in track.predictions
+        ],
         "designs": len(track.designs),
         "passed_over": track.passed_over,
         "notes": list(track.notes),
@@ -172,6 +194,19 @@ def _show(console: Console, track: Track) -> None:
             rho = "" if math.isnan(score.rho) else f"{score.rho:+.2f}"
             scores.add_row(Text(" ".join(score.column.split())), rho, f"{score.designs:,}")
         console.print(scores)
+    if track.predictions:
+        predicted = Table("Predicted", "Measured", "Mean predicted", "Hits", "Hit rate", "95 % interval")
+        for band in track.predictions:
+            low, high = band.rate.interval()
+            predicted.add_row(
+                f"{band.low:.0%} to {min(band.high, 1):.0%}",
+                f"{band.rate.bought:,}",
+                f"{band.predicted:.0%}",
+                f"{band.rate.hits:,}",
+                f"{band.rate.rate:.0%}",
+                f"{low:.0%} to {high:.0%}",
+            )
+        console.print(predicted)
     if track.passed_over:
         listed = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in track.passed_over.items())
         plain().print(f"not bought: {listed}")
