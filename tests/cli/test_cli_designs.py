@@ -138,3 +138,36 @@ def test_options_without_effect_are_refused_before_anything_is_read(files):
         done = command("designs", "select", "pool.csv", *arguments, cwd=files)
         assert done.code == 2
         assert message in " ".join(done.err.split())
+
+
+def test_backtest_plays_a_measured_table_and_says_what_to_take(tmp_path):
+    letters = "ACDEFGHIKLMNPQRSTVWY"
+    rows = [
+        f"d{n},{''.join(letters[(n * 7 + at * at * (n + 3)) % 20] for at in range(40))},{str(n % 3 == 0).lower()},0.{n:02}\n"
+        for n in range(30)
+    ]
+    (tmp_path / "table.csv").write_text("name,sequence,binding,ipTM\n" + "".join(rows))
+    arguments = (
+        "designs",
+        "backtest",
+        "table.csv",
+        "--score",
+        "ipTM",
+        "-n",
+        "4",
+        "--rounds",
+        "2",
+        "--splits",
+        "3",
+    )
+
+    answer = command(*arguments, "--json", cwd=tmp_path).json()
+
+    assert {"gp", "kernel ridge", "top_score", "random"} < {each["policy"] for each in answer["policies"]}
+    assert answer["verdict"]["policy"] in {"gp", "top_score", "random"}
+    shown = command(*arguments, cwd=tmp_path)
+    assert shown.code == 0, shown.err
+    assert f"take {answer['verdict']['policy']}: " in shown.out
+    alone = command(*arguments[:-1], "1", "--json", cwd=tmp_path).json()
+    assert {each["last_error"] for each in alone["policies"]} == {None}
+    assert not alone["verdict"]["real"]

@@ -188,3 +188,36 @@ def test_an_experiment_that_two_campaigns_archived_counts_once(tmp_path):
         "1 of 2 designs in the lake are there twice, with the same experiment; each counts once"
         in shown["notes"]
     )
+
+
+def test_what_was_predicted_is_shown_beside_what_was_found(tmp_path):
+    store = LocalStore(tmp_path / "archive")
+    designs = [
+        ProteinSequence(
+            f"h{at}",
+            f"MKV{'A' * at}",
+            attributes={"selection_score": f"0.3{at}", "selection_reason": "hits with 30% (10% to 60%)"},
+        )
+        for at in range(4)
+    ]
+    archive_plan(store, "", "chosen", designs)
+    outcomes = [
+        {"kd_M": 1e-9},
+        {"outcome": "no_binding"},
+        {"outcome": "no_binding"},
+        {"outcome": "no_expression"},
+    ]
+    archive_rows(
+        store, "", "chosen", "HND-001", [row(f"h{at}", "HND-001", **each) for at, each in enumerate(outcomes)]
+    )
+    assert command("archive", "lake", str(store.root)).code == 0
+    (band,) = command("designs", "history", str(store.root), "--json").json()["predictions"]
+    assert (band["predicted"], band["measured"], band["hits"]) == (pytest.approx(0.315), 4, 1)
+    shown = command("designs", "history", str(store.root)).out
+    (line,) = (line for line in shown.splitlines() if f"{band['low']:.0%} to {band['high']:.0%}" in line)
+    assert [cell.strip() for cell in line.strip("│").split("│")][1:5] == [
+        "4",
+        f"{band['predicted']:.0%}",
+        "1",
+        "25%",
+    ]

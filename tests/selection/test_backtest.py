@@ -5,9 +5,9 @@ import random
 import pytest
 
 from prefect_assay.errors import InputError
-from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.models.selection import SelectionPolicy, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
-from prefect_assay.selection.backtest import RIDGE, Plan, backtest
+from prefect_assay.selection.backtest import RIDGE, Backtest, Plan, Played, backtest
 from prefect_assay.selection.identity import families
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
@@ -65,9 +65,42 @@ def test_what_is_known_is_used_and_the_difference_to_the_next_policy_is_said():
     assert {"gp", RIDGE, "top_score", "random"} < set(by)
     assert told[0] == "gp: 6 splits"
     verdict = found.verdict()
-    means = sorted((sum(each.last) / 6 for each in found.played), reverse=True)
-    assert verdict.difference == pytest.approx(means[0] - means[1])
-    assert verdict.real == (verdict.difference > 2 * verdict.error)
+    means = {each.policy: sum(each.last) / 6 for each in found.played}
+    assert means[verdict.policy] == max(means[policy] for policy in SelectionPolicy)
+    others = [mean for policy, mean in means.items() if policy != verdict.policy]
+    assert verdict.difference == pytest.approx(means[verdict.policy] - max(others))
+    assert verdict.real == (abs(verdict.difference) > 2 * verdict.error)
+
+
+def played(policy, *last):
+    return Played(policy, last, last, last)
+
+
+def verdict_of(*policies):
+    return Backtest(policies, 10, 5, 3, more_is_better=True, notes=()).verdict()
+
+
+def test_only_what_can_be_taken_is_recommended():
+    verdict = verdict_of(
+        played(RIDGE, 9, 8, 9), played("best single score (lowest mass)", 7, 7, 7), played("gp", 3, 2, 4)
+    )
+    assert (verdict.policy, verdict.beside) == ("gp", RIDGE)
+    assert verdict.difference == pytest.approx(-17 / 3)
+    assert verdict.real
+
+
+@pytest.mark.parametrize("splits", [1, 4])
+def test_purchases_that_cannot_differ_are_no_proof(splits):
+    assert not verdict_of(played("gp", *[9] * splits), played("random", *[2] * splits)).real
+
+
+def test_what_is_random_differs_between_plays_of_one_pool():
+    own = [design.model_copy(update={"target": "one"}) for design in table()]
+    others = [design.model_copy(update={"target": "two"}) for design in table(seed=2)]
+    settings = SelectionSettings(target="one")
+    found = backtest([*own, *others], settings, Plan(rounds=1, batch=10, splits=8, others=True))
+    assert found.pool == len(own)
+    assert len(set(figures(found)["random"].first)) > 1
 
 
 def test_the_best_value_is_a_distance_in_decades():

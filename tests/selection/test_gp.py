@@ -204,6 +204,19 @@ def test_a_batch_is_not_of_one_family_unless_asked():
     assert copies(GP, n=48)[0] >= 16  # the guard leaves no place empty
 
 
+def test_places_that_the_guard_left_are_filled_within_the_limits():
+    chance = random.Random(9)
+    good = protein(chance)
+    history = [measured(f"g{n}", mutant(good, chance, 2), hit=True) for n in range(6)]
+    history += [measured(f"b{n}", protein(chance), hit=False) for n in range(30)]
+    designs = [candidate(f"copy{n}", mutant(good, chance, 2), method="m", parent="p") for n in range(20)]
+    designs += [candidate(f"other{n}", protein(chance), method="o", parent=f"o{n}") for n in range(30)]
+
+    for limit in ("max_per_method", "max_per_parent"):
+        chosen = names(select(designs, history_of(history), 48, SelectionSettings(**{limit: 17}), **LAST))
+        assert sum(name.startswith("copy") for name in chosen) == 17
+
+
 VARIANTS = ["".join(letters) for letters in itertools.product(LETTERS[:9], repeat=3)]
 
 

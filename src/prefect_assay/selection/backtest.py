@@ -66,7 +66,10 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The policy to take, the best of the others, and the mean difference after the last purchase with its standard error."""
+    """The policy to take, the best of all others, and the mean difference after the last purchase with its standard error.
+
+    The difference is negative where kernel ridge, or a score that is known in hindsight alone, found more.
+    """
 
     policy: str
     beside: str
@@ -75,8 +78,8 @@ class Verdict:
 
     @property
     def real(self) -> bool:
-        """Whether the difference is more than two standard errors."""
-        return self.difference > _REAL * self.error
+        """Whether the difference is more than two standard errors; a single split, or equal ones, cannot tell."""
+        return abs(self.difference) > _REAL * self.error > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +94,18 @@ class Backtest:
     notes: tuple[str, ...]
 
     def verdict(self) -> Verdict:
-        """The best policy after the last purchase beside the second best."""
+        """The best policy that can be taken, beside the best of all others."""
         sign = 1 if self.more_is_better else -1
         order = sorted(self.played, key=lambda each: -sign * float(np.mean(each.last)))
-        pairs = sign * (np.array(order[0].last) - np.array(order[1].last))
-        return Verdict(order[0].policy, order[1].policy, float(pairs.mean()), standard_error(pairs))
+        taken = next(each for each in order if each.policy in set(SelectionPolicy))
+        beside = next(each for each in order if each is not taken)
+        pairs = sign * (np.array(taken.last) - np.array(beside.last))
+        return Verdict(taken.policy, beside.policy, float(pairs.mean()), standard_error(pairs))
 
 
 def standard_error(values: Sequence[float] | Floats) -> float:
-    """Of a mean; 0 for a single value."""
-    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else 0.0
+    """Of a mean; NaN for a single value, which cannot tell."""
+    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
 
 
 def backtest(
@@ -195,8 +200,10 @@ class _Game:
         """Positions of the pool and of what is known."""
         others = np.setdiff1d(np.arange(len(self._designs)), self._own).tolist()
         if self._plan.others and self._plan.by is None:
-            for _ in range(self._plan.splits):
-                yield self._own.tolist(), others
+            for number_ in range(self._plan.splits):
+                # The order decides ties and what is random.
+                chance = np.random.default_rng((self._plan.seed, number_))
+                yield chance.permutation(self._own).tolist(), others
             return
         units = self._units()
         names = np.unique(units)

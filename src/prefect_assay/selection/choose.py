@@ -221,10 +221,15 @@ def _walk(
         fates[at] = _PLACES[fate]
         if taken:
             chosen.append(at)
-    back = limits.guarded[: places - len(chosen)]
-    fates[back] = _PLACES[Fate.CHOSEN]
-    chosen += back
-    kept_out = len(limits.guarded) - len(back)
+    kept_out = 0
+    for at in limits.guarded:
+        if len(chosen) == places:
+            kept_out += 1
+            continue
+        fate = limits.check(at, guarding=False)
+        fates[at] = _PLACES[fate]
+        if fate is Fate.CHOSEN:
+            chosen.append(at)
     if not kept_out:
         return chosen, []
     note = (
@@ -260,8 +265,11 @@ class _Limits:
         elif most_of_family is not None:
             self._clusters = Clusters(_NEAR_COPIES, most_of_family)
 
-    def check(self, at: int) -> Fate:
-        """CHOSEN if no limit forbids the candidate, which then counts; else the first limit that does."""
+    def check(self, at: int, *, guarding: bool = True) -> Fate:
+        """CHOSEN if no limit forbids the candidate, which then counts; else the first limit that does.
+
+        `guarding`: the guard of families counts as a limit.
+        """
         most = self._settings
         method, parents = self._candidates.methods[at], self._candidates.parents[at]
         if most.max_per_method is not None and self._methods[method] >= most.max_per_method:
@@ -270,7 +278,7 @@ class _Limits:
             self._parents[parent] >= most.max_per_parent for parent in parents
         ):
             return Fate.PARENT_LIMIT
-        if self._clusters is not None:
+        if self._clusters is not None and guarding:
             residues = self._candidates.pool.residues[at]
             cluster = self._clusters.find(residues)
             if self._clusters.full(cluster):

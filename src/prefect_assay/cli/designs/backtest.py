@@ -1,5 +1,6 @@
 """`prefect-assay designs backtest`: what each policy would have bought from a table of measured designs, and found."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import fmean
@@ -39,9 +40,9 @@ def play(
         {
             "policy": each.policy,
             "first": fmean(each.first),
-            "first_error": standard_error(each.first),
+            "first_error": _finite(standard_error(each.first)),
             "last": fmean(each.last),
-            "last_error": standard_error(each.last),
+            "last_error": _finite(standard_error(each.last)),
             "families": fmean(each.families),
         }
         for each in found.played
@@ -54,7 +55,7 @@ def play(
                 "hits": found.hits,
                 "families": found.families,
                 "counts": "hits" if found.more_is_better else "distance of the best value",
-                "verdict": {**asdict(verdict), "real": verdict.real},
+                "verdict": {**asdict(verdict), "error": _finite(verdict.error), "real": verdict.real},
                 "notes": list(history.notes),
             }
         )
@@ -67,9 +68,8 @@ def play(
     )
     what = "hits" if found.more_is_better else "decades or degrees nearer to the best value"
     sure = "the difference is real" if verdict.real else "the difference may be chance"
-    out.print(
-        f"take {verdict.policy}: {verdict.difference:+.2f} ± {verdict.error:.2f} {what} beside {verdict.beside}; {sure}"
-    )
+    difference = _with_error(verdict.difference, _finite(verdict.error), "+.2f")
+    out.print(f"take {verdict.policy}: {difference} {what} beside {verdict.beside}; {sure}")
     _notes(history)
 
 
@@ -79,11 +79,20 @@ def _show(rows: Sequence[Mapping[str, Any]], batch: int, rounds: int, *, more: b
     for row in rows:
         table.add_row(
             Text(row["policy"]),
-            f"{row['first']:.2f} ± {row['first_error']:.2f}",
-            f"{row['last']:.2f} ± {row['last_error']:.2f}",
+            _with_error(row["first"], row["first_error"]),
+            _with_error(row["last"], row["last_error"]),
             f"{row['families']:.1f}",
         )
     Console().print(table)
+
+
+def _with_error(mean: float, error: float | None, form: str = ".2f") -> str:
+    return f"{mean:{form}}" if error is None else f"{mean:{form}} ± {error:.2f}"
+
+
+def _finite(error: float) -> float | None:
+    """None for the error of a single split."""
+    return error if math.isfinite(error) else None
 
 
 def _notes(history: History) -> None:
