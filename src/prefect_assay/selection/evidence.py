@@ -133,16 +133,18 @@ def _hits(
             found.setdefault((target, residues), []).append(float(hit))
             named.setdefault((target, residues), design)
     keys = sorted(found)
-    values = np.array([np.mean(found[key]) for key in keys])
+    values = np.array([float(np.mean(found[key])) for key in keys], dtype=np.float64)
     own = np.array([target == 0 for target, _ in keys], dtype=np.bool_)
-    centre = (values[own].sum() + _USUAL * _USUAL_COUNTS) / (own.sum() + _USUAL_COUNTS) if keys else _USUAL
+    centre = (
+        float((values[own].sum() + _USUAL * _USUAL_COUNTS) / (own.sum() + _USUAL_COUNTS)) if keys else _USUAL
+    )
     return Learned(
         tuple(named[key] for key in keys),
         np.array([target for target, _ in keys], dtype=np.int32),
         (values - centre) / HIT_UNIT,
         np.zeros(len(keys), dtype=np.int8),
         np.array([float(len(found[key])) for key in keys]),
-        Scale(Aim.HITS, settings.objective, None, float(centre), HIT_UNIT),
+        Scale(Aim.HITS, settings.objective, None, centre, HIT_UNIT),
         notes,
     )
 

@@ -350,7 +350,7 @@ def _of_one_family(rows: Rows) -> bool:
     spread = np.unique(np.linspace(0, max(0, len(rows) - 1), min(len(rows), _FAMILY_SAMPLE)).astype(np.intp))
     if not spread.size:
         return False
-    return bool(np.bincount(families([rows.residues[at] for at in spread.tolist()])).max() > len(spread) / 2)
+    return bool(np.bincount(families([rows.residues[int(at)] for at in spread])).max() > len(spread) / 2)
 
 
 def _sample(rows: Rows, known: Rows) -> Rows:
