@@ -35,6 +35,7 @@ def curves(name="d1", replicate=1, verdict="agrees", reasons=(), kd=(1e-9, 0.8e-
         kon_per_M_s=Estimate(value=1e5),
         koff_per_s=Estimate(value=1e-4),
         kd_M=value,
+        kd_uncertainty_M=value,
         rmax=(1.0,),
         mae=0.01,
         relative_mae=0.01,

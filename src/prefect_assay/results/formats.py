@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from prefect_assay.errors import ConfigurationError, InputError
-from prefect_assay.results.kinetics.analysis import Verdict
+from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.row import COLUMNS, Outcome, ResultRow
 from prefect_assay.sources import UnreadableSource, opened
 
@@ -167,6 +167,14 @@ def molar_range(low: float | None, high: float | None) -> str:
     first, last = ("open" if end is None else molar(end) for end in (low, high))
     value, _, unit = first.partition(" ")
     return f"{value if unit == last.partition(' ')[2] else first} to {last}"
+
+
+def molar_estimate(estimate: Estimate) -> str:
+    """A K_D in M for people: `62.1 nM (50.0 to 71.4 nM)`, a limit as `< 71.4 nM`."""
+    if estimate.value is None:
+        return estimate.text(molar)
+    ends = molar_range(estimate.low, estimate.high)
+    return f"{molar(estimate.value)} ({ends})" if ends else molar(estimate.value)
 
 
 def rate(value: float | None, unit: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from prefect_assay.results.kinetics.analysis import Estimate, KineticsFit, ModelName, ReplicateKinetics
+from prefect_assay.results.kinetics.analysis import Estimate, KineticsFit, ReplicateKinetics
 from prefect_assay.results.row import Outcome, ResultRow
 
 # Two-sided 95 % quantiles of Student's t up to nine degrees of freedom; beyond, the expansion is good to four digits.
@@ -22,7 +22,6 @@ _FEWEST: Final = 2  # replicates that have a scatter
 # The service averages the strong binders only, else a weaker class. Rounding of its mean is far below this.
 _CLASSES: Final = ("strong", "medium", "weak")
 _SAME_MEAN: Final = 0.01
-_MODELS: Final[tuple[ModelName, ...]] = ("two_step", "global_1to1")  # the first one fits as the service does
 
 Interval = tuple[float | None, float | None]
 
@@ -145,20 +144,24 @@ def measured(replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
 
 def chosen_fit(part: ReplicateKinetics) -> KineticsFit | None:
     """The fit whose numbers stand for the replicate, in every table and figure; None without a fit."""
-    return next((fit for model in _MODELS if (fit := part.fit(model)) is not None), None)
+    return part.fits[0] if part.fits else None
 
 
 def fitted_interval(kd: float, curves: Sequence[ReplicateKinetics]) -> Interval:
-    """The interval of the only fit, if it holds `kd` (M): else it would be that of another value."""
+    """The uncertainty of the only fit, if it holds `kd` (M): else it would be that of another value."""
     fit = chosen_fit(curves[0]) if len(curves) == 1 else None
-    return (fit.kd_M.low, fit.kd_M.high) if fit is not None and _holds(fit.kd_M, kd) else (None, None)
+    found = fit.kd_uncertainty_M if fit is not None else None
+    return (found.low, found.high) if found is not None and _holds(found, kd) else (None, None)
 
 
-def fitted_limit(curves: Sequence[ReplicateKinetics]) -> float | None:
-    """The K_D (M) that the curves of most replicates only bound from above: the highest bound; None where they give a value."""
-    fits = [fit.kd_M for part in curves if (fit := chosen_fit(part)) is not None]
-    highs = [value.high for value in fits if value.low is None and value.high is not None]
-    return max(highs) if 2 * len(highs) > len(fits) else None
+def fitted_limit(curves: Sequence[ReplicateKinetics]) -> tuple[str, float] | None:
+    """The sign and the K_D (M) that the curves of most replicates only bound: the widest bound; None where they give a value."""
+    fits = [fit.kd_uncertainty_M for part in curves if (fit := chosen_fit(part)) is not None]
+    highs = [each.high for each in fits if each.low is None and each.high is not None]
+    lows = [each.low for each in fits if each.high is None and each.low is not None]
+    if 2 * len(highs) > len(fits):
+        return "<", max(highs)
+    return (">", min(lows)) if 2 * len(lows) > len(fits) else None
 
 
 def _alike(designs: Iterable[Sequence[float]]) -> Scatter | None:

@@ -281,7 +281,7 @@ def _limit(
 ) -> tuple[str, float] | None:
     """The limit that K_D is only known by, with its sign: of the curves, of the laboratory, or of all replicates."""
     if (bound := fitted_limit(curves)) is not None:
-        return "<", bound
+        return bound
     reported = _positive(row.kd_M)
     if reported is not None and row.qualifier is not None:
         return row.qualifier, reported

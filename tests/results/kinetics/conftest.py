@@ -16,7 +16,7 @@ def prepared():
     """Measured curves, with a blank, as the matrix that is fitted."""
 
     def prepare(curves, association_s=180.0):
-        return matrix(less_blank(curves), association_s, has_blank=True, unit="nm")
+        return matrix(less_blank(curves), association_s, blanks=1, unit="nm")
 
     return prepare
 
@@ -27,6 +27,6 @@ def exact():
 
     def prepare(clean, schedule):
         curves = [Curve(concentration, schedule.times, signal) for concentration, signal in clean.items()]
-        return matrix(curves, schedule.association_s, has_blank=False, unit="nm")
+        return matrix(curves, schedule.association_s, blanks=0, unit="nm")
 
     return prepare

@@ -5,7 +5,12 @@ import pytest
 from pykingenie.utils.fitting_surface import fit_one_site_assoc_and_disso
 
 from prefect_assay.results.kinetics.global_fit import fit_global
-from prefect_assay.results.kinetics.prepare import matrix
+from prefect_assay.results.kinetics.instrument import Instrument
+from prefect_assay.results.kinetics.prepare import less_blank, matrix
+from prefect_assay.results.kinetics.response import curve
+from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, measured
+
+SCHEDULE = Schedule(step_s=0.2)
 
 
 def oracle(curves):
@@ -26,12 +31,13 @@ def oracle(curves):
     return found[0] * 1e-6, found[1], found[2]
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_published_curves_give_the_oracles_values(published, number):
-    found = next(r for r in published.replicates if r.kinetics.replicate == number and r.kinetics.fits)
-    curves = [curve.curve for curve in found.curves]
+@pytest.mark.parametrize(("kon", "koff"), [(1e5, 1e-2), (3e5, 2e-3)])
+def test_curves_without_disturbances_give_the_oracles_values(kon, koff):
+    clean = {c: 3.0 * curve(SCHEDULE.times, kon, koff, c, 180.0) for c in CONCENTRATIONS_M}
+    measured_curves = measured(clean, np.random.default_rng(3), SCHEDULE, own_drift=0.0)
+    curves = less_blank(measured_curves)
     kd, koff, rmax = oracle(curves)
-    fit = fit_global(matrix(curves, 180.0, has_blank=True, unit="nm"))
-    assert np.exp(fit.rates.kd.best) == pytest.approx(kd, rel=0.01)
-    assert np.exp(fit.rates.koff.best) == pytest.approx(koff, rel=0.01)
-    assert fit.rmax == pytest.approx(rmax, rel=0.01)
+    fit = fit_global(Instrument(matrix(curves, 180.0, blanks=1, unit="nm")))
+    assert np.exp(fit.rates.kd.best) == pytest.approx(kd, rel=0.03)
+    assert np.exp(fit.rates.koff.best) == pytest.approx(koff, rel=0.03)
+    assert fit.solution.rmax == pytest.approx([rmax] * 4, rel=0.03)

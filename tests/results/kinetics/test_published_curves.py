@@ -23,12 +23,12 @@ def test_two_step_is_within_15_percent_of_the_published_values(published, number
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_the_published_binder_is_not_1_to_1(published, number):
+def test_the_published_binder_is_reported_by_the_fit_that_describes_it(published, number):
+    """Its dissociation has a fast phase and a plateau: 1:1 comes second, and the reason says so."""
     found = replicate_of(published, BINDER, number).kinetics
-    assert found.verdict is Verdict.NOT_1_TO_1
-    assert "systematic residuals" in found.reasons[0]
-    assert found.fit("global_1to1").relative_mae > 3 * found.fit("two_step").relative_mae
-    assert found.fit("global_1to1").runs_p < 1e-6
+    assert [fit.model for fit in found.fits] == ["two_step", "global_1to1"]
+    assert "1:1" in found.reasons[0]
+    assert found.verdict is not Verdict.NO_BINDING
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -68,4 +68,4 @@ def fitted_matrix(published, number):
     curves = [curve.curve for curve in replicate_of(published, BINDER, number).curves]
     complete, left_out = complete_curves(curves)
     assert left_out == ()
-    return matrix(less_blank(complete), 180.0, has_blank=True, unit="nm")
+    return matrix(less_blank(complete), 180.0, blanks=1, unit="nm")

@@ -6,28 +6,19 @@ import numpy as np
 import pytest
 
 from prefect_assay.results.kinetics.analysis import ServiceValues, Verdict
-from prefect_assay.results.kinetics.global_fit import fit_global
 from prefect_assay.results.kinetics.replicate import analyze_replicate
 from prefect_assay.results.kinetics.response import curve
-from prefect_assay.results.kinetics.verdict import misfit
 from support.kinetics.packages import flat
 from support.kinetics.simulate import (
     CONCENTRATIONS_M,
     Schedule,
-    induced_fit,
-    mass_transport,
     measured,
     one_to_one,
-    two_sites,
 )
 
 SEED = 202
-SEPARABLE = 0.01  # of the highest signal: how far the curves without noise are from their best 1:1 fit
 CURVES = 60
-# For verdicts that cost a fit; the share that has to be right is the same in both sizes.
-FITTED = (20, pytest.param(CURVES, marks=pytest.mark.long))
 SCHEDULE = Schedule(step_s=1.0)
-RMAX_NM = (6.0, 3.0, 1.2)
 
 
 def judged(curves, service=None, unit="nm"):
@@ -37,53 +28,6 @@ def judged(curves, service=None, unit="nm"):
 
 def closed_form(kon, koff, rmax):
     return {c: rmax * curve(SCHEDULE.times, kon, koff, c, 180.0) for c in CONCENTRATIONS_M}
-
-
-def drawn(chance):
-    return 10 ** chance.uniform(4.3, 5.8), 10 ** chance.uniform(-3.0, -1.3)
-
-
-def two_sites_drawn(chance, rmax):
-    kon, koff = drawn(chance)
-    fold, share = 10 ** chance.uniform(0.5, 1.7), chance.uniform(0.2, 0.7)
-    return two_sites(kon, koff, rmax, fold=fold, share=share, schedule=SCHEDULE)
-
-
-def mass_transport_drawn(chance, rmax):
-    kon, koff = drawn(chance)
-    return mass_transport(3 * kon, koff, rmax, limit=10 ** chance.uniform(0.0, 1.5), schedule=SCHEDULE)
-
-
-def induced_fit_drawn(chance, rmax):
-    kon, koff = drawn(chance)
-    forward, back = 10 ** chance.uniform(-2.5, -1.3), 10 ** chance.uniform(-3.0, -1.7)
-    return induced_fit(kon, 3 * koff, rmax, forward=forward, back=back, schedule=SCHEDULE)
-
-
-@pytest.mark.parametrize("curves", FITTED)
-@pytest.mark.parametrize("draw", [two_sites_drawn, mass_transport_drawn, induced_fit_drawn])
-def test_other_mechanisms_are_flagged(exact, draw, curves):
-    chance, verdicts, number = np.random.default_rng(SEED), [], 0
-    while len(verdicts) < curves:
-        number += 1
-        clean = draw(chance, RMAX_NM[number % 3])
-        data = exact(clean, SCHEDULE)
-        highest = data.signal.max()
-        # Separable, and more than a sensor's own drift.
-        if misfit(fit_global(data).residuals, data) < max(SEPARABLE * highest, 0.01) or highest < 0.3:
-            continue
-        verdicts.append(judged(measured(clean, chance, SCHEDULE)).verdict)
-    assert verdicts.count(Verdict.NOT_1_TO_1) >= 0.95 * curves
-
-
-@pytest.mark.parametrize("curves", FITTED)
-@pytest.mark.parametrize("correlation", [0.0, 0.5])
-def test_noisy_1_to_1_curves_are_not_flagged(correlation, curves):
-    chance, verdicts = np.random.default_rng(SEED + 1), []
-    for number in range(2 * curves):
-        clean = closed_form(*drawn(chance), RMAX_NM[number % 3])
-        verdicts.append(judged(measured(clean, chance, SCHEDULE, correlation=correlation)).verdict)
-    assert verdicts.count(Verdict.NOT_1_TO_1) <= 0.05 * len(verdicts)
 
 
 @pytest.mark.parametrize("own_drift", [0.015, 0.03])
@@ -120,7 +64,7 @@ TRUE = ServiceValues(binding="true", kon_per_M_s=1e5, koff_per_s=1e-2, kd_M=1e-7
 def test_curves_that_give_the_services_values_agree():
     found = judged(simulated(), TRUE)
     assert found.verdict is Verdict.AGREES
-    assert "global_1to1 and two_step: within 25%" in found.reasons[0]
+    assert "global_1to1: within 25%" in found.reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -164,8 +108,8 @@ def test_waves_that_no_one_calls_binding_get_no_number(service, numbers):
         for c in CONCENTRATIONS_M
     }
     found = judged(measured(clean, np.random.default_rng(SEED), SCHEDULE), service)
-    assert (found.verdict, bool(found.fits)) == (Verdict.NOT_1_TO_1, numbers)
-    assert ("no number" in found.reasons[0]) is not numbers
+    assert found.verdict in {Verdict.NOT_1_TO_1, Verdict.REVIEW}
+    assert bool(found.fits) is numbers
 
 
 def test_a_review_always_has_a_reason():
@@ -182,16 +126,15 @@ def test_a_non_binder_that_the_service_calls_a_binder_is_for_review():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_complex_that_does_not_dissociate_has_an_open_end_and_no_absurd_number(seed):
+def test_a_complex_that_does_not_dissociate_has_a_limit_and_no_number(seed):
     service = ServiceValues(binding="true", kon_per_M_s=1e5, koff_per_s=1e-7, kd_M=1e-12)
     found = judged(simulated(koff=1e-7, seed=seed), service)
-    fit = found.fit("global_1to1")
-    assert (fit.koff_per_s.low, fit.kd_M.low) == (None, None)
-    # Near the end that the curves give.
-    assert fit.kd_M.high / 10.01 <= fit.kd_M.value <= fit.kd_M.high < 1e-8
+    (fit,) = found.fits
+    for limit in (fit.koff_per_s, fit.kd_M, fit.kd_uncertainty_M):
+        assert (limit.value, limit.low) == (None, None)
+    assert fit.kd_M.high <= fit.kd_uncertainty_M.high < 1e-8
     assert found.verdict is Verdict.REVIEW
     assert any("do not bound k_off from below" in reason for reason in found.reasons)
-    assert all(1e-13 < other.kd_M.value < 1e-5 for other in found.fits)
 
 
 def test_one_concentration_gives_no_affinity():

@@ -1,4 +1,4 @@
-"""Sensorgrams with known constants: 1:1, two sites, mass transport, induced fit; and the noise of real sensors.
+"""Sensorgrams with known constants: 1:1 here, other mechanisms in `stress`; and the noise of real sensors.
 
 Independent of the product: the curves are solutions of the differential equations by SciPy. Times in s, signals in nm.
 """
@@ -62,34 +62,6 @@ def solved(
 
 def one_to_one(kon, koff, rmax, schedule=Schedule(), concentrations=CONCENTRATIONS_M):
     return solved(lambda c, r: kon * c * (rmax - r) - koff * r, 1, schedule, concentrations)
-
-
-def two_sites(kon, koff, rmax, *, fold, share, schedule=Schedule()):
-    """Two independent sites; the second, with `share` of Rmax, dissociates `fold` times faster."""
-    on = np.array([kon, kon])
-    off = np.array([koff, koff * fold])
-    top = rmax * np.array([1 - share, share])
-    return solved(lambda c, r: on * c * (top - r) - off * r, 2, schedule)
-
-
-def mass_transport(kon, koff, rmax, *, limit, schedule=Schedule()):
-    """Transport to the surface as a two-compartment model at steady state; `limit` is kon Rmax / k_t."""
-
-    def rates(c, r):
-        return (kon * c * (rmax - r) - koff * r) / (1 + limit * (rmax - r) / rmax)
-
-    return solved(rates, 1, schedule)
-
-
-def induced_fit(kon, koff, rmax, *, forward, back, schedule=Schedule()):
-    """A + B <-> AB <-> AB*: the complex rearranges with the rates `forward` and `back` in 1/s."""
-
-    def rates(c, state):
-        bound, changed = state
-        turned = forward * bound - back * changed
-        return np.array([kon * c * (rmax - bound - changed) - koff * bound - turned, turned])
-
-    return solved(rates, 2, schedule)
 
 
 def measured(clean, rng, schedule=Schedule(), *, noise=NOISE_NM, own_drift=OWN_DRIFT_NM, correlation=0.0):

@@ -62,13 +62,27 @@ def _show(console: Console, path: Path, analysis: PackageAnalysis) -> None:
             say(f"{_label(item)}: {item.verdict}: {'; '.join(item.reasons)}", style=_STYLES[item.verdict])
     if not analysis.kinetics and not analysis.melting:
         say(f"{path.name}: no raw binding or melting curves")
+    if analysis.kinetics:
+        say(
+            f"Uncertainty: what sensors differ in, and {analysis.concentration_error:.0%} of the concentrations;"
+            " K_D: the precision of the fit"
+        )
     for note in analysis.notes:
         say(f"note: {note}", style="yellow")
 
 
 _Row = tuple[str, ...]
 _Analysed = ReplicateKinetics | ReplicateMelting
-_KINETICS: _Row = ("Design, replicate", "Verdict", "Fit", "k_on /M/s", "k_off /s", "K_D", "Residuals")
+_KINETICS: _Row = (
+    "Design, replicate",
+    "Verdict",
+    "Fit",
+    "k_on /M/s",
+    "k_off /s",
+    "K_D",
+    "Uncertainty",
+    "Residuals",
+)
 _MELTING: _Row = ("Design, replicate", "Verdict", "Tm °C", "Derivative °C", "Service °C")
 
 
@@ -103,11 +117,12 @@ def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
             _with_ends(fit.kon_per_M_s, "{:.2e}".format),
             _with_ends(fit.koff_per_s, "{:.2e}".format),
             _with_ends(fit.kd_M, molar),
+            fit.kd_uncertainty_M.text(molar, "{1} to {2}"),
             f"{fit.relative_mae:.1%}",
         )
         for fit in item.fits
     ]
-    return [*fitted, ("service", *values, residuals)]
+    return [*fitted, ("service", *values, "", residuals)]
 
 
 def _melting_rows(item: ReplicateMelting) -> list[_Row]:
@@ -120,6 +135,5 @@ def _celsius(value: float | None) -> str:
 
 
 def _with_ends(estimate: Estimate, text_of: Callable[[float], str]) -> str:
-    """The value over its interval; an open end is an ellipsis."""
-    low, high = (None if end is None else text_of(end) for end in (estimate.low, estimate.high))
-    return f"{text_of(estimate.value)}\n{low or '…'} to {high or '…'}"
+    """The value over its interval, or a limit."""
+    return estimate.text(text_of, "{}\n{} to {}")

@@ -17,7 +17,7 @@ from prefect_assay.results.row import Outcome
 VERDICT_MEANINGS: Final = {
     Verdict.AGREES: "The fit describes the curves, and agrees with the laboratory's values.",
     Verdict.REVIEW: "Look at the curves before you use the number: the reasons are listed.",
-    Verdict.NOT_1_TO_1: "The residuals are not noise, so one affinity does not describe the curves.",
+    Verdict.NOT_1_TO_1: "Another mechanism describes the curves better, and with another affinity.",
     Verdict.NO_BINDING: "No response above the noise, so there is no number to agree with.",
 }
 METHODS: Final = {Method.BLI: "bio-layer interferometry", Method.SPR: "surface plasmon resonance"}
@@ -85,10 +85,7 @@ def _assay(kind: str, method: Method | None, target: str | None) -> str:
 
 def estimate(value: Estimate) -> str:
     """A fitted K_D with its interval, or the limit that the curves give."""
-    if value.low is None and value.high is not None:
-        return molar(value.high, "<")
-    limits = molar_range(value.low, value.high)
-    return f"{molar(value.value)} ({limits})" if limits else molar(value.value)
+    return molar_estimate(value)
 
 
 def celsius(value: float | None) -> str:
@@ -100,9 +97,7 @@ def melting(value: Estimate | None) -> str:
     """A fitted melting temperature with its interval."""
     if value is None:
         return NONE
-    low, high = ("open" if side is None else f"{side:.1f}" for side in (value.low, value.high))
-    limits = "" if (value.low, value.high) == (None, None) else f" ({low} to {high})"
-    return f"{celsius(value.value)}{limits}"
+    return value.text(lambda side: f"{side:.1f}", "{} °C ({} to {})")
 
 
 def day(moment: datetime | None) -> str:

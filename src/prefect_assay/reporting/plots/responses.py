@@ -49,6 +49,7 @@ def dose_response(replicate: FittedReplicate) -> str:
     import numpy as np  # noqa: PLC0415  an optional extra
 
     kinetics, fit = replicate.kinetics, chosen_fit(replicate.kinetics)
+    kd, kon = (fit.kd_M.value, fit.kon_per_M_s.value) if fit else (None, None)  # a limit draws no isotherm
     measured = [curve for curve in replicate.curves if curve.curve.concentration_M > 0]
     doses = [curve.curve.concentration_M for curve in measured] or [1e-8, 1e-6]
     responses = [_response(curve, replicate.dissociation_s) for curve in measured]
@@ -63,18 +64,18 @@ def dose_response(replicate: FittedReplicate) -> str:
         axes = sheet.axes(LEFT, top, _PANEL, height, x="concentration", y=response)
         molar_axis(axes, low, high, "x")
         expected = [np.array([0.0, *responses])]
-        if fit is not None:
+        if kd is not None and kon is not None and fit is not None:
             grid = np.geomspace(low, high, 150)
             start = min(float(curve.curve.time_s[0]) for curve in replicate.curves)
-            isotherm = float(np.median(fit.rmax)) * grid / (grid + fit.kd_M.value)
-            rate = fit.kon_per_M_s.value * grid + fit.koff_per_s.value
+            isotherm = float(np.median(fit.rmax)) * grid / (grid + kd)
+            rate = kon * (grid + kd)
             axes.plot(grid, isotherm, **_FIT)
             axes.plot(grid, isotherm * -np.expm1(-rate * (replicate.dissociation_s - start)), **_AT_END)
             samples += [("1:1 isotherm", _FIT), ("fit at end of association", _AT_END)]
             expected.append(isotherm)
-            if low < fit.kd_M.value < high:
-                axes.axvline(fit.kd_M.value, color=MUTED, linewidth=0.8, linestyle=":", clip_on=False)
-                across = LEFT + _PANEL * math.log(fit.kd_M.value / low) / math.log(high / low)
+            if low < kd < high:
+                axes.axvline(kd, color=MUTED, linewidth=0.8, linestyle=":", clip_on=False)
+                across = LEFT + _PANEL * math.log(kd / low) / math.log(high / low)
                 sheet.text(across, top - 4, KD, anchor="middle", size=SMALL)
         if responses:
             axes.plot(doses, responses, clip_on=False, zorder=3, **_DOT)
@@ -142,10 +143,9 @@ def melting_curve(melt: FittedMelt) -> str:
 def _mark(axes: Axes, tm: Estimate) -> None:
     if tm.low is not None and tm.high is not None:
         axes.axvspan(tm.low, tm.high, color=GRID, linewidth=0, zorder=0)
-    axes.axvline(tm.value, **_TM)
+    if tm.value is not None:
+        axes.axvline(tm.value, **_TM)
 
 
 def _celsius(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.1f} °C"
-    return f"{estimate.value:.1f} °C ({estimate.low:.1f} to {estimate.high:.1f})"
+    return estimate.text(lambda side: f"{side:.1f}", "{} °C ({} to {})")

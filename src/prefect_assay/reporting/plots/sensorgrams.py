@@ -17,9 +17,9 @@ from prefect_assay.reporting.plots.curves import (
 )
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, spread
 from prefect_assay.reporting.plots.svg import BLUE, GREEN, INK, KD, MUTED, ORANGE, PURPLE, SKY, VERMILLION
-from prefect_assay.results.formats import molar, molar_range
+from prefect_assay.results.formats import molar, molar_estimate
 from prefect_assay.results.interval import chosen_fit
-from prefect_assay.results.kinetics.analysis import Estimate, ModelName, Verdict
+from prefect_assay.results.kinetics.analysis import ModelName, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,14 +42,8 @@ def kinetics_caption(replicate: FittedReplicate) -> str:
     """Replicate, verdict and K_D with its 95 % interval."""
     kinetics = replicate.kinetics
     fit = chosen_fit(kinetics)
-    return caption(kinetics.replicate, kinetics.verdict, f"{KD} {_interval(fit.kd_M)}" if fit else None)
-
-
-def _interval(estimate: Estimate) -> str:
-    if estimate.low is None and estimate.high is not None:
-        return molar(estimate.high, "<")
-    ends = molar_range(estimate.low, estimate.high)
-    return f"{molar(estimate.value)} ({ends})" if ends else molar(estimate.value)
+    value = f"{KD} {molar_estimate(fit.kd_uncertainty_M)}" if fit else None
+    return caption(kinetics.replicate, kinetics.verdict, value)
 
 
 def sensorgrams(replicate: FittedReplicate) -> str:

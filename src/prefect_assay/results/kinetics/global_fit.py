@@ -1,18 +1,26 @@
-"""`global_1to1`: association and dissociation of all concentrations with one k_on, one k_off and one Rmax."""
+"""`global_1to1`: association and dissociation of all concentrations with one k_on and one k_off.
+
+What differs from sensor to sensor is the instrument's (`instrument.py`).
+"""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from prefect_assay.results.kinetics.curves import FloatArray
+from prefect_assay.results.kinetics.descent import descend
+from prefect_assay.results.kinetics.instrument import Instrument, Shape, Solution
 from prefect_assay.results.kinetics.intervals import Bounds, LogInterval, profile
-from prefect_assay.results.kinetics.noise import noise_of
 from prefect_assay.results.kinetics.prepare import Matrix
 from prefect_assay.results.kinetics.response import unit_response
 
 _FUNCTIONS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
 _GRID = 12
+WORST_MISFIT: Final = 3.0
+"""Residuals so many times their expected variance are no 1:1 binding: the verdict says so, and not the interval."""
+CHI_SQUARE: Final = 3.8415
+"""95 % of one degree of freedom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +31,27 @@ class Rates:
     koff: LogInterval
     kd: LogInterval
 
+    def opened_like(self, other: "Rates") -> "Rates":
+        """The same without the ends that `other` leaves open."""
+        return Rates(
+            self.kon.opened_like(other.kon),
+            self.koff.opened_like(other.koff),
+            self.kd.opened_like(other.kd),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class GlobalFit:
-    """The rates, the one Rmax in the unit of the signal, and the weighted residuals, shape (c, n)."""
+    """The rates by the noise alone (`precision`) and with all that an instrument does (`rates`).
 
+    `misfit` is the sum of squares over the number of residuals: about 1 where the model describes the curves.
+    """
+
+    precision: Rates
     rates: Rates
-    rmax: float
-    residuals: FloatArray
+    theta: FloatArray
+    solution: Solution
+    misfit: float
 
 
 def rate_bounds(data: Matrix) -> tuple[Bounds, Bounds]:
@@ -46,36 +67,46 @@ def rate_bounds(data: Matrix) -> tuple[Bounds, Bounds]:
     return on, (float(np.log(slow / end)), float(np.log(fast / step)))
 
 
-def fit_global(data: Matrix) -> GlobalFit:
-    """Least squares over both phases; Rmax is linear and solved inside."""
-    weights = data.weights
-    target = data.signal * weights
+def one_site(data: Matrix) -> Shape:
+    """The response of one site; parameters are the logarithms of k_on and k_off."""
 
-    def shapes(theta: FloatArray) -> FloatArray:
-        rates = np.exp(theta)
-        return weights * unit_response(
-            rates[..., 0], rates[..., 1], data.concentration_M, data.phases, data.association_s
-        )
+    def shape(theta: FloatArray, concentration: FloatArray) -> FloatArray:
+        kon, koff = np.exp(theta[:, 0]), np.exp(theta[:, 1])
+        return unit_response(kon, koff, concentration, data.phases, data.association_s)
+
+    return shape
+
+
+def fit_global(instrument: Instrument) -> GlobalFit:
+    """Penalised least squares over both phases."""
+    data = instrument.data
+    shape = one_site(data)
+    on, off = rate_bounds(data)
 
     def squares(theta: FloatArray) -> FloatArray:
-        shape = shapes(theta)
-        along = np.einsum("...cn,cn->...", shape, target)
-        return np.asarray(np.sum(target**2) - along**2 / np.einsum("...cn,...cn->...", shape, shape))
+        return instrument.squares(shape, theta)
 
-    def residuals(theta: FloatArray) -> FloatArray:
-        shape = shapes(theta)
-        return np.asarray((target - shape * (np.sum(shape * target) / np.sum(shape**2))).ravel())
-
-    on, off = rate_bounds(data)
     axes = [np.linspace(low, high, max(_GRID, int(high - low)) + 2)[1:-1] for low, high in (on, off)]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    start = grid[int(np.argmin(squares(grid)))]
-    found = least_squares(residuals, start, bounds=np.array([on, off]).T, xtol=1e-10, ftol=1e-12, gtol=1e-14)
-    best = np.asarray(found.x)
-    left = np.asarray(found.fun).reshape(target.shape)
-    jacobian = np.asarray(found.jac)
-    noise = noise_of(left, weights * data.drift, 3, data.unit, has_blank=data.has_blank)
-    growth = [noise.growth(jacobian.reshape(*target.shape, 2), row) for row in _FUNCTIONS]
-    ends = profile(squares, best, jacobian.T @ jacobian, _FUNCTIONS, np.array(growth))
-    shape = shapes(best)
-    return GlobalFit(Rates(*ends), float(np.sum(shape * target) / np.sum(shape**2)), left)
+    start = grid[int(np.argmin(instrument.squares(shape, grid, rounds=0)))]
+    found = descend(lambda theta: instrument.residuals(shape, theta), start, np.array([on, off]))
+    solution = instrument.solution(shape, found.theta)
+    misfit = found.square / instrument.size
+    hessian = found.jacobian.T @ found.jacobian
+    full = np.full(len(_FUNCTIONS), CHI_SQUARE * float(np.clip(misfit, 1.0, WORST_MISFIT)))
+    covariance = instrument.whitened(solution.seen)
+    share = [_noise_share(instrument, found.jacobian, function, covariance) for function in _FUNCTIONS]
+    rates = profile(squares, found.theta, hessian, _FUNCTIONS, full)
+    precision = [interval.scaled(np.sqrt(part)) for interval, part in zip(rates, share, strict=True)]
+    return GlobalFit(Rates(*precision), Rates(*rates), found.theta, solution, misfit)
+
+
+def _noise_share(
+    instrument: Instrument, jacobian: FloatArray, direction: FloatArray, covariance: FloatArray
+) -> float:
+    """Variance that the noise alone gives an estimate, as a share of that with the instrument's deviations."""
+    gram = jacobian.T @ jacobian
+    effect = jacobian @ (np.linalg.pinv(gram, rcond=1e-12, hermitian=True) @ direction)
+    own = effect[: instrument.size].reshape(-1, len(covariance))
+    total = float(effect @ effect)
+    return float(np.sum((own @ covariance) * own)) / total if total > 0 else 1.0

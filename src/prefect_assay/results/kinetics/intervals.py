@@ -15,14 +15,15 @@ from prefect_assay.results.kinetics.curves import FloatArray
 Squares = Callable[[FloatArray], FloatArray]
 Bounds = tuple[float, float]
 
-OPEN_FOLD: Final = 100.0
+OPEN_FOLD: Final = 10.0
 """An interval that reaches so many times beyond the estimate is open on that side."""
 _GRID: Final = 33
 _ZOOMS: Final = 6
 _RAYS: Final = 16
 _STEPS: Final = 7
 _DIGITS: Final = 6
-_NEAR: Final = float(np.log(10.0))
+NORMAL: Final = 1.96
+"""95 % of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,34 @@ class LogInterval:
         """Whether the data determine both ends."""
         return self.low is not None and self.high is not None
 
+    def scaled(self, factor: float) -> "LogInterval":
+        """The same with ends so many times as far away; a limit stays."""
+        if self.low is None or self.high is None:
+            return self
+        return LogInterval(
+            self.best,
+            self.best + factor * (self.low - self.best),
+            self.best + factor * (self.high - self.best),
+        )
+
+    def widened(self, deviation: float) -> "LogInterval":
+        """The same with a further, independent error of this standard deviation; to a limit it is added."""
+        more = NORMAL * deviation
+        if self.low is None or self.high is None:
+            low = None if self.low is None else self.low - more
+            return LogInterval(self.best, low, None if self.high is None else self.high + more)
+        sides = (float(np.hypot(end - self.best, more)) for end in (self.low, self.high))
+        return LogInterval(self.best, self.best - next(sides), self.best + next(sides))
+
+    def opened_like(self, other: "LogInterval") -> "LogInterval":
+        """The same without the ends that `other` leaves open."""
+        low = None if other.low is None else self.low
+        return LogInterval(self.best, low, None if other.high is None else self.high)
+
     def estimate(self) -> Estimate:
-        """The same in the unit of the parameter; next to an open side the value keeps near the other end."""
-        best = self.best
-        if self.low is None and self.high is not None:
-            best = max(best, self.high - _NEAR)
-        if self.high is None and self.low is not None:
-            best = min(best, self.low + _NEAR)
+        """The same in the unit of the parameter; a limit has no value."""
         return Estimate(
-            value=rounded(float(np.exp(best))),
+            value=rounded(float(np.exp(self.best))) if self.closed else None,
             low=None if self.low is None else rounded(float(np.exp(self.low))),
             high=None if self.high is None else rounded(float(np.exp(self.high))),
         )

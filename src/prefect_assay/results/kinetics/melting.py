@@ -1,47 +1,62 @@
-"""Melting curves: two-state unfolding between sloped baselines, and the maximum of the first derivative.
+"""Melting curves: unfolding in one or two steps between baselines, and the maximum of the first derivative.
 
-Temperatures in degrees Celsius outside and kelvin inside, enthalpy in J/mol.
+The heat capacity and the bend of the baselines are what a curve hardly determines: they have priors, and their
+uncertainty is in the interval. Temperatures in degrees Celsius outside and kelvin inside, enthalpy in J/mol.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from prefect_assay.results.kinetics.analysis import Estimate, ReplicateMelting, ServiceValues, Verdict
 from prefect_assay.results.kinetics.curves import FittedMelt, FloatArray
-from prefect_assay.results.kinetics.intervals import profile, rounded
-from prefect_assay.results.kinetics.noise import influence, noise_of, runs_p, white_noise
+from prefect_assay.results.kinetics.descent import descend
+from prefect_assay.results.kinetics.intervals import NORMAL, rounded
+from prefect_assay.results.kinetics.noise import inflation, white_noise
 
 AGREEMENT_C: Final = 1.0
-"""How far a fitted melting temperature may lie from the service's."""
-DERIVATIVE_C: Final = 2.0
-"""How far the curve may be steepest from where its fit is; noise moves this by up to 1.7 °C in curves of the local lab."""
+"""How far the service's melting temperature may lie outside of the interval: what its own is uncertain by."""
+WIDEST_C: Final = 2.5
+"""An interval that reaches further to a side does not tell agreement."""
 _GAS: Final = 8.314462618
 _ZERO_C: Final = 273.15
 # Heat capacity over enthalpy, both per residue (Robertson and Murphy, Chem. Rev. 97, 1251, 1997): 58 J/(mol K) and
-# 2920 J/mol at 60 °C. It bends the transition hardly; fitting it would cost precision for nothing.
+# 2920 J/mol at 60 °C. Proteins scatter around these means by a third.
 _HEAT_CAPACITY: Final = 58.0
 _ENTHALPY_60C: Final = 2_920.0
+_CAPACITY_SCATTER: Final = 0.3
+_BEND: Final = 0.03  # of a baseline, as a share of the signal's range
 _ENTHALPIES: Final = (5e4, 2e6)
 _MARGIN_C: Final = 2.0
 _GAIN: Final = 1.5
 _AMPLITUDE: Final = 5.0
 _SMOOTH_C: Final = 4.0
-_UNSTRUCTURED: Final = 1e-6
-_MISFIT: Final = 0.005
 _POINTS_MIN: Final = 20
 _GRID: Final = 12
+_SEVERAL_GAIN: Final = 3.0
+_SEVERAL_MISFIT: Final = 2.0
+_SEVERAL_APART_C: Final = 6.0
+_SEVERAL_STEP: Final = 0.1
+_ENOUGH: Final = 1e-4
 
 
-def unfolded(celsius: FloatArray, tm: FloatArray, enthalpy: FloatArray) -> FloatArray:
-    """The unfolded share, shape (..., n), for `tm` in °C and the enthalpy at Tm in J/mol, shape (...,)."""
+def unfolded(
+    celsius: FloatArray, tm: FloatArray, enthalpy: FloatArray, capacity: FloatArray | float = 1.0
+) -> FloatArray:
+    """The unfolded share, shape (..., n).
+
+    Args:
+        celsius: shape (n,).
+        tm: in °C, shape (...,).
+        enthalpy: at Tm in J/mol, shape (...,).
+        capacity: the heat capacity over the one expected for this enthalpy, shape (...,).
+    """
     tm, enthalpy = np.asarray(tm)[..., None], np.asarray(enthalpy)[..., None]
     kelvin, melting = celsius + _ZERO_C, tm + _ZERO_C
-    capacity = enthalpy * _HEAT_CAPACITY / (_ENTHALPY_60C + _HEAT_CAPACITY * (tm - 60.0))
-    gibbs = enthalpy * (1 - kelvin / melting) + capacity * (
-        kelvin - melting - kelvin * np.log(kelvin / melting)
-    )
+    heat = enthalpy * _HEAT_CAPACITY / (_ENTHALPY_60C + _HEAT_CAPACITY * (np.maximum(tm, 20.0) - 60.0))
+    heat = heat * np.asarray(capacity)[..., None]
+    gibbs = enthalpy * (1 - kelvin / melting) + heat * (kelvin - melting - kelvin * np.log(kelvin / melting))
     return np.asarray(1 / (1 + np.exp(np.clip(gibbs / (_GAS * kelvin), -500, 500))))
 
 
@@ -67,7 +82,7 @@ def analyze_melt(
     name: str, replicate: int | None, celsius: FloatArray, signal: FloatArray, service: ServiceValues
 ) -> FittedMelt:
     """Fit one melting curve; without a transition there is no melting temperature."""
-    fit = _fit(celsius, signal) if len(celsius) >= _POINTS_MIN else None
+    fit = _transition(celsius, signal) if len(celsius) >= _POINTS_MIN else None
     if fit is None:
         verdict = Verdict.AGREES if service.tm_C is None else Verdict.REVIEW
         said = "the service reports none, either" if service.tm_C is None else "the service reports one"
@@ -79,86 +94,147 @@ def analyze_melt(
             service=service,
         )
         return FittedMelt(nothing, celsius, signal, None)
-    tm, fitted = fit
     steepest = derivative_tm(celsius, signal)
-    expected = derivative_tm(celsius, fitted)
-    shift = None if steepest is None or expected is None else steepest - expected
-    reasons = _reasons(tm, shift, signal - fitted, float(np.ptp(signal)), service)
+    verdict, reasons = _judge(fit, service)
     melting = ReplicateMelting(
         name=name,
         replicate=replicate,
-        verdict=Verdict.REVIEW if reasons else Verdict.AGREES,
-        reasons=reasons
-        or (f"within {AGREEMENT_C:g} °C of the service's value, and steepest where the fit is",),
-        tm_C=tm,
+        verdict=verdict,
+        reasons=reasons,
+        tm_C=fit.estimates[0],
+        transitions_C=tuple(fit.estimates) if len(fit.estimates) > 1 else (),
         derivative_tm_C=None if steepest is None else rounded(steepest),
         service=service,
     )
-    return FittedMelt(melting, celsius, signal, fitted)
+    return FittedMelt(melting, celsius, signal, fit.fitted)
 
 
-def _fit(celsius: FloatArray, signal: FloatArray) -> tuple[Estimate, FloatArray] | None:
-    """T_m and the fitted curve, or None if baselines alone describe the signal."""
-    scaled = (celsius - celsius.mean()) / np.ptp(celsius)
-    low, high = float(celsius[0]) + _MARGIN_C, float(celsius[-1]) - _MARGIN_C
-    if low >= high:
-        return None
-
-    def design(theta: FloatArray) -> FloatArray:
-        share = unfolded(celsius, theta[..., 0], np.exp(theta[..., 1]))
-        flat = np.ones_like(share)
-        return np.stack([flat, flat * scaled, share, share * scaled], axis=-1)
-
-    def residuals(theta: FloatArray) -> FloatArray:
-        basis, _ = np.linalg.qr(design(theta))
-        return np.asarray(signal - basis @ (basis.T @ signal))
-
-    def squares(theta: FloatArray) -> FloatArray:
-        basis, _ = np.linalg.qr(design(theta))
-        return np.asarray(np.sum(signal**2) - np.sum(np.einsum("...np,n->...p", basis, signal) ** 2, axis=-1))
-
-    bounds = np.array([[low, high], np.log(_ENTHALPIES)])
-    axes = [np.linspace(side[0], side[1], _GRID + 2)[1:-1] for side in bounds]
-    grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-    start = grid[int(np.argmin(squares(grid)))]
-    found = least_squares(
-        residuals, start, bounds=bounds.T, x_scale=np.array([1.0, 0.1]), xtol=1e-10, ftol=1e-12
-    )
-    best, left = np.asarray(found.x), np.asarray(found.fun)
-    columns = design(best)
-    linear, *_ = np.linalg.lstsq(columns, signal, rcond=None)
-    baseline, _ = np.linalg.qr(np.stack([scaled**power for power in range(3)], axis=1))
-    bent = float(np.sum((signal - baseline @ (baseline.T @ signal)) ** 2))
-    at_tm = (best[0] - celsius.mean()) / np.ptp(celsius)
-    amplitude = abs(float(linear[2] + linear[3] * at_tm))
-    noise = white_noise(left[None])
-    inside = low + 1e-3 < best[0] < high - 1e-3
-    if not inside or bent < _GAIN * float(np.sum(left**2)) or amplitude < _AMPLITUDE * noise:
-        return None
-    of_noise = noise_of(left[None], np.full(len(left), 1e-9), 6, "nm", has_blank=False)
-    jacobian = np.asarray(found.jac)
-    direction = np.array([1.0, 0.0])
-    effect = influence(jacobian[None], direction)
-    growth = of_noise.random(effect) / float(np.sum(effect**2)) * of_noise.quantile
-    (ends,) = profile(squares, best, jacobian.T @ jacobian, direction[None], np.array([growth]))
-    sides = [None if end is None else rounded(end) for end in (ends.low, ends.high)]
-    return Estimate(value=rounded(float(best[0])), low=sides[0], high=sides[1]), np.asarray(columns @ linear)
-
-
-def _reasons(
-    tm: Estimate, shift: float | None, residuals: FloatArray, span: float, service: ServiceValues
-) -> tuple[str, ...]:
-    found = []
+def _judge(fit: "_Melt", service: ServiceValues) -> tuple[Verdict, tuple[str, ...]]:
+    several = ()
+    if len(fit.estimates) > 1:
+        words = " and ".join(estimate.text(lambda side: f"{side:.1f}", "{}") for estimate in fit.estimates)
+        several = (f"{len(fit.estimates)} transitions, at {words} °C",)
     if service.tm_C is None:
-        found.append("the service reports no melting temperature")
-    elif abs(tm.value - service.tm_C) > AGREEMENT_C:
-        found.append(f"{tm.value - service.tm_C:+.1f} °C against the service")
-    if shift is None:
-        found.append("the derivative has no maximum")
-    elif abs(shift) > DERIVATIVE_C:
-        found.append(f"the curve is steepest {shift:+.1f} °C from where its fit is")
-    if runs_p(residuals[None]) < _UNSTRUCTURED and float(np.std(residuals)) > _MISFIT * span:
-        found.append("the residuals are not noise: two states do not describe the curve")
-    if tm.low is None or tm.high is None:
-        found.append("the curve does not bound the melting temperature")
-    return tuple(found)
+        return Verdict.REVIEW, ("the service reports no melting temperature", *several)
+    known = [(e.value, e.low, e.high) for e in fit.estimates]
+    closed = [(v, lo, hi) for v, lo, hi in known if v is not None and lo is not None and hi is not None]
+    if not closed or closed[0][2] - closed[0][1] > 2 * WIDEST_C:
+        return Verdict.REVIEW, ("the curve does not bound the melting temperature", *several)
+    for value, low, high in closed:
+        if low - AGREEMENT_C <= service.tm_C <= high + AGREEMENT_C:
+            agreed = f"{value - service.tm_C:+.1f} °C against the service, within both uncertainties"
+            return Verdict.AGREES, (agreed, *several)
+    return Verdict.REVIEW, (f"{closed[0][0] - service.tm_C:+.1f} °C against the service", *several)
+
+
+@dataclass(frozen=True, slots=True)
+class _Melt:
+    """Melting temperatures with intervals, that of the larger step first, the fitted curve, and the residuals."""
+
+    estimates: list[Estimate]
+    fitted: FloatArray
+    square: float
+    misfit: float
+
+
+class _Model:
+    """Unfolding in `steps`: per step T_m, logarithms of enthalpy and of the share of the expected heat capacity."""
+
+    def __init__(self, celsius: FloatArray, signal: FloatArray, steps: int) -> None:
+        self._celsius, self._signal, self._steps = celsius, signal, steps
+        self.scaled = (celsius - celsius.mean()) / np.ptp(celsius)
+        self.noise = 1.0
+        low, high = float(celsius[0]) + _MARGIN_C, float(celsius[-1]) - _MARGIN_C
+        one = [(low, high), tuple(np.log(_ENTHALPIES)), (-1.0, 1.0)]
+        self.bounds = np.array(one * steps)
+
+    def states(self, theta: FloatArray) -> FloatArray:
+        """Shares of folded, half unfolded and unfolded molecules, shape (k, states, n)."""
+        parts = [
+            unfolded(self._celsius, theta[:, 3 * i], np.exp(theta[:, 3 * i + 1]), np.exp(theta[:, 3 * i + 2]))
+            for i in range(self._steps)
+        ]
+        if self._steps == 1:
+            return np.stack([1 - parts[0], parts[0]], axis=1)
+        one, two = parts
+        return np.stack([1 - one, one * (1 - two), one * two], axis=1)
+
+    def _solve(self, theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        states = self.states(theta)
+        ends = states[:, [0, -1]]
+        bend = _BEND * float(np.ptp(self._signal)) * (4 * self.scaled**2 - 1 / 3)
+        columns = np.concatenate([states, ends * self.scaled, ends * bend], axis=1) / self.noise
+        prior = np.diag([0.0] * (states.shape[1] + 2) + [1.0, 1.0]) + 1e-9 * np.eye(states.shape[1] + 4)
+        gram = columns @ np.swapaxes(columns, -1, -2)
+        amounts = np.linalg.solve(gram + prior, (columns @ self._signal / self.noise)[..., None])[..., 0]
+        return np.sum(amounts[..., None] * columns, axis=1) * self.noise, amounts, states
+
+    def residuals(self, theta: FloatArray) -> FloatArray:
+        """In deviations of the noise, with the penalties of bends and heat capacities, shape (k, n + penalties)."""
+        fitted, amounts, _ = self._solve(theta)
+        capacities = theta[:, 2::3] / _CAPACITY_SCATTER
+        return np.concatenate([(self._signal - fitted) / self.noise, amounts[:, -2:], capacities], axis=1)
+
+    def fit(self, starts: FloatArray) -> _Melt | None:
+        """From the best of the starts (k, p); None where a melting temperature runs out of the curve."""
+        # The noise is not known before there is a fit: twice.
+        for _ in range(2):
+            start = starts[int(np.argmin(np.sum(self.residuals(starts) ** 2, axis=1)))]
+            found = descend(self.residuals, start, self.bounds, _ENOUGH)
+            fitted = self._solve(found.theta[None])[0][0]
+            left = self._signal - fitted
+            self.noise = max(white_noise(left[None]), 1e-6 * float(np.ptp(self._signal)), 1e-12)
+            starts = found.theta[None]
+        found = descend(self.residuals, found.theta, self.bounds, _ENOUGH)
+        fitted, amounts, _ = (part[0] for part in self._solve(found.theta[None]))
+        left = self._signal - fitted
+        square = float(np.sum((left / self.noise) ** 2))
+        misfit = square / max(len(left) - found.theta.size - 6, 1)
+        spread = np.linalg.pinv(found.jacobian.T @ found.jacobian, rcond=1e-12, hermitian=True)
+        variance = np.diag(spread) * max(1.0, misfit) * inflation(left[None])
+        temperatures = found.theta[::3]
+        inside = (temperatures > self.bounds[::3, 0] + 1e-3) & (temperatures < self.bounds[::3, 1] - 1e-3)
+        if not inside.all():
+            return None
+        estimates = []
+        for tm, deviation in zip(temperatures, np.sqrt(variance[::3]), strict=True):
+            side = NORMAL * float(deviation)
+            ends = (rounded(float(tm) - side), rounded(float(tm) + side))
+            estimates.append(Estimate(value=rounded(float(tm)), low=ends[0], high=ends[1]))
+        levels = amounts[: self._steps + 1]
+        steps = np.abs(np.diff(levels))
+        order = np.argsort(-steps, kind="stable")
+        if steps.min() < _SEVERAL_STEP * steps.sum() and self._steps > 1:
+            return None
+        return _Melt([estimates[i] for i in order], fitted, square * self.noise**2, misfit)
+
+    def step(self, fit: _Melt) -> float:
+        """The height of the largest step at its melting temperature."""
+        tm = fit.estimates[0].value or 0.0
+        baselines = np.polyfit(self._celsius - tm, fit.fitted, 1)
+        return float(np.max(np.abs(fit.fitted - np.polyval(baselines, self._celsius - tm))))
+
+
+def _transition(celsius: FloatArray, signal: FloatArray) -> _Melt | None:
+    """One transition, or several where one does not describe the curve; None if baselines alone do."""
+    model = _Model(celsius, signal, 1)
+    if model.bounds[0, 0] >= model.bounds[0, 1]:
+        return None
+    axes = [np.linspace(side[0], side[1], _GRID + 2)[1:-1] for side in model.bounds[:2]]
+    grid = np.stack([*np.meshgrid(*axes), np.zeros((_GRID, _GRID))], axis=-1).reshape(-1, 3)
+    one = model.fit(grid)
+    two = None
+    if one is None or one.misfit > _SEVERAL_MISFIT:
+        axis = np.linspace(model.bounds[0, 0], model.bounds[0, 1], _GRID + 2)[1:-1]
+        pairs = [(a, b) for a in axis for b in axis if b - a > _SEVERAL_APART_C]
+        enthalpy = np.log(3e5)
+        starts = np.array([[a, enthalpy, 0.0, b, enthalpy, 0.0] for a, b in pairs])
+        two = _Model(celsius, signal, 2).fit(starts) if pairs else None
+    best = two if two is not None and (one is None or one.square > _SEVERAL_GAIN * two.square) else one
+    if best is None:
+        return None
+    baseline, _ = np.linalg.qr(np.stack([model.scaled**power for power in range(3)], axis=1))
+    bent = float(np.sum((signal - baseline @ (baseline.T @ signal)) ** 2))
+    if bent < _GAIN * best.square or model.step(best) < _AMPLITUDE * model.noise:
+        return None
+    return best

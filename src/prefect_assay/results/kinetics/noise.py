@@ -4,6 +4,7 @@ Noise of a sample is white or correlated over a few seconds; each sensor also dr
 proportion to time; and the noise and drift of a subtracted blank are in every curve. Knows no kinetics.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import erfc, sqrt
 from typing import Final
@@ -124,10 +125,11 @@ def white_noise(residuals: FloatArray) -> float:
     return float(np.median(np.abs(np.diff(residuals, axis=1)))) / _NORMAL_QUARTILE / sqrt(2.0)
 
 
-def runs_p(residuals: FloatArray) -> float:
+def runs_p(residuals: Iterable[FloatArray]) -> float:
     """One-sided p value of the Wald-Wolfowitz test over all curves: small where residuals keep their sign too long."""
     runs = expected = variance = 0.0
-    for row in residuals > 0:
+    for values in residuals:
+        row = values > 0
         up, n = int(row.sum()), len(row)
         if 0 < up < n:
             mean = 2.0 * up * (n - up) / n + 1

@@ -11,7 +11,8 @@ import numpy as np
 from prefect_assay.results.kinetics.curves import FloatArray
 
 _GROWTH: Final = 0.1
-_WIDEST_S: Final = 2.0
+WIDEST_S: Final = 2.0
+"""Bins of slow parts of a curve, unless others are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,11 @@ class Bins:
         return Bins(self.first_s[kept], self.count[kept], self.step_s)
 
 
-def bin_counts(samples: int, step_s: float) -> list[int]:
-    """How many samples each bin takes: single ones where a phase starts, two seconds where the curve is slow."""
+def bin_counts(samples: int, step_s: float, widest_s: float = WIDEST_S) -> list[int]:
+    """How many samples each bin takes: single ones where a phase starts, `widest_s` where the curve is slow."""
     counts, used = [], 0
     while used < samples:
-        width = min(_WIDEST_S, _GROWTH * used * step_s)
+        width = min(widest_s, _GROWTH * used * step_s)
         counts.append(min(max(1, int(width / step_s + 0.5)), samples - used))
         used += counts[-1]
     return counts

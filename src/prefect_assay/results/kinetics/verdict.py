@@ -5,9 +5,11 @@ from typing import Final
 
 import numpy as np
 
-from prefect_assay.results.kinetics.analysis import Estimate, KineticsFit, ServiceValues, Verdict
+from prefect_assay.results.kinetics.alternatives import Alternative
+from prefect_assay.results.kinetics.analysis import KineticsFit, ServiceValues, Verdict
 from prefect_assay.results.kinetics.curves import FloatArray
-from prefect_assay.results.kinetics.noise import drift_deviation, less_drift, white_noise
+from prefect_assay.results.kinetics.global_fit import WORST_MISFIT, GlobalFit, Rates
+from prefect_assay.results.kinetics.noise import drift_deviation, white_noise
 from prefect_assay.results.kinetics.prepare import Matrix
 
 AGREEMENT: Final = 0.25
@@ -22,14 +24,15 @@ CLEAR_RESPONSE: Final = {"nm": 1.0, "RU": 20.0}
 """Above this there is binding, whatever the shape of the curve."""
 CURVATURE: Final = 0.022
 """In between, a response that steps and straight lines describe to this share of it is no binding."""
-MISFIT: Final = 0.008
-"""Systematic residuals of the 1:1 fit from this share of the highest signal on are not noise."""
+CHANGE: Final = 0.25
+"""An alternative that fits better counts if it moves K_D by more than this share."""
 SYSTEMATIC_DRIFTS: Final = 0.6
-"""Both must also be larger than this many standard deviations of a sensor's own drift."""
-UNUSABLE: Final = 0.1
+"""It must also be larger than this many standard deviations of a sensor's own drift."""
+UNUSABLE: Final = 0.06
 """Curves that a fit misses by this share of the highest signal get a number only if the service reports binding."""
 _END_S: Final = 10.0
-_NAMES: Final = (("kon_per_M_s", "k_on"), ("koff_per_s", "k_off"), ("kd_M", "K_D"))
+_NAMES: Final = (("kon", "k_on"), ("koff", "k_off"), ("kd", "K_D"))
+_SERVICE: Final = {"kon": "kon_per_M_s", "koff": "koff_per_s", "kd": "kd_M"}
 
 Judgement = tuple[Verdict, tuple[str, ...]]
 
@@ -110,16 +113,6 @@ def response_of(data: Matrix) -> Response:
     )
 
 
-def misfit(residuals: FloatArray, data: Matrix) -> float:
-    """Root mean square of the systematic residuals of a fit, in the unit of the signal.
-
-    Args:
-        residuals: weighted, shape (c, n).
-        data: what was fitted.
-    """
-    return _systematic(less_drift(residuals, data.weights * data.drift), data)
-
-
 def _systematic(residuals: FloatArray, data: Matrix) -> float:
     noise = white_noise(residuals) ** 2 * residuals.size
     samples = float(np.sum(data.weights**2)) * len(residuals)
@@ -149,91 +142,99 @@ def judge_one_concentration(service: ServiceValues) -> Judgement:
     return Verdict.REVIEW, ("the curves bind; one concentration gives no affinity",)
 
 
-def usable(
-    fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: ServiceValues
-) -> tuple[KineticsFit, ...]:
-    """The fits that give a number: K_D has an end, and waves and jumps that no one calls binding are left out.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a verdict on a replicate that binds rests on.
 
-    Args:
-        fits: of both models.
-        left: the `misfit` of `global_1to1`.
-        data: what was fitted.
-        service: what the laboratory reports.
+    `two` has the rates of `two_step`, where an alternative in `better` describes the curves better than 1:1.
     """
-    reported = service.binding == "true" or service.kd_M is not None
-    if left > UNUSABLE * float(np.max(data.signal)) and not reported:
-        return ()
-    return tuple(fit for fit in fits if (fit.kd_M.low, fit.kd_M.high) != (None, None))
 
+    one: GlobalFit
+    two: Rates | None
+    better: tuple[Alternative, ...]
+    data: Matrix
+    service: ServiceValues
 
-def judge(fits: tuple[KineticsFit, ...], left: float, data: Matrix, service: ServiceValues) -> Judgement:
-    """Verdict on a replicate that binds.
+    @property
+    def _rates(self) -> Rates:
+        return self.two or self.one.rates
 
-    Args:
-        fits: those of both models that are `usable`.
-        left: the `misfit` of `global_1to1`.
-        data: what was fitted.
-        service: what the laboratory reports.
-    """
-    highest = float(np.max(data.signal))
-    differences, open_ends = _differences(fits, service), _open_ends(fits)
-    agreement = _agreement(fits, service)
-    drift = drift_deviation(data.unit, has_blank=data.has_blank)
-    if left > max(MISFIT * highest, SYSTEMATIC_DRIFTS * drift):
-        number = "" if fits else ", so there is no number"
-        reason = f"systematic residuals of the 1:1 fit are {left / highest:.1%} of the highest signal{number}"
-        return Verdict.NOT_1_TO_1, (reason, *agreement, *differences)
-    if service.kd_M is None:
-        return Verdict.REVIEW, ("the service reports no K_D", *open_ends)
-    if not fits:
-        return Verdict.REVIEW, ("the curves bound K_D neither from below nor from above: no number",)
-    if not any(_closed(fit) for fit in fits):
-        return Verdict.REVIEW, (*open_ends, *differences)
-    verdict = Verdict.AGREES if agreement else Verdict.REVIEW
-    return verdict, (*agreement, *differences, *open_ends)
+    def usable(self, fits: tuple[KineticsFit, ...]) -> tuple[KineticsFit, ...]:
+        """The fits that give a number: K_D has an end, and waves and jumps that no one calls binding are left out."""
+        reported = self.service.binding == "true" or self.service.kd_M is not None
+        if self._distance > UNUSABLE and not reported:
+            return ()
+        return tuple(fit for fit in fits if (fit.kd_M.low, fit.kd_M.high) != (None, None))
 
+    @property
+    def _distance(self) -> float:
+        return self.one.solution.distance / float(np.max(self.data.signal))
 
-def _agreement(fits: tuple[KineticsFit, ...], service: ServiceValues) -> list[str]:
-    agreeing = [fit.model for fit in fits if _closed(fit) and not _differences((fit,), service)]
-    if not agreeing or service.kd_M is None:
-        return []
-    return [
-        f"{' and '.join(agreeing)}: within {AGREEMENT:.0%} of the service's values, or the intervals hold them"
-    ]
+    def verdict(self, fits: tuple[KineticsFit, ...]) -> Judgement:
+        """The verdict with its reasons; `fits` are those that are `usable`."""
+        differences = self._differences()
+        if changes := self._changes():
+            number = "" if fits else "; there is no number"
+            return Verdict.NOT_1_TO_1, (f"{changes}{number}", *differences)
+        if self.one.misfit > WORST_MISFIT and not self.better:
+            return Verdict.REVIEW, ("neither 1:1 nor another mechanism describes the curves", *differences)
+        if not fits:
+            return Verdict.REVIEW, ("the curves bound K_D neither from below nor from above: no number",)
+        limits = self._limits()
+        if self.service.kd_M is None:
+            return Verdict.REVIEW, ("the service reports no K_D", *limits)
+        if limits or differences:
+            return Verdict.REVIEW, (*limits, *differences)
+        word = "" if self.two is None else "; 1:1 does not describe the curves, which hardly changes K_D"
+        agreed = (
+            f"{fits[0].model}: within {AGREEMENT:.0%} of the service's values, or the intervals hold them"
+        )
+        return Verdict.AGREES, (f"{agreed}{word}",)
 
+    def _changes(self) -> str | None:
+        """The alternative that changes K_D most, in words; None where none changes it by more than `CHANGE`."""
+        if not self.better:
+            return None
+        mine = self.one.rates.kd.best
+        found: list[tuple[str, float]] = [(other.mechanism, other.log_kd - mine) for other in self.better]
+        if self.two is not None:
+            found.append(("incomplete dissociation", self.two.kd.best - mine))
+        mechanism, change = max(found, key=lambda item: abs(item[1]))
+        if abs(change) <= np.log1p(CHANGE):
+            return None
+        gain = max(other.gain for other in self.better)
+        return (
+            f"{mechanism}: describes the curves better than 1:1 (sum of squares less by {gain:.0f}),"
+            f" and its K_D is {np.exp(change):.2g} times that of 1:1"
+        )
 
-def _closed(fit: KineticsFit) -> bool:
-    return all(None not in (estimate.low, estimate.high) for _, estimate in _estimates(fit))
+    def _limits(self) -> list[str]:
+        found = []
+        for name, label in _NAMES:
+            interval = getattr(self._rates, name)
+            if interval.low is None and interval.high is None:
+                found.append(f"the curves do not bound {label}")
+            elif not interval.closed:
+                side = "below" if interval.low is None else "above"
+                found.append(f"the curves do not bound {label} from {side}")
+        return found
 
-
-def _estimates(fit: KineticsFit) -> tuple[tuple[str, Estimate], ...]:
-    return tuple((label, getattr(fit, name)) for name, label in _NAMES)
-
-
-def _open_ends(fits: tuple[KineticsFit, ...]) -> list[str]:
-    found = []
-    for fit in fits:
-        for label, estimate in _estimates(fit):
-            if estimate.low is None or estimate.high is None:
-                both = estimate.low is None and estimate.high is None
-                limit = "" if both else (" from below" if estimate.low is None else " from above")
-                found.append(f"{fit.model}: the curves do not bound {label}{limit}")
-    return found
-
-
-def _differences(fits: tuple[KineticsFit, ...], service: ServiceValues) -> list[str]:
-    """One line per model whose values are neither within `AGREEMENT` of the service's nor hold them."""
-    found = []
-    for fit in fits:
+    def _differences(self) -> list[str]:
+        """In one line, the values that are neither within `AGREEMENT` of the service's nor hold them."""
         far = []
         for name, label in _NAMES:
-            estimate, reported = getattr(fit, name), getattr(service, name)
+            reported = getattr(self.service, _SERVICE[name])
             if reported is None or reported <= 0:
                 continue
-            holds = (estimate.low or 0.0) <= reported <= (estimate.high or np.inf)
-            difference = estimate.value / reported - 1
-            if abs(difference) > AGREEMENT and not holds:
-                far.append(f"{label} {difference:+.0%}")
-        if far:
-            found.append(f"{fit.model} against the service: {', '.join(far)}")
-    return found
+            interval, value = getattr(self._rates, name), float(np.log(reported))
+            low = -np.inf if interval.low is None else interval.low
+            high = np.inf if interval.high is None else interval.high
+            difference = float(np.exp(interval.best - value)) - 1
+            near = interval.closed and abs(difference) <= AGREEMENT
+            if name == "kd" and self.two is not None and near:  # with more than one model, all have to agree
+                of_one = float(np.exp(self.one.rates.kd.best - value)) - 1
+                if abs(of_one) > AGREEMENT:
+                    far.append(f"{label} {of_one:+.0%} by 1:1")
+            elif not near and not low <= value <= high:
+                far.append(f"{label} {difference:+.0%}" if interval.closed else f"{label} beyond its limit")
+        return [f"against the service: {', '.join(far)}"] if far else []
