@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo gb1 test test-long test-newest test-lowest docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
+.PHONY: demo kinetics-tables gb1 test test-long test-newest test-lowest docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make docs     build the site of docs/ in build/site"
 	@echo "make service-page  write docs/service.md again"
 	@echo "make sbom     list the locked dependencies as CycloneDX, in build/sbom.json"
+	@echo "make kinetics-tables  verdicts and coverage on simulated curves, into docs/kinetics.md: KINETICS_SETS=400 a row"
 	@echo "make golden   make the golden archive again, when the archive's format changes"
 	@echo "make screenshots  take the pictures of a report again (needs Chromium)"
 	@echo "make lock     resolve requirements.lock again"
@@ -180,6 +181,11 @@ sbom:
 	@build/sbom-env/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom
 	@build/sbom-env/bin/cyclonedx-py requirements requirements.lock --output-file build/sbom.json
 	@echo "build/sbom.json"
+
+# Verdicts and coverage on simulated curves, into docs/kinetics.md: so many sets a row.
+KINETICS_SETS ?= 400
+kinetics-tables: $(VENV)/.installed
+	@cd tests && OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 ../$(BIN)/python -m support.kinetics.tables $(KINETICS_SETS) ../docs/kinetics.md
 
 golden: $(VENV)/.installed
 	@cd tests && ../$(BIN)/python -m support.golden.make

@@ -182,6 +182,11 @@ def rate(value: float | None, unit: str) -> str:
     return EMPTY if value is None else f"{value:.{_DIGITS - 1}e} {unit}"
 
 
+def rate_estimate(estimate: Estimate, unit: str) -> str:
+    """A fitted rate constant for people, a limit as `< 1.00e-05 /s`."""
+    return estimate.text(lambda number: rate(number, unit), "{}")
+
+
 def _significant(value: float) -> str:
     """Three significant digits, without an exponent in the range of a unit prefix."""
     rounded = float(f"{value:.{_DIGITS - 1}e}")

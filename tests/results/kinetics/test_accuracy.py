@@ -5,8 +5,8 @@ import pytest
 
 from prefect_assay.results.kinetics.global_fit import fit_global
 from prefect_assay.results.kinetics.instrument import Instrument
-from prefect_assay.results.kinetics.prepare import association_time
 from prefect_assay.results.kinetics.response import curve
+from prefect_assay.results.kinetics.schedule import find_schedule
 from prefect_assay.results.kinetics.two_step import fit_two_step
 from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, measured, one_to_one
 
@@ -28,7 +28,7 @@ def test_the_start_of_the_dissociation_is_found(exact, association_s):
     schedule = Schedule(association_s=association_s, end_s=2 * association_s)
     clean = one_to_one(1e5, 5e-3, 3.0, schedule)
     curves = measured(clean, np.random.default_rng(1), schedule)
-    assert association_time([curves]) == pytest.approx(association_s, abs=2.0)
+    assert find_schedule([curves]).association_s == pytest.approx(association_s, abs=2.0)
     rates = fit_global(Instrument(exact(clean, schedule))).rates
     assert np.exp(rates.kd.best) == pytest.approx(5e-8, rel=0.01)
 
@@ -40,10 +40,10 @@ def test_a_fast_association_or_a_slow_curve_does_not_hide_the_dissociation(kon, 
     clean = {c: 3.0 * curve(schedule.times, kon, koff, c, association_s) for c in CONCENTRATIONS_M}
     chance = np.random.default_rng(2)
     exact = measured(clean, chance, schedule, noise=0.0, own_drift=0.0)
-    assert association_time([exact]) == pytest.approx(association_s, abs=1.0)
+    assert find_schedule([exact]).association_s == pytest.approx(association_s, abs=1.0)
     if koff >= 1e-2:  # else nothing falls by more than the noise within ten seconds
         noisy = measured(clean, chance, schedule)
-        assert association_time([noisy]) == pytest.approx(association_s, abs=5.0)
+        assert find_schedule([noisy]).association_s == pytest.approx(association_s, abs=5.0)
 
 
 @pytest.mark.parametrize(("kon", "koff"), [(1e7, 1e-3), (1e7, 1e-1)])

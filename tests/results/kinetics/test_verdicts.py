@@ -8,6 +8,7 @@ import pytest
 from prefect_assay.results.kinetics.analysis import ServiceValues, Verdict
 from prefect_assay.results.kinetics.replicate import analyze_replicate
 from prefect_assay.results.kinetics.response import curve
+from prefect_assay.results.kinetics.schedule import Schedule as Start
 from support.kinetics.packages import flat
 from support.kinetics.simulate import (
     CONCENTRATIONS_M,
@@ -23,7 +24,7 @@ SCHEDULE = Schedule(step_s=1.0)
 
 def judged(curves, service=None, unit="nm"):
     service = service or ServiceValues(binding="unknown")
-    return analyze_replicate("design", 1, unit, curves, service, 180.0).kinetics
+    return analyze_replicate("design", 1, unit, curves, service, Start(180.0)).kinetics
 
 
 def closed_form(kon, koff, rmax):

@@ -146,10 +146,18 @@ def kinetics(
         list[Path], typer.Argument(metavar="PACKAGE.zip...", help="Data packages as the service gives them.")
     ],
     *,
+    association_s: Annotated[
+        float | None,
+        typer.Option(min=1.0, help="When the dissociation starts, in s. Default: as the curves show."),
+    ] = None,
+    concentration_error: Annotated[
+        float,
+        typer.Option(min=0.0, max=2.0, help="Standard deviation of a design's concentrations, as a share."),
+    ] = 0.2,
     as_json: AsJson = False,
 ) -> None:
     """Fit the raw curves of data packages and compare with the service's values; needs the extra `kinetics`."""
     with reported(as_json=as_json):
         from prefect_assay.cli.archives.kinetics import show_kinetics
 
-        show_kinetics(packages, as_json=as_json)
+        show_kinetics(packages, association_s, concentration_error, as_json=as_json)

@@ -28,7 +28,9 @@ _STYLES = {
 }
 
 
-def show_kinetics(packages: Sequence[Path], *, as_json: bool) -> None:
+def show_kinetics(
+    packages: Sequence[Path], association_s: float | None, concentration_error: float, *, as_json: bool
+) -> None:
     """Analyse data packages and print tables, or one JSON object per package in a list."""
     console = Console()
     results = []
@@ -41,7 +43,9 @@ def show_kinetics(packages: Sequence[Path], *, as_json: bool) -> None:
             ) from None
         if not found:
             raise InputError(f"there is no data package {path}; name the zip of a result")
-        analysis = analyze(path).analysis
+        analysis = analyze(
+            path, association_s=association_s, concentration_error=concentration_error
+        ).analysis
         results.append({"package": str(path), **analysis.model_dump(mode="json")})
         if not as_json:
             _show(console, path, analysis)

@@ -6,7 +6,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from prefect_assay.models.billing import usd
 from prefect_assay.reporting.page import words
-from prefect_assay.results.formats import molar, rate
+from prefect_assay.results.formats import molar, molar_estimate, rate_estimate
 
 
 def _shown(value: Any) -> Any:
@@ -26,7 +26,7 @@ _ENVIRONMENT.filters |= {
     "day": words.day,
     "usd": usd,
     "molar": molar,
-    "rate": rate,
-    "estimate": words.estimate,
+    "estimate": molar_estimate,
+    "rate": rate_estimate,
 }
 REPORT: Final = _ENVIRONMENT.get_template("report.html")

@@ -9,7 +9,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import ExperimentType, Method
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.results.design import DesignSummary
-from prefect_assay.results.formats import molar, molar_range
+from prefect_assay.results.formats import molar_range
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.ranked import ASSAYS
 from prefect_assay.results.row import Outcome
@@ -81,11 +81,6 @@ def _assay(kind: str, method: Method | None, target: str | None) -> str:
     words = ASSAYS[ExperimentType(kind)]
     by = f" by {METHODS[method]}" if method else ""
     return f"{words}{by}{f' against {target}' if target else ''}"
-
-
-def estimate(value: Estimate) -> str:
-    """A fitted K_D with its interval, or the limit that the curves give."""
-    return molar_estimate(value)
 
 
 def celsius(value: float | None) -> str:

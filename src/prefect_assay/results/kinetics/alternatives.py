@@ -25,6 +25,7 @@ _LIMITS: Final = (-1.0, 1.0, 3.0)
 _LIMIT_BOUNDS: Final = (-3.0, 5.0)
 _POINTS: Final = 120
 _ENOUGH: Final = 0.5
+_DESCRIBED: Final = 1.2  # a misfit that leaves nothing to transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def transport_limited(data: Matrix) -> Shape:
 
 
 def alternatives(instrument: Instrument, fit: GlobalFit) -> list[Alternative]:
-    """Both, fitted from where 1:1 fits best."""
+    """Fitted from where 1:1 fits best; transport only where something is left to describe."""
     data = instrument.data
     on, off = rate_bounds(data)
     kon, koff = fit.theta
@@ -99,6 +100,8 @@ def alternatives(instrument: Instrument, fit: GlobalFit) -> list[Alternative]:
     best = descend(lambda theta: instrument.residuals(sites, theta), start, bounds, _ENOUGH)
     larger = 1 if best.theta[3] <= 0 else 2
     found.append(Alternative("two sites", best.theta[larger] - best.theta[0], square - best.square))
+    if fit.misfit < _DESCRIBED and not found[0].is_better:
+        return found
     limited = transport_limited(data)
     starts = np.array([[kon + max(0.0, limit), koff + max(0.0, limit), limit] for limit in _LIMITS])
     start = starts[int(np.argmin(instrument.squares(limited, starts, rounds=0)))]

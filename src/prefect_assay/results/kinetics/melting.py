@@ -110,7 +110,7 @@ def analyze_melt(
 
 
 def _judge(fit: "_Melt", service: ServiceValues) -> tuple[Verdict, tuple[str, ...]]:
-    several = ()
+    several: tuple[str, ...] = ()
     if len(fit.estimates) > 1:
         words = " and ".join(estimate.text(lambda side: f"{side:.1f}", "{}") for estimate in fit.estimates)
         several = (f"{len(fit.estimates)} transitions, at {words} °C",)
@@ -167,7 +167,8 @@ class _Model:
         prior = np.diag([0.0] * (states.shape[1] + 2) + [1.0, 1.0]) + 1e-9 * np.eye(states.shape[1] + 4)
         gram = columns @ np.swapaxes(columns, -1, -2)
         amounts = np.linalg.solve(gram + prior, (columns @ self._signal / self.noise)[..., None])[..., 0]
-        return np.sum(amounts[..., None] * columns, axis=1) * self.noise, amounts, states
+        fitted = np.asarray(np.sum(amounts[..., None] * columns, axis=1) * self.noise)
+        return fitted, np.asarray(amounts), states
 
     def residuals(self, theta: FloatArray) -> FloatArray:
         """In deviations of the noise, with the penalties of bends and heat capacities, shape (k, n + penalties)."""

@@ -66,6 +66,12 @@ class Index:
             tm_C=number(row.get("tm")),
         )
 
+    @property
+    def association_s(self) -> float | None:
+        """When the dissociation starts, if the table of replicates has a column of this name with one value."""
+        found = {number(row.get("association_s")) for row in self.info} - {None}
+        return found.pop() if len(found) == 1 else None
+
     def unit(self, file: RawFile) -> str:
         """RU for SPR, else nm."""
         listed = self.sources.get(_tail(file.path), {}).get("signal_unit")

@@ -16,12 +16,12 @@ try:
 except ImportError:
     raise ConfigurationError.missing_extra("kinetics", "fitting raw curves") from None
 
-from prefect_assay.results.kinetics.analysis import PackageAnalysis
+from prefect_assay.results.kinetics.analysis import CONCENTRATION_ERROR, PackageAnalysis
 from prefect_assay.results.kinetics.curves import AnalyzedPackage, Curve, FloatArray
 from prefect_assay.results.kinetics.melting import analyze_melt
 from prefect_assay.results.kinetics.names import Index, RawFile, read_index
-from prefect_assay.results.kinetics.prepare import association_time
 from prefect_assay.results.kinetics.replicate import analyze_replicate
+from prefect_assay.results.kinetics.schedule import Schedule, find_schedule
 from prefect_assay.results.kinetics.zip_reader import PackageFiles, UnreadableFile, columns
 
 _SENSORGRAM = ("t", "y")
@@ -33,11 +33,18 @@ _HEADS = tuple(f"{mark}{name}{mark}{sign}" for name in "tT" for mark in ("", '"'
 _MAC_COPIES = "__MACOSX"  # folder of what macOS keeps beside the files of a zip
 
 
-def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
+def analyze(
+    package: Path | bytes | BinaryIO,
+    *,
+    association_s: float | None = None,
+    concentration_error: float = CONCENTRATION_ERROR,
+) -> AnalyzedPackage:
     """Fit every replicate of a data package.
 
     Args:
         package: the zip as a path, as bytes, or as an open file.
+        association_s: when the dissociation starts; None: as the package says, or else as its curves show.
+        concentration_error: standard deviation, as a share, of what all concentrations of a design are off together.
 
     Raises:
         InputError: it is not a zip, or has more files than any package.
@@ -55,7 +62,13 @@ def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
                 except UnreadableFile as error:
                     notes.append(str(error))
     groups = sorted(sensorgrams.items())
-    association_s = association_time([curve for _, curve in group] for _, group in groups)
+    association_s = association_s or index.association_s
+    schedule = (
+        Schedule(association_s)
+        if association_s
+        else find_schedule([curve for _, curve in group] for _, group in groups)
+    )
+    notes += [schedule.doubt] if schedule.doubt else []
     replicates = tuple(
         analyze_replicate(
             name,
@@ -63,7 +76,8 @@ def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
             index.unit(group[0][0]),
             [curve for _, curve in group],
             index.service(group[0][0]),
-            association_s,
+            schedule,
+            concentration_error,
         )
         for (name, number), group in groups
     )
@@ -75,6 +89,7 @@ def analyze(package: Path | bytes | BinaryIO) -> AnalyzedPackage:
         kinetics=tuple(item.kinetics for item in replicates),
         melting=tuple(item.melting for item in melted),
         notes=tuple(notes),
+        concentration_error=concentration_error,
     )
     return AnalyzedPackage(analysis, replicates, melted)
 

@@ -3,9 +3,8 @@
 The blank (0 nM) is subtracted point by point, and with it the drift that all sensors share. Knows no kinetics.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -13,13 +12,8 @@ import numpy as np
 from prefect_assay.results.kinetics.curves import Curve, FloatArray
 from prefect_assay.results.kinetics.response import WIDEST_S, Bins, bin_counts
 
-NOMINAL_ASSOCIATION_S: Final = 180.0
-"""The service's schedule, used where the curves do not show when the dissociation starts."""
 _COMPLETE: Final = 0.8
 _LATE_S: Final = 5.0
-_TURN_S: Final = 10.0
-_TURN_NOISES: Final = 10.0
-_SAME_S: Final = 5.0
 _POINTS_MIN: Final = 20
 _WINDOW_S: Final = 30.0
 _BENT_S: Final = 20.0
@@ -87,34 +81,6 @@ def complete_curves(curves: Sequence[Curve]) -> tuple[tuple[Curve, ...], tuple[s
     return tuple(kept), tuple(left_out)
 
 
-def dissociation_start(curves: Sequence[Curve]) -> float | None:
-    """When the dissociation of the highest curve starts, in s; None where no curve shows it.
-
-    It is where the signal turns from rising or level to falling. The fall counts, not the turn: a fast association
-    bends more sharply where it levels off, but nothing falls there. Among the times with at least half of the largest
-    fall, the second difference over `_TURN_S` has its lowest value.
-    """
-    subtracted = less_blank(complete_curves(curves)[0])
-    if not subtracted:
-        return None
-    curve = max(subtracted, key=lambda curve: float(np.max(curve.signal)))
-    step = float(np.median(np.diff(curve.time_s)))
-    lag = max(1, round(_TURN_S / step))
-    times = np.arange(int((curve.time_s[-1] - curve.time_s[0]) / step)) * step + curve.time_s[0]
-    if len(times) <= 2 * lag:
-        return None
-    signal = np.interp(times, curve.time_s, curve.signal)
-    before, middle, after = signal[: -2 * lag], signal[lag:-lag], signal[2 * lag :]
-    falls = middle - after - np.maximum(before - middle, 0.0)
-    largest = float(np.max(falls))
-    # Second differences: in first ones the slope of a curve without noise would pass for noise.
-    noise = float(np.median(np.abs(np.diff(signal, 2)))) / sqrt(3.0)
-    if largest <= _TURN_NOISES * noise:
-        return None
-    turn = np.where(falls >= 0.5 * largest, after - 2 * middle + before, np.inf)
-    return float(times[lag + int(np.argmin(turn))])
-
-
 def less_blank(curves: Sequence[Curve]) -> tuple[Curve, ...]:
     """The curves with analyte, less the mean of the blanks at the same times; a blank that ends early cuts them."""
     blanks = [curve for curve in curves if curve.concentration_M == 0]
@@ -130,13 +96,6 @@ def less_blank(curves: Sequence[Curve]) -> tuple[Curve, ...]:
         reference = np.mean([np.interp(time, blank.time_s, blank.signal) for blank in blanks], axis=0)
         found.append(Curve(curve.concentration_M, time, curve.signal[kept] - reference))
     return tuple(found)
-
-
-def association_time(replicates: Iterable[Sequence[Curve]]) -> float:
-    """Length of the association in s, the same for all replicates: the nominal one unless their curves contradict."""
-    found = [start for curves in replicates if (start := dissociation_start(curves)) is not None]
-    typical = float(np.median(found)) if found else NOMINAL_ASSOCIATION_S
-    return NOMINAL_ASSOCIATION_S if abs(typical - NOMINAL_ASSOCIATION_S) <= _SAME_S else typical
 
 
 def matrix(

@@ -21,6 +21,7 @@ from prefect_assay.results.kinetics.intervals import rounded
 from prefect_assay.results.kinetics.noise import runs_p
 from prefect_assay.results.kinetics.prepare import complete_curves, less_blank, matrix
 from prefect_assay.results.kinetics.response import curve as unit_curve
+from prefect_assay.results.kinetics.schedule import Schedule
 from prefect_assay.results.kinetics.two_step import TwoStepFit, fit_two_step
 from prefect_assay.results.kinetics.verdict import (
     Judged,
@@ -41,7 +42,7 @@ def analyze_replicate(
     unit: str,
     curves: Sequence[Curve],
     service: ServiceValues,
-    association_s: float,
+    schedule: Schedule,
     concentration_error: float = CONCENTRATION_ERROR,
 ) -> FittedReplicate:
     """Fit all concentrations of one replicate and judge them.
@@ -52,9 +53,10 @@ def analyze_replicate(
         unit: of the signal, nm or RU.
         curves: with the blanks.
         service: what the laboratory reports.
-        association_s: when the dissociation starts.
+        schedule: when the dissociation starts; where that is in doubt, binding gets no number.
         concentration_error: standard deviation, as a share, of what all concentrations are off together.
     """
+    association_s = schedule.association_s
     complete, left_out = complete_curves(curves)
     subtracted = less_blank(complete)
     blanks = len(complete) - len(subtracted)
@@ -68,6 +70,8 @@ def analyze_replicate(
         verdict, reasons = judged
     elif data is not None and len(set(data.concentration_M)) < _CONCENTRATIONS_MIN:
         verdict, reasons = judge_one_concentration(service)
+    elif schedule.doubt:
+        verdict, reasons = Verdict.REVIEW, (schedule.doubt,)
     elif data is not None:
         coarse = matrix(subtracted, association_s, blanks=blanks, unit=unit, widest_s=_WIDEST_S)
         instrument = Instrument(coarse or data)

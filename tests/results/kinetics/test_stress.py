@@ -1,0 +1,37 @@
+"""A small part of the stress sets; docs/kinetics.md has the tables of all, by `make kinetics-tables`."""
+
+import numpy as np
+import pytest
+
+from support.kinetics.stress import ORDINARY
+from support.kinetics.tables import row, schedules
+
+SETS, SEED = 12, 7
+
+
+@pytest.mark.parametrize("name", ["white noise", "all of them, half as strong", "all of them"])
+def test_1_to_1_curves_of_a_real_instrument_agree_and_their_uncertainty_holds_the_truth(name):
+    found = row(f"1:1, {name}", SETS, SEED)
+    assert found.verdicts["agrees"] >= 10
+    assert found.verdicts["not_1_to_1"] <= 1
+    assert sum(found.uncertainty) >= 10
+    assert np.median(found.folds) <= 3
+
+
+@pytest.mark.parametrize("name", ["two sites", "transport-limited"])
+def test_another_mechanism_that_moves_the_affinity_hardly_ever_agrees(name):
+    found = row(name, SETS, SEED)
+    assert found.biased["not_1_to_1"] + found.biased["review"] >= 5
+    assert found.biased["agrees"] <= 2
+
+
+def test_a_tight_binder_gets_a_limit_or_an_interval_near_the_truth():
+    found = row("1:1, K_D 20 to 300 pM, wander of 4 pm", SETS, SEED)
+    assert max(found.off, default=1.0) <= 3
+    assert sum(found.uncertainty) >= 10
+
+
+def test_a_schedule_is_found_or_refused():
+    found = schedules(SETS, 3, ORDINARY["all of them, half as strong"], SEED)
+    assert found["found"] >= 9
+    assert found["wrong"] <= 1
