@@ -37,6 +37,7 @@ def fit(low, value, high):
         kon_per_M_s=Estimate(value=1e5),
         koff_per_s=Estimate(value=1e-4),
         kd_M=Estimate(value=value, low=low, high=high),
+        kd_uncertainty_M=Estimate(value=value, low=low, high=high),
         rmax=(1.0,),
         mae=0.01,
         relative_mae=0.01,
@@ -155,13 +156,20 @@ def test_a_number_of_a_non_binder_is_none():
 
 def test_curves_that_only_bound_k_d_from_above_make_it_a_limit():
     rows = measured("tight", 0.9, 1.0, 1.1, reported=1.0)
-    open_ended = fit(None, 0.496e-9, 1.91e-9)
+    open_ended = fit(None, None, 1.91e-9)
     closed = fit(0.8e-9, 1.0e-9, 1.2e-9)
     (found,) = summarize(rows, analyses={"r": analysis("tight", open_ended, open_ended, closed)})
     assert (found.qualifier, found.kd_M, found.kd_low_M, found.kd_high_M) == ("<", 1.91e-9, None, None)
     assert found.reported_kd_M == 1e-9
     (found,) = summarize(rows, analyses={"r": analysis("tight", open_ended, closed, closed)})
     assert found.qualifier is None
+
+
+def test_curves_that_only_bound_k_d_from_below_make_it_a_limit():
+    rows = measured("weak", 2000, 2100, 2200, reported=2100)
+    weak = fit(1.5e-6, None, None)
+    (found,) = summarize(rows, analyses={"r": analysis("weak", weak, weak, weak)})
+    assert (found.qualifier, found.kd_M, found.kd_low_M, found.kd_high_M) == (">", 1.5e-6, None, None)
 
 
 def test_limits_are_never_averaged():

@@ -5,6 +5,7 @@ import pytest
 
 from prefect_assay.results.kinetics.global_fit import fit_global
 from prefect_assay.results.kinetics.instrument import Instrument
+from prefect_assay.results.kinetics.intervals import profile
 from prefect_assay.results.kinetics.response import curve
 from prefect_assay.results.kinetics.schedule import find_schedule
 from prefect_assay.results.kinetics.two_step import fit_two_step
@@ -52,3 +53,12 @@ def test_a_rate_that_only_low_concentrations_show_is_within_the_bounds(exact, ko
     data = exact(one_to_one(kon, koff, 3.0, schedule), schedule)
     for rates in (fit_global(Instrument(data)).rates, fit_two_step(data).rates):
         assert np.exp([rates.kon.best, rates.koff.best]) == pytest.approx([kon, koff], rel=0.01)
+
+
+def test_the_end_of_an_interval_is_found_where_squares_grow_slower_than_a_parabola():
+    def squares(theta):
+        return 10 * np.log1p(np.sum((theta / 0.2) ** 2, axis=-1) / 10)
+
+    (found,) = profile(squares, np.zeros(2), np.eye(2) / 0.2**2, np.array([[1.0, 0.0]]), np.array([3.84]))
+    end = 0.2 * np.sqrt(10 * np.expm1(0.384))
+    assert (found.low, found.high) == pytest.approx((-end, end), rel=1e-3)

@@ -130,7 +130,7 @@ def _fits(entries):
         name = entry["sequence"]["name"]
         for replicate in entry["replicates"]:
             kd, is_open = replicate["kd"], name == "tight"
-            ends = {"high": 1.91e-9} if is_open else {"low": kd * 0.95, "high": kd * 1.05}
+            fitted = {"value": None, "high": 1.91e-9} if is_open else _within(kd, 0.05)
             yield ReplicateKinetics(
                 name=name,
                 replicate=replicate["replicate"],
@@ -142,8 +142,11 @@ def _fits(entries):
                     KineticsFit(
                         model="two_step",
                         kon_per_M_s=Estimate(value=1e5, low=9e4, high=1.1e5),
-                        koff_per_s=Estimate(value=kd * 1e5, **({} if is_open else {"low": kd * 9e4})),
-                        kd_M=Estimate(value=0.5e-9 if is_open else kd, **ends),
+                        koff_per_s=Estimate(
+                            **({"value": None, "high": 1.8e-4} if is_open else _within(kd * 1e5, 0.04))
+                        ),
+                        kd_M=Estimate(**fitted),
+                        kd_uncertainty_M=Estimate(**(fitted if is_open else _within(kd, 0.3))),
                         rmax=(1.0,),
                         mae=0.01,
                         relative_mae=0.01,
@@ -152,6 +155,10 @@ def _fits(entries):
                 ),
                 service=ServiceValues(kd_M=kd, binding="true"),
             )
+
+
+def _within(value, share):
+    return {"value": value, "low": value * (1 - share), "high": value * (1 + share)}
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from prefect_assay.reporting.page.sequences import sequences_of
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import OUTCOME_WORDS, VERDICT_WORDS
 from prefect_assay.results.interval import chosen_fit
-from prefect_assay.results.kinetics.analysis import ReplicateKinetics, Verdict
+from prefect_assay.results.kinetics.analysis import CONCENTRATION_ERROR, ReplicateKinetics, Verdict
 from prefect_assay.results.ranked import ASSAYS, ranked_table, value_text
 from prefect_assay.results.row import Outcome
 from prefect_assay.results.summary import Scatters
@@ -88,6 +88,7 @@ def render(
         VERDICT_WORDS=VERDICT_WORDS,
         ASSAYS=ASSAYS,
         chosen_fit=chosen_fit,
+        concentration_error=f"{CONCENTRATION_ERROR * 100:.0f} %",
         undrawn=sum(curve.svg is None for curve in curves),
         drawn_max=SENSORGRAMS_MAX,
         open_max=_OPEN_MAX,

@@ -9,7 +9,6 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import ExperimentType, Method
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.results.design import DesignSummary
-from prefect_assay.results.formats import molar_range
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.ranked import ASSAYS
 from prefect_assay.results.row import Outcome

@@ -21,6 +21,7 @@ _GRID: Final = 33
 _ZOOMS: Final = 6
 _RAYS: Final = 16
 _STEPS: Final = 7
+_BEYOND: Final = 1.1
 _DIGITS: Final = 6
 NORMAL: Final = 1.96
 """95 % of a normal distribution, in standard deviations."""
@@ -172,6 +173,7 @@ def _lengths(
         over = grown >= 1
         ended |= over
         low, high = np.where(over, low, length), np.where(over, length, high)
-        step = length / np.sqrt(np.clip(grown, 0.02, 50.0))
+        # A sum that grows more slowly is approached from below, so a step goes too far until an end is found.
+        step = np.where(ended, 1.0, _BEYOND) * length / np.sqrt(np.clip(grown, 0.02, 50.0))
         length = np.where((step > low) & (step < high), step, np.where(ended, 0.5 * (low + high), high))
     return length, ended
