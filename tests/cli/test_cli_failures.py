@@ -28,6 +28,8 @@ def _made(kind):
         return kind("partial", experiment_id="e1")
     if issubclass(kind, errors.BlockMissing):
         return kind("deleted; save it again", parameter="archive", block="local/results")
+    if kind is errors.NewerFormat:
+        return kind("BOOKS/FORMAT", 3, 2)
     return kind("what happened; what to do")
 
 
