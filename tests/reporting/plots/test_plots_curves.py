@@ -84,7 +84,8 @@ def test_a_curve_without_binding_is_drawn_with_the_threshold():
 def test_a_limit_is_the_value_of_a_caption():
     some = replicate()
     fit = some.kinetics.fits[0]
-    bound = fit.model_copy(update={"kd_M": fit.kd_M.model_copy(update={"low": None})})
+    limit = fit.kd_uncertainty_M.model_copy(update={"value": None, "low": None})
+    bound = fit.model_copy(update={"kd_M": limit, "kd_uncertainty_M": limit})
     kinetics = some.kinetics.model_copy(update={"fits": (bound,)})
     drawn = Figure(sensorgrams(type(some)(kinetics, some.curves, ASSOCIATION_S)))
     assert "replicate 2 · agrees · KD < 77.0 nM" in drawn.texts

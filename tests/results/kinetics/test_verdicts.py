@@ -113,12 +113,14 @@ def test_waves_that_no_one_calls_binding_get_no_number(service, numbers):
     assert bool(found.fits) is numbers
 
 
-def test_a_review_always_has_a_reason():
+def test_curves_that_hardly_bend_give_a_limit_that_holds_the_truth():
     clean = {c: 3.0 * curve(SCHEDULE.times, 1e3, 1e-4, c, 180.0) for c in CONCENTRATIONS_M}
     curves = measured(clean, np.random.default_rng(SEED), SCHEDULE, noise=0.0, own_drift=0.0)
     found = judged(curves, TRUE)
-    assert (found.verdict, found.fits) == (Verdict.REVIEW, ())
-    assert "neither" in found.reasons[0]
+    (fit,) = found.fits
+    assert (found.verdict, fit.kd_M.value, fit.kd_M.low) == (Verdict.REVIEW, None, None)
+    assert 1e-7 < fit.kd_M.high < 1e-6
+    assert found.reasons[0] == "the curves do not bound k_on"
 
 
 def test_a_non_binder_that_the_service_calls_a_binder_is_for_review():
