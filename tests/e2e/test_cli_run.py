@@ -101,8 +101,8 @@ def test_nothing_is_started_for_a_wrong_request(world, blocks):
         ),
         ([designs, "--target", EGFR, *by_machine, "--archive", "nowhere"], 2, "no archive block named"),
         ([designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"], 2, "no SharedPaymentTokens block"),
-        ([designs, "--target", "EGFR", *blocks], 2, "is not in the service's catalog; did you mean"),
-        (["missing.fasta", "--target", EGFR, *blocks], 2, "missing.fasta"),
+        ([designs, "--target", "EGFR", *by_machine], 2, "is not in the service's catalog; did you mean"),
+        (["missing.fasta", "--target", EGFR, *by_machine], 2, "missing.fasta"),
     ):
         done = command("run", *arguments, **world.stack.env)
         assert done.code == code, done.err

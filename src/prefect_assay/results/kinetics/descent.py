@@ -36,6 +36,7 @@ def descend(
     """
     theta = np.clip(start, bounds[:, 0], bounds[:, 1])
     damping = np.array(_DAMPING)
+    square, jacobian = np.inf, np.empty((0, theta.size))
     for _ in range(_STEPS):
         # A difference that would leave the bounds is taken inwards.
         inward = np.where(theta + _STEP > bounds[:, 1], -_STEP, _STEP)

@@ -151,9 +151,8 @@ class Instrument:
         mixed = self._inverse @ one
         own = np.sum(mixed * one, axis=(-2, -1))
         seen = np.sum(one * along, axis=(-2, -1))
-        if rmax is None:
-            rmax = seen / np.maximum(own, 1e-300)
-        rmax = np.maximum(rmax, _LEAST_SHARE)
+        found = seen / np.maximum(own, 1e-300) if rmax is None else rmax
+        rmax = np.maximum(found, _LEAST_SHARE)
         scale = rmax[..., None, None]
         columns = np.stack(
             [

@@ -167,8 +167,8 @@ class _Model:
         prior = np.diag([0.0] * (states.shape[1] + 2) + [1.0, 1.0]) + 1e-9 * np.eye(states.shape[1] + 4)
         gram = columns @ np.swapaxes(columns, -1, -2)
         amounts = np.linalg.solve(gram + prior, (columns @ self._signal / self.noise)[..., None])[..., 0]
-        fitted = np.asarray(np.sum(amounts[..., None] * columns, axis=1) * self.noise)
-        return fitted, np.asarray(amounts), states
+        fitted = np.asarray(np.sum(amounts[..., None] * columns, axis=1) * self.noise, dtype=np.float64)
+        return fitted, np.asarray(amounts, dtype=np.float64), states
 
     def residuals(self, theta: FloatArray) -> FloatArray:
         """In deviations of the noise, with the penalties of bends and heat capacities, shape (k, n + penalties)."""
@@ -186,7 +186,7 @@ class _Model:
             left = self._signal - fitted
             self.noise = max(white_noise(left[None]), 1e-6 * float(np.ptp(self._signal)), 1e-12)
             starts = found.theta[None]
-        found = descend(self.residuals, found.theta, self.bounds, _ENOUGH)
+        found = descend(self.residuals, starts[0], self.bounds, _ENOUGH)
         fitted, amounts, _ = (part[0] for part in self._solve(found.theta[None]))
         left = self._signal - fitted
         square = float(np.sum((left / self.noise) ** 2))
