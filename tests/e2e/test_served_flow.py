@@ -15,7 +15,7 @@ from prefect.context import FlowRunContext
 from prefect.states import Completed
 from prefect_assay.runs.durable import durable_flow
 
-@durable_flow(name="own-served", retries=0)
+@durable_flow(name="own-served")
 def own(count: int = 1):
     flow = FlowRunContext.get().flow
     return Completed(message=f"{type(flow).__name__} {flow.retries} {count}")

@@ -148,7 +148,9 @@ def kinetics(
     *,
     association_s: Annotated[
         float | None,
-        typer.Option(min=1.0, help="When the dissociation starts, in s. Default: as the curves show."),
+        typer.Option(
+            min=1.0, max=86_400.0, help="When the dissociation starts, in s. Default: as the curves show."
+        ),
     ] = None,
     concentration_error: Annotated[
         float,
