@@ -114,6 +114,8 @@ def look(monkeypatch):
                 credentials=SimpleNamespace(get_client=lambda: nullcontext(service)),
                 patience=timedelta(days=45),
                 payment_method=method,
+                policy=None,
+                wallet=None,
             ),
         )
         own = [EXPERIMENT_TAG + "e-1", ARCHIVE_TAG + books.archive_id] if tags is None else tags
