@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, StrictStr
 
 from prefect_assay.models.base import Moment, WireModel
 
@@ -41,7 +41,7 @@ class Delivery(WireModel):
     """A webhook body. `delivery_id` names an attempt; deduplicate on `data.update_id`."""
 
     delivery_id: str
-    event: str
+    event: StrictStr  # a number is no kind of event
     timestamp: Moment
     api_version: str | None = None
     data: DeliveryData
