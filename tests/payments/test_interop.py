@@ -42,7 +42,7 @@ def policy_for(base_url):
 
 def pay(base_url, rail, store=None, *, twice=False):
     """Another run's payment of the order; with `twice` the network delivers the credential two times."""
-    with AssayClient(base_url, TOKEN) as client:
+    with AssayClient(base_url, TOKEN, timeout=60) as client:
         if twice:
             send = client.pay
             client.pay = lambda invoice_id, headers=None: [
