@@ -156,12 +156,14 @@ class _Ordering:
             return self.ordered(created.experiment_id, url=created.provider_hosted_invoice_url)
         # contract 2.6: the acceptance of a machine rail need not name the experiment; its invoice may.
         self.book.record(lambda _: acceptance_of(self.api, created))
-        experiment_id = created.experiment_id or self.owner(created.invoice_id)
+        owner = self.owner(created.invoice_id)
+        experiment_id = created.experiment_id or owner
         if experiment_id is None:
             return self.lost(
                 OrderOutcomeUnknown("the service accepted it and did not name its experiment"), first=0.0
             )
-        return self.ordered(experiment_id, created.invoice_id, created.hosted_invoice_url)
+        tied = created.invoice_id if owner == experiment_id else None
+        return self.ordered(experiment_id, tied, created.hosted_invoice_url)
 
     def owner(self, invoice_id: str | None) -> str | None:
         try:
@@ -171,7 +173,7 @@ class _Ordering:
 
     def ordered(self, mine: str, invoice_id: str | None = None, url: str | None = None) -> Order:
         """Record a created experiment. If an older one has the key, that is the order, and this one is surplus."""
-        own = Ordered(experiment_id=mine, invoice_id=invoice_id if self.owner(invoice_id) == mine else None)
+        own = Ordered(experiment_id=mine, invoice_id=invoice_id)
         self.book.record(lambda state: None if state.ordered else own)
         with suppress(*_UNREAD, OrderMismatch):  # the search is repeated before money is committed
             one_experiment(self.api, self.spec, self.book)

@@ -182,15 +182,17 @@ def one_experiment(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> s
     current = state.ordered.experiment_id
     if state.committed:
         return current
-    try:
-        known = api.experiment(current)
-    except NotFound:
-        return current
     others = [
         one
         for one in carrying(api, book.order_key, spec, {current, *state.surplus, *state.others})
         if one.row.status not in _INACTIVE and not one.evidence.differs
     ]
+    if not others:
+        return current
+    try:
+        known = api.experiment(current)
+    except NotFound:
+        return current
     doubtful = [one for one in others if not one.evidence.proves(spec)]
     if doubtful:
         raise unclear(book.order_key, [Found(known, evidence(spec, known)), *doubtful])
