@@ -273,14 +273,16 @@ def _by_machine(run: ExperimentRun, order: Order, *, canceled: bool) -> Payment:
 
 
 def _pay_due(run: ExperimentRun, order: Order, *, asks: bool, answered_paid: bool) -> Payment:
-    due = read_due(
-        run.options.credentials,
-        order,
-        book=run.book,
-        policy=run.options.policy,
-        wallet=run.options.wallet,
-        method=run.options.payment_method,
-    )
+    due = None
+    if run.book.read().settled is None:
+        due = read_due(
+            run.options.credentials,
+            order,
+            book=run.book,
+            policy=run.options.policy,
+            wallet=run.options.wallet,
+            method=run.options.payment_method,
+        )
     if answered_paid and due is not None:
         raise PaymentOutcomeUnknown("A person answered that it was paid. The invoice does not show it.")
     limit = run.cap_cents

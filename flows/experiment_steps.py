@@ -342,11 +342,11 @@ def _archive(run: ExperimentRun, order: Order, payment: Payment | None, found: E
     kept = archive_experiment(
         run.options.credentials,
         run.options.archive,
+        found,
         campaign_id=run.campaign_id,
         order=order,
         payment=payment,
         spec=run.spec,
-        results_status=str(found.reported),
     )
     facts.archived(found, kept, news=_is_own(order))
     if found.reported == ResultsStatus.ALL:

@@ -65,20 +65,21 @@ def fetch_results(credentials: AssayCredentials, experiment_id: str) -> tuple[Re
         return client.results(experiment_id)
 
 
-@task(name="archive-experiment", task_run_name="archive-experiment-{order.experiment_id}", **READ)
+@task(name="archive-experiment", task_run_name="archive-experiment-{experiment.id}", **READ)
 def archive_experiment(
     credentials: AssayCredentials,
     archive: Archive,
+    experiment: Experiment,
     *,
     campaign_id: str,
     order: Order,
     payment: Payment | None,
     spec: ExperimentSpec,
-    results_status: str,
 ) -> ArchivedResults:
     """Fetch everything that the service has on an experiment and archive it as a version.
 
-    An unchanged experiment writes nothing; a changed result becomes a new version beside the old one.
+    An unchanged experiment writes nothing; a changed result becomes a new version beside the old one. The version is
+    sealed as the `experiment` reports its results, as it was last read.
 
     Raises:
         ArchiveError: the archive refuses, or is damaged.
@@ -87,13 +88,12 @@ def archive_experiment(
     notes: list[str] = []
     away: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        experiment = client.experiment(order.experiment_id)
-        received = tuple(_received(client, order.experiment_id, notes))
-        complete = results_status == ResultsStatus.ALL
+        received = tuple(_received(client, experiment.id, notes))
+        complete = experiment.reported == ResultsStatus.ALL
         raw = [document for document in received if document.name.startswith("results-")]
         if complete and not raw:
             raise TransientError(
-                f"the results of experiment {order.experiment_id} are released, and cannot be read yet"
+                f"the results of experiment {experiment.id} are released, and cannot be read yet"
             )
         results, unread = results_of(raw)
         notes += unread
@@ -104,7 +104,7 @@ def archive_experiment(
             campaign_id=campaign_id,
             experiment_id=experiment.id,
             experiment_code=experiment.code,
-            results_status=results_status,
+            results_status=str(experiment.reported),
             documents=[
                 *(_document(document) for document in received),
                 *_packages(client, results, Path(folder), notes, away),

@@ -1,5 +1,6 @@
 """Pay an invoice once: by machine within the policy, or by a person at the hosted page."""
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
@@ -30,7 +31,7 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, ExperimentStatus, Inv
 from prefect_assay.payments import PaymentPolicy, Rail, guard, hosted, rail_for, settle
 from prefect_assay.payments.due import DueInvoice, page_digest
 from prefect_assay.payments.guard_terms import caip19, unpaired
-from prefect_assay.payments.reconciliation import read_invoice
+from prefect_assay.payments.reconciliation import Reconciliation, read_invoice
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import require_order
@@ -176,6 +177,8 @@ def pay_invoice(
         due = _due(client, order, method, allowed, wallet)
         invoice = _own_invoice(client, due, order, book)
         require_order(book, order.experiment_id)
+        if invoice.status == InvoiceStatus.PAID:
+            return Reconciliation(due, ledger, method, time.sleep, ()).paid(invoice, already_paid=True)
         _refuse_canceled(client, order, invoice, book)
         with _next_step(invoice):
             payment = settle(

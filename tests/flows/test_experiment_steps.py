@@ -335,8 +335,8 @@ def test_results_are_sealed_as_complete_only_once_they_are_released(monkeypatch,
     """Contract 3: `all` before Done is preliminary; a design without a row is `pending` there and not `missing`."""
     given = []
 
-    def archive_experiment(*_, results_status, **__):
-        given.append(results_status)
+    def archive_experiment(_credentials, _archive, experiment, **_):
+        given.append(experiment.reported)
         return SimpleNamespace(record=SimpleNamespace(unchanged=True, experiment_code="E-1"))
 
     monkeypatch.setattr(steps, "archive_experiment", archive_experiment)

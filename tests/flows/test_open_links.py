@@ -81,15 +81,15 @@ def archived(tmp_path):
     """One experiment of a service whose payment provider is called acme, archived."""
     experiment, *others = (reply(200, body) for body in ANSWERS.values())
     with fault_server() as server, disable_run_logger():
-        server.will(experiment, experiment, *others)
+        server.will(experiment, *others)
         archive_experiment.fn(
             AssayCredentials(base_url=server.base_url, token="t", provider_word="acme"),
             LocalArchive(root=str(tmp_path)),
+            Experiment.model_validate(EXPERIMENT),
             campaign_id="c",
             order=ORDER,
             payment=PAYMENT,
             spec=SPEC,
-            results_status="all",
         )
     return LocalStore(tmp_path)
 

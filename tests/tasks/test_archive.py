@@ -15,6 +15,7 @@ from prefect_assay.archive import latest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveUnavailable, TransientError
+from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.reporting import artifacts
@@ -24,7 +25,13 @@ SPEC = ExperimentSpec(experiment_type="expression", sequences={"a": SequenceValu
 ORDER = Order(
     experiment_id="e1", experiment_code="LAB-001-001", order_key="0" * 20, status="done", adopted=False
 )
-EXPERIMENT = {"id": "e1", "code": "LAB-001-001", "status": "done", "created_at": "2026-11-21T12:00:00Z"}
+EXPERIMENT = {
+    "id": "e1",
+    "code": "LAB-001-001",
+    "status": "done",
+    "results_status": "all",
+    "created_at": "2026-11-21T12:00:00Z",
+}
 GOOD = "https://files.example/good.zip?sig=permission"
 
 
@@ -65,11 +72,11 @@ def kept(credentials, folder):
         return archive_experiment.fn(
             credentials,
             LocalArchive(root=str(folder)),
+            Experiment.model_validate(EXPERIMENT),
             campaign_id="c",
             order=ORDER,
             payment=None,
             spec=SPEC,
-            results_status="all",
         )
 
 

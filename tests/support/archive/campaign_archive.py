@@ -58,6 +58,7 @@ def lab_campaign(
             archive_experiment.fn(
                 credentials,
                 archive,
+                client.experiment(order.experiment_id),
                 campaign_id=campaign_id,
                 order=order,
                 payment=Payment(
@@ -67,7 +68,6 @@ def lab_campaign(
                     amount_cents=invoice.amount,
                 ),
                 spec=planned.spec,
-                results_status=str(client.experiment(order.experiment_id).results_status),
             )
     return plan
 
