@@ -10,6 +10,7 @@ from typing import Final, TypeVar, assert_never
 
 from prefect.client.orchestration import get_client
 from prefect.logging import get_run_logger
+from prefect.runtime import deployment as current_deployment
 from prefect.runtime import flow_run as current_run
 
 from prefect_assay.errors import (
@@ -105,7 +106,7 @@ def announce(run: ExperimentRun, order: Order) -> None:
 
 def complete_order(run: ExperimentRun, order: Order) -> ExperimentReport:
     """From the order to the archived results."""
-    run.book.begin_work(str(current_run.id), str(current_run.name))
+    run.book.begin_work(str(current_run.id), str(current_run.name), current_deployment.id)
     payment = None
     if order.surplus:
         with run.options.credentials.get_client() as client:

@@ -224,7 +224,7 @@ class _Sweep:
         """Note and record the open money of all orders; None if it cannot be read."""
         with self.progress.part("open money"):
             found = record_open_money(self.prefect)
-            self.facts.note_money(found)
+            self.facts.note_money(self.prefect, found)
             orders = Counter(item.kind for item in found.items)
             return {kind.value: OpenSum(orders=orders[kind], cents=found.cents(kind)) for kind in OpenKind}
         return None

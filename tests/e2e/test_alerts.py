@@ -292,6 +292,24 @@ def test_order_open(world, place, capsys):
     assert problems("order-open", run.name) == []
 
 
+def test_run_deleted(world, place, capsys):
+    """Whoever deletes a run in the UI loses no result: the sweep names the order, and the next run adopts it."""
+    run = place.ordered()
+    assert run.state.name == "Suspended"
+    world.api.delete_flow_run(run.id)
+    swept()
+    found = fires("run-deleted", run.name, capsys)
+    again = place.ordered()  # the same campaign id
+    assert again.id != run.id
+    assert again.state.name == "Suspended"
+    with AssayClient(place.lab.base_url, place.lab.token) as service:
+        (order,) = service.iter_experiments(search=place.name)
+    assert len([s for s in world.stack.lab.settlements() if s["experiment_id"] == order.id]) == 1
+    swept()
+    assert problems("run-deleted", run.name) == []
+    sent(found, "assay.problem.solved")
+
+
 def test_updates_misdated(world, place, capsys):
     run = place.waiting()
     swept()

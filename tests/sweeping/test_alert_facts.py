@@ -61,6 +61,13 @@ class Service:
         return Quote.model_validate(found)
 
 
+class NoRuns:
+    """A Prefect server that has none."""
+
+    def read_flow_runs(self, **_):
+        return []
+
+
 @pytest.fixture
 def service():
     return Service()
@@ -271,7 +278,7 @@ def test_open_money_that_no_waiting_run_takes_care_of_is_a_problem_with_its_link
         item(OpenKind.TO_DELIVER, "e4", 2, remark="its results are at the laboratory"),
         item(OpenKind.QUOTE, "e5", 2, until=NOW + timedelta(days=1)),
     )
-    facts.note_money(OpenMoney(items=items))
+    facts.note_money(NoRuns(), OpenMoney(items=items))
     found, _ = facts.problems([], [], checked=True, failed=set())
     assert {(p.kind, p.subject) for p in found} == {
         (kinds.INVOICE_UNPAID, "e2"),
@@ -285,6 +292,6 @@ def test_open_money_that_no_waiting_run_takes_care_of_is_a_problem_with_its_link
 
 def test_an_archive_that_cannot_be_read_ends_no_problem_of_money():
     facts = AlertFacts(NOW, AlertLimits())
-    facts.note_money(OpenMoney(complete=False))
+    facts.note_money(NoRuns(), OpenMoney(complete=False))
     _, everywhere = facts.problems([], [], checked=True, failed=set())
     assert not everywhere & {kinds.MONEY_OPEN, kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING}

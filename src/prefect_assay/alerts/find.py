@@ -18,6 +18,11 @@ from prefect_assay.models.problem import RUNS_MAX, AlertLimits, Problem
 SILENT_AFTER: Final = timedelta(minutes=20)
 
 
+_COLLECT: Final = (
+    "Start its campaign again with the same id to collect its results: nothing is ordered or paid twice"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """Something of an experiment with a date: its deadline, its invoice or its quote."""
@@ -79,7 +84,8 @@ def unattended_money(items: Iterable[OpenItem], now: datetime, limits: AlertLimi
     for item in items:
         subject, amount = item.experiment_id or item.order_key, usd(item.amount_cents)
         about = f"{item.name} of campaign {item.campaign_id}"
-        step = ": ".join(filter(None, [item.remark or "Look at its page", item.url]))
+        advice = _COLLECT if item.kind is OpenKind.TO_DELIVER else item.remark or "Look at its page"
+        step = ": ".join(filter(None, [advice, item.url]))
         age = now - item.since
         if item.kind is OpenKind.TO_PAY and age >= timedelta(days=limits.invoice_days):
             text = f"the invoice of {about} over {amount} is unpaid since {item.since:%Y-%m-%d}, and no run waits for it"
@@ -175,6 +181,13 @@ def stuck_run(run: str, run_id: str, since: datetime, text: str, next_step: str)
 def open_order(run: str, subject: str, since: datetime, text: str) -> Problem:
     """A run that has failed with an open order; `text` goes on after its name."""
     return _problem(kinds.ORDER_OPEN, subject, since, f"run {run} {text}", runs=[run])
+
+
+def deleted_run(item: OpenItem, run: str) -> Problem:
+    """An open order whose run was deleted."""
+    text = f"run {run} was deleted, and no other one waits for its order: {item.name} of campaign {item.campaign_id}"
+    costs = "" if item.amount_cents is None else f"{usd(item.amount_cents)}, "
+    return _problem(kinds.RUN_DELETED, item.order_key, item.since, f"{text} ({costs}{WORDS[item.kind]})")
 
 
 def _problem(

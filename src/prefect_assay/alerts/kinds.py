@@ -14,6 +14,7 @@ TOKEN_EXPIRING: Final = "token-expiring"  # noqa: S105 - a word, not a token
 CAP_REACHED: Final = "cap-reached"
 RUN_STUCK: Final = "run-stuck"
 ORDER_OPEN: Final = "order-open"
+RUN_DELETED: Final = "run-deleted"
 DEADLINE_NEAR: Final = "deadline-near"
 ARCHIVE_REFUSING: Final = "archive-refusing"
 SERVICE_AWAY: Final = "service-away"
@@ -74,6 +75,11 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
         "a run has failed, and no other one waits for what it has ordered",
         "Start it again with the same campaign id, or press Retry on its run in the Prefect UI: it finds its order, and orders "
         "and pays nothing twice",
+    ),
+    RUN_DELETED: AlertKind(
+        "a run was deleted while it worked on an order, and nothing waits for what it has ordered",
+        "Start its campaign again with the same campaign id: a new run finds the order, and orders and pays nothing twice. To give "
+        "the order up, cancel that new run",
     ),
     DEADLINE_NEAR: AlertKind(
         "an experiment has no complete results shortly before its deadline",

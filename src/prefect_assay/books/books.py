@@ -95,13 +95,10 @@ class OrderBook:
                 )
             yield record
 
-    def begin_work(self, run: str, name: str) -> None:
-        """Record that a flow run works on the order, once."""
-        self.record(
-            lambda state: (
-                None if any(one.run == run for one in state.working) else Working(run=run, name=name)
-            )
-        )
+    def begin_work(self, run: str, name: str, deployment: str | None = None) -> None:
+        """Record that a flow run, of a deployment or of none, works on the order, once."""
+        works = Working(run=run, name=name, deployment=deployment)
+        self.record(lambda state: None if any(one.run == run for one in state.working) else works)
 
     def end_work(self, run: str) -> None:
         """Record that a flow run no longer works on the order, if it did."""

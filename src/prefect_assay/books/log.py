@@ -178,6 +178,7 @@ class Working(Record):
     kind: Literal["working"] = "working"
     run: str  # the id of the flow run
     name: str
+    deployment: str | None = None  # its id; tells a run that was deleted from one of another Prefect home
 
 
 class Left(Record):

@@ -22,7 +22,7 @@ from prefect_assay.books.state import (
     Unpaid,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
+from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney, OrderRun
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
 
@@ -121,4 +121,12 @@ def _item(book: OrderBook, kind: OpenKind, since: datetime, remark: str | None =
         amount_cents=state.amount_cents,
         since=since,
         remark=remark,
+        working=runs_of(book),
+    )
+
+
+def runs_of(book: OrderBook) -> tuple[OrderRun, ...]:
+    """The runs that work on an order, by its log."""
+    return tuple(
+        OrderRun(run=one.run, name=one.name, deployment=one.deployment) for one in book.state.working
     )

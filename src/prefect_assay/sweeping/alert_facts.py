@@ -34,6 +34,7 @@ from prefect_assay.runs.tags import (
     set_labels,
     tag_values,
 )
+from prefect_assay.sweeping.order_runs import find_unattended
 from prefect_assay.sweeping.watermarks import as_text
 from prefect_assay.waiting import WaitsFor, waits_for
 
@@ -45,6 +46,7 @@ _HOURLY: Final = frozenset(
         kinds.INVOICE_UNPAID,
         kinds.QUOTE_EXPIRING,
         kinds.MONEY_OPEN,
+        kinds.RUN_DELETED,
         kinds.WALLET_LOW,
         kinds.TOKEN_EXPIRING,
         kinds.DEADLINE_NEAR,
@@ -52,7 +54,7 @@ _HOURLY: Final = frozenset(
         kinds.SERVICE_AWAY,
     }
 )
-_MONEY: Final = frozenset({kinds.MONEY_OPEN, kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING})
+_MONEY: Final = frozenset({kinds.MONEY_OPEN, kinds.RUN_DELETED, kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING})
 _PARTS: Final = {
     "archives": {kinds.ARCHIVE_REFUSING},
     "wallets": {kinds.WALLET_LOW},
@@ -157,12 +159,13 @@ class AlertFacts:
             else:
                 self.unclear.add((kinds.DEADLINE_NEAR, run.code))
 
-    def note_money(self, money: OpenMoney) -> None:
-        """Note open money that no waiting run takes care of: of runs that are canceled, completed or deleted."""
+    def note_money(self, client: SyncPrefectClient, money: OpenMoney) -> None:
+        """Note open money that no run takes care of: of runs that are canceled, completed or deleted."""
         waiting = {experiment for runs in self.experiments.values() for experiment in runs}
-        self._found += find.unattended_money(
-            (item for item in money.items if item.experiment_id not in waiting), self.now, self.limits
-        )
+        items = [item for item in money.items if item.experiment_id not in waiting]
+        unattended = find_unattended(client, items)
+        self._found += [find.deleted_run(item, run) for item, run in unattended.deleted]
+        self._found += find.unattended_money(unattended.others, self.now, self.limits)
         if not money.complete:
             self._unread |= _MONEY
 

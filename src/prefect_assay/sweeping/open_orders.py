@@ -1,7 +1,7 @@
 """Runs that have failed, or crashed for good, with an order that no other run waits for. Nothing is changed here."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,7 +24,7 @@ from prefect_assay.runs.tags import (
 )
 
 _LOOK_BACK: Final = 2 * LOST_AFTER  # a crashed run counts as ended after the first half
-_TAGS_MAX: Final = 200  # in one request
+_VALUES_MAX: Final = 200  # of one filter
 _REASON_LENGTH: Final = 300
 
 
@@ -36,7 +36,7 @@ def find_open_orders(client: SyncPrefectClient, now: datetime) -> list[Problem]:
     failed = [run for run in read_runs(client, ended, ASSAY_FLOWS) if is_assay_run(run) and has_ended(run)]
     subjects = {subject for run in failed for subject in _subjects(run)}
     by_subject: dict[str, dict[str, FlowRun]] = defaultdict(dict)
-    for run in _runs_of(client, subjects):
+    for run in runs_with_tags(client, subjects):
         for tag in run.tags:
             if tag in subjects:
                 by_subject[tag][str(run.id)] = run
@@ -56,10 +56,17 @@ def _subjects(run: FlowRun) -> list[str]:
     return campaigns if tag_values(run.tags, WAITS_TAG) else []
 
 
-def _runs_of(client: SyncPrefectClient, subjects: Iterable[str]) -> Iterator[FlowRun]:
-    tags = sorted(subjects)
-    for start in range(0, len(tags), _TAGS_MAX):
-        yield from read_runs(client, run_filter(any_tags=tags[start : start + _TAGS_MAX]), ASSAY_FLOWS)
+def runs_with_tags(client: SyncPrefectClient, tags: Collection[str]) -> Iterator[FlowRun]:
+    """Every run that has one of these tags; it may come twice."""
+    for part in in_parts(tags):
+        yield from read_runs(client, run_filter(any_tags=part), ASSAY_FLOWS)
+
+
+def in_parts(values: Collection[str]) -> Iterator[list[str]]:
+    """The values of a filter, as many at a time as one request may name."""
+    ordered = sorted(values)
+    for start in range(0, len(ordered), _VALUES_MAX):
+        yield ordered[start : start + _VALUES_MAX]
 
 
 def _newest_failed(runs: Iterable[FlowRun]) -> FlowRun | None:
