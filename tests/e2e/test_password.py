@@ -6,15 +6,18 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import httpx
+import psutil
 import pytest
 
 from prefect_assay.client import AssayClient
+from prefect_assay.deployments.settings_files import RUNNER, settings_of
+from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, worker_command
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
-from support.runs.world import eventually
+from support.runs.world import eventually, healthy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -48,12 +51,12 @@ class Machine:
         return done.stdout
 
     @contextmanager
-    def up(self, *options, **env):
-        log = self.folder / f"up-{time.monotonic_ns()}.log"
-        arguments = ["up", "--port", str(self.server), "--receiver-port", str(self.receiver), *options]
+    def process(self, *arguments, **env):
+        """A process in a terminal, which Ctrl-C ends; its log, which no password may be in."""
+        log = self.folder / f"{time.monotonic_ns()}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "prefect_assay.cli", *arguments],
+                [sys.executable, *arguments],
                 cwd=self.folder,
                 env=self.env | env,
                 stdin=subprocess.DEVNULL,
@@ -61,14 +64,57 @@ class Machine:
                 stderr=output,
             )
         try:
-            eventually(
-                lambda: "Next, in another terminal" in log.read_text(), seconds=400, what="the start of up"
-            )
-            yield
+            yield log
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(120)
         assert not any(password in log.read_text() for password in (PASSWORD, NEXT_PASSWORD))
+
+    @contextmanager
+    def up(self, *options, **env):
+        arguments = ["up", "--port", str(self.server), "--receiver-port", str(self.receiver), *options]
+        with self.process("-m", "prefect_assay.cli", *arguments, **env) as log:
+            eventually(
+                lambda: "Next, in another terminal" in log.read_text(), seconds=400, what="the start of up"
+            )
+            yield
+
+    @contextmanager
+    def server_alone(self, password):
+        """The server of `prefect-assay server`; workers and commands of this machine use it."""
+        self.env["PREFECT_API_URL"] = f"{self.url}/api"
+        arguments = ["-m", "prefect_assay.cli", "server", "--port", str(self.server), "--password"]
+        with self.process(*arguments, PREFECT_ASSAY_SERVER_PASSWORD=password):
+            eventually(lambda: healthy(f"{self.url}/api"), seconds=300, what="the server")
+            yield
+
+    @contextmanager
+    def workers(self):
+        """Prefect's workers, with the settings of `runner.env`; the log of the one that runs flows."""
+        settings = settings_of(RUNNER)
+        with (
+            self.process(*worker_command(FLOW_QUEUE, 2), **settings) as log,
+            self.process(*worker_command(SWEEP_QUEUE, 1), **settings),
+        ):
+            yield log
+
+    def executions(self):
+        """The processes of flow runs on this machine, by the Prefect home."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                known = process.environ()
+                if known.get("HOME") == str(self.folder) and "PREFECT__FLOW_RUN_ID" in known:
+                    found.append(process)
+        return found
+
+    def sweep_often(self, password):
+        """As an operator may set it."""
+        with httpx.Client(base_url=f"{self.url}/api", auth=("admin", password)) as api:
+            sweep = api.get("/deployments/name/sweep/assay-sweep").raise_for_status().json()
+            often = {"active": True, "schedule": {"interval": 20}}
+            path = f"/deployments/{sweep['id']}/schedules/{sweep['schedules'][0]['id']}"
+            api.patch(path, json=often).raise_for_status()
 
     def ready(self):
         """Wait until the receiver says that it could wake runs through the API."""
@@ -157,3 +203,56 @@ def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_o
             eventually(
                 lambda: "Completed" in machine.command("status", "changed"), seconds=300, what="the end"
             )
+
+
+def test_a_password_that_is_changed_while_a_run_executes_costs_that_execution_and_no_second_order(tmp_path):
+    """Its process is refused by Prefect, and cannot even say so; the sweep takes it for dead, and starts it again."""
+    machine = Machine(tmp_path)
+    (tmp_path / "designs.fasta").write_text(DESIGN)
+    with LocalLab(options=("--real-time-retries",)) as lab, AssayClient(lab.base_url, lab.token) as service:
+        with ExitStack() as old_workers:
+            with machine.server_alone(PASSWORD):
+                machine.command("deploy", "--no-automations")
+                machine.command(
+                    *(
+                        "init",
+                        "--base-url",
+                        lab.base_url,
+                        "--per-experiment",
+                        "5000",
+                        "--per-campaign",
+                        "5000",
+                    ),
+                    *("--archive", str(tmp_path / "archive"), "--receiver", "none"),
+                    given=f"{lab.token}\n",
+                )
+                log = old_workers.enter_context(machine.workers())
+                held = lab.fault("late_answer", method="POST", path="/api/v1/experiments", seconds=25)
+                options = ["--campaign-id", "executing"]
+                machine.command(
+                    "run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options
+                )
+                eventually(lambda: held.used, seconds=300, what="the order")
+                assert machine.executions()
+            with machine.server_alone(NEXT_PASSWORD):
+                eventually(lambda: not machine.executions(), seconds=300, what="the end of the refused run")
+                assert "401" in log.read_text()
+                old_workers.close()
+                with machine.workers():
+                    machine.sweep_often(NEXT_PASSWORD)
+                    eventually(
+                        lambda: "waits for the laboratory" in machine.command("status"),
+                        seconds=600,
+                        what="the wait",
+                    )
+                    (order,) = service.iter_experiments(search="executing")
+                    address = service.find_invoice(order.id).provider_hosted_invoice_url.rstrip("/")
+                    assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
+                    lab.advance(days=16)
+                    eventually(
+                        lambda: "Completed" in machine.command("status", "executing"),
+                        seconds=300,
+                        what="the end",
+                    )
+        created = lab.journal(method="POST", path="/api/v1/experiments")
+        assert len(created) == 1
