@@ -3,27 +3,9 @@
 import numpy as np
 import pytest
 
-from prefect_assay.lab.measure.model import unfolded_fraction
 from prefect_assay.results.kinetics.analysis import ServiceValues, Verdict
 from prefect_assay.results.kinetics.melting import analyze_melt
-
-CELSIUS = np.arange(20.0, 95.01, 0.5)
-NOISE = 0.0015
-
-
-def ratio(tm, *, residues=120, noise=0.0, seed=0, second=None, capacity=1.0):
-    """F350/F330 as sensors give it; `second` adds half of another transition."""
-    share = unfolded(tm, residues, capacity)
-    if second is not None:
-        share = 0.5 * (share + unfolded(second, residues))
-    folded, opened = 0.72 + 0.0006 * CELSIUS, 1.02 + 0.0009 * CELSIUS
-    random = np.random.default_rng(seed).standard_normal(len(CELSIUS))
-    return (1 - share) * folded + share * opened + noise * random
-
-
-def unfolded(tm, residues, capacity=1.0):
-    enthalpy, capacity = residues * (2_920 + 58 * (tm - 60)), 58.0 * residues * capacity
-    return np.array([unfolded_fraction(t, tm=tm, enthalpy=enthalpy, heat_capacity=capacity) for t in CELSIUS])
+from support.kinetics.melts import CELSIUS, NOISE, ratio
 
 
 def melt(signal, tm=None):
