@@ -157,6 +157,21 @@ def test_other_targets_count_as_far_as_they_agree():
     assert not any("count: groups 100%" in note for note in differed.notes)
 
 
+def test_a_first_purchase_that_other_targets_led_changes_neither_them_nor_the_aim():
+    """Twelve results of the own target, most of them hits, because methods of other targets said where to look."""
+    chance = random.Random(5)
+    designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}", target="new") for n in range(60)]
+    first = [
+        measured(f"f{n}", protein(chance), hit=n > 3, kd=1e-8 * (n + 1), target="new", method="m0")
+        for n in range(12)
+    ]
+
+    selection = select(designs, history_of([*elsewhere(chance, agree=True), *first]), 12, GP)
+
+    assert not any(note.startswith("aim: the best value") for note in selection.notes)
+    assert any("135 results of 3 other targets count: groups 100%" in note for note in selection.notes)
+
+
 def test_a_history_of_several_targets_needs_the_one_of_the_pool():
     chance = random.Random(7)
     history = history_of(elsewhere(chance, agree=True))

@@ -239,7 +239,9 @@ class _Game:
 
     def _selecting(self, policy: SelectionPolicy) -> Pick:
         """A policy of the product, called as a user calls it."""
-        only = {} if policy is SelectionPolicy.GP else {"aim": None, "target": None, "hit_limit": None}
+        # Hits are counted, so hits are asked for.
+        aim = {"aim": self._settings.aim or Aim.HITS}
+        only = aim if policy is SelectionPolicy.GP else {"aim": None, "target": None, "hit_limit": None}
         update: Mapping[str, object] = {"policy": policy, **only}
 
         def pick(known: list[int], free: list[int], number_: int, left: int) -> list[int]:

@@ -87,7 +87,10 @@ class Learned:
 
 
 def aim_of(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Aim, tuple[str, ...]]:
-    """The aim that the settings name; without one most hits, unless most designs hit already and have values."""
+    """The aim that the settings name; without one most hits, unless most designs hit already and have values.
+
+    Designs of other targets count: a first purchase that they led well is no reason to change the aim.
+    """
     if settings.aim is not None:
         return settings.aim, ()
     hits = [(hit, design) for design in designs if (hit := is_hit(design, settings)) is not None]
@@ -113,7 +116,7 @@ def learned(designs: Sequence[DesignSummary], targets: Sequence[int], settings: 
         targets: 0 where a design was measured on the target of the pool.
         settings: aim, objective and limit of a hit.
     """
-    aim, notes = aim_of((d for d, t in zip(designs, targets, strict=True) if t == 0), settings)
+    aim, notes = aim_of(designs, settings)
     if aim is Aim.BEST:
         return _values(designs, targets, settings, notes)
     return _hits(designs, targets, settings, notes)

@@ -119,12 +119,25 @@ def _likelihood(covariance: Floats, values: Floats, noises: Floats) -> float:
     return -0.5 * len(values) * float(np.log(max(process.misfit, 1e-12))) - process.half_log_determinant
 
 
+def _across(covariance: Floats, targets: NDArray[np.int32], values: Floats, noise: float) -> float:
+    """The log likelihood of each value given all values of other targets, summed."""
+    inverse = np.linalg.inv(covariance + noise * np.eye(len(values)))
+    pulled, total = inverse @ values, 0.0
+    for target in np.unique(targets):
+        own = np.flatnonzero(targets == target)
+        spread = np.linalg.inv(inverse[np.ix_(own, own)])
+        variance = np.maximum(np.diag(spread), noise)
+        total -= 0.5 * float(np.sum((spread @ pulled[own]) ** 2 / variance + np.log(variance)))
+    return total
+
+
 def _transferred(
     known: Rows, values: Floats, kernel: Kernel, noise: float, *, telling: bool
 ) -> tuple[Kernel, tuple[str, ...]]:
-    """How much the results of other targets count: what predicts best.
+    """How much the results of other targets count: as much as predicts each design best from those of other targets.
 
-    With results of the pool's target: these, given all others. Without: the others, given one another.
+    A design's own target does not help to predict it: where that has results, a transfer has little to add, and the difference
+    would say nothing about the first purchase on a target.
     """
     others = np.flatnonzero(known.targets != 0)
     named = len(np.unique(known.targets[others]))
@@ -134,12 +147,7 @@ def _transferred(
         )
 
     def fit(tried: Kernel) -> float:
-        covariance = tried(known, known).astype(np.float64)
-        noises = np.full(len(values), noise)
-        whole = _likelihood(covariance, values, noises)
-        if not telling:
-            return whole
-        return whole - _likelihood(covariance[np.ix_(others, others)], values[others], noises[others])
+        return _across(tried(known, known).astype(np.float64), known.targets, values, noise)
 
     kernel = kernel.with_transfer(constant=1.0)
     without = best = fit(kernel)
