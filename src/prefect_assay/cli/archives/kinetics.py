@@ -69,7 +69,7 @@ def _show(console: Console, path: Path, analysis: PackageAnalysis) -> None:
     if analysis.kinetics:
         say(
             f"Uncertainty: what sensors differ in, and {analysis.concentration_error:.0%} of the concentrations;"
-            " K_D: the precision of the fit"
+            " K_D: the precision of the fit, by noise and baselines alone"
         )
     for note in analysis.notes:
         say(f"note: {note}", style="yellow")

@@ -48,8 +48,9 @@ class Estimate(StoredModel):
 class KineticsFit(StoredModel):
     """One model, fitted to all curves of one replicate.
 
-    Intervals are the precision of the fit: noise and baselines as these curves show them. `kd_uncertainty_M` has all
-    that differs from sensor to sensor, and the error of the concentrations (`PackageAnalysis.concentration_error`).
+    Intervals are the precision of the fit: 95 % by noise and baselines alone, as these curves show them, and less where sensors
+    differ. `kd_uncertainty_M` has all that differs from sensor to sensor, and the error of the concentrations
+    (`PackageAnalysis.concentration_error`): the interval to rely on.
     `rmax` has one value, or one per curve where the model lets them differ. `mae` is the mean absolute residual in the
     unit of the signal, `relative_mae` the same over the highest signal, `runs_p` the p value of the runs test.
     """
