@@ -33,7 +33,7 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import adopt, placed_order
+from prefect_assay.ordering import adopt, read_order
 from prefect_assay.ordering.identity import KEY_LENGTH
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend, outlast, was_suspended
@@ -216,7 +216,7 @@ def _adopt_tagged(run: ExperimentRun) -> None:
     for experiment_id in tag_values(tags, EXPERIMENT_TAG):
         if run.book.read().ordered is None:
             with run.options.credentials.get_client() as client:
-                placed_order(client, experiment_id, run.key)
+                read_order(client, experiment_id, run.key)
             adopt(run.book, experiment_id)
 
 

@@ -13,7 +13,7 @@ from prefect_assay.errors import NotReady, OrderMismatch, ServiceUnavailable
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec, PlannedExperiment, Target
-from prefect_assay.ordering import find_order, recorded_order
+from prefect_assay.ordering import find_order
 from prefect_assay.ordering import resolve_target as find_target
 from prefect_assay.payments.reconciliation import read_invoice
 from prefect_assay.runs.transient_failures import ONCE, READ
@@ -79,9 +79,9 @@ def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, boo
     An order is committed once it has its invoice (contract 3); before that its quote can still be declined.
     """
     with credentials.get_client() as client:
-        order = recorded_order(client, book)
+        order = None
         with suppress(OrderMismatch):  # the order's own run asks a person
-            order = order or find_order(client, planned.order_key, planned.spec, book.state)
+            order = find_order(client, book, planned.spec)
         if order is None:
             return OpenPrice(committed=False, total_cents=client.estimate(planned.spec).total_cents)
         billing = read_billing(client, order.experiment_id)

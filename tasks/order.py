@@ -5,14 +5,13 @@ from datetime import UTC, datetime
 from prefect import task
 from prefect.logging import get_run_logger
 
+from prefect_assay import ordering
 from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
 from prefect_assay.books import OrderBook
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
-from prefect_assay.ordering import find_or_create, one_experiment, read_order, recorded_order
-from prefect_assay.ordering import find_order as find_in_service
 from prefect_assay.payments.guard import agreed_time
 from prefect_assay.runs.transient_failures import ONCE, READ
 
@@ -27,8 +26,7 @@ def find_order(
         OrderMismatch: a person has to say whether an experiment that carries the order key is the order.
     """
     with credentials.get_client() as client:
-        found = recorded_order(client, book)
-        return found or (find_in_service(client, book.order_key, spec, book.state) if spec else None)
+        return ordering.find_order(client, book, spec)
 
 
 @task(name="order-experiment", task_run_name="order-experiment-{book.order_key}", **ONCE)
@@ -91,7 +89,7 @@ def order_experiment(
                 book.order_key, book.campaign_id, amount_cents, campaign_cap_cents=campaign_cap_cents
             )
 
-        order = find_or_create(
+        order = ordering.find_or_create(
             client,
             request,
             book,
@@ -116,8 +114,8 @@ def confirm_order(
 ) -> Order:
     """Search again before money is committed: of several experiments of one order the oldest is the order."""
     with credentials.get_client() as client:
-        experiment_id = one_experiment(client, spec, book)
+        experiment_id = ordering.confirm_order(client, spec, book)
         surplus = book.state.surplus
         if experiment_id == order.experiment_id:
             return order.model_copy(update={"surplus": surplus})
-        return read_order(client, experiment_id, book.order_key, surplus=surplus)
+        return ordering.read_order(client, experiment_id, book.order_key, surplus=surplus)

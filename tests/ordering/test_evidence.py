@@ -10,7 +10,7 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import choose, experiment_name, find_order, one_experiment, order_key
+from prefect_assay.ordering import choose, confirm_order, experiment_name, find_order, order_key
 from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(
@@ -45,7 +45,7 @@ def book(tmp_path):
 
 
 def found(service, book):
-    order = find_order(service, KEY, SPEC, book.read())
+    order = find_order(service, book, SPEC)
     return order and order.experiment_id
 
 
@@ -97,7 +97,7 @@ def test_of_several_that_nothing_proves_a_person_chooses_and_the_log_keeps_it(bo
     choose(book, "id-2", caught.value.candidates)
     state = book.read()
     assert (state.ordered.experiment_id, state.others, state.surplus) == ("id-2", ("id-1",), ())
-    assert one_experiment(service, SPEC, book) == "id-2"
+    assert confirm_order(service, SPEC, book) == "id-2"
 
 
 def test_none_of_them_leaves_the_order_open_and_the_others_alone(book):
@@ -114,10 +114,10 @@ def test_before_money_is_committed_one_that_may_be_the_order_as_well_is_a_questi
     service = Terse()
     service.listed("X-1")
     book.record(lambda _: Ordered(experiment_id="id-1"))
-    assert one_experiment(service, SPEC, book) == "id-1"
+    assert confirm_order(service, SPEC, book) == "id-1"
     service.listed("X-2")
     with pytest.raises(OrderMismatch):
-        one_experiment(service, SPEC, book)
+        confirm_order(service, SPEC, book)
 
 
 ANSWER = Accepted(invoice_id="inv-1", page="digest")

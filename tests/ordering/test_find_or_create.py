@@ -22,12 +22,11 @@ from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import (
+    confirm_order,
     experiment_name,
     find_or_create,
     find_order,
-    one_experiment,
     order_key,
-    recorded_order,
 )
 from support.services.order_service import OrderService, books
 
@@ -347,7 +346,7 @@ def test_a_create_that_is_answered_after_another_was_sent_is_the_order_if_nothin
     service.before_answer = answered_late
     order, _ = ordered(service, book)
     assert (late, order.experiment_id, order.surplus) == (["id-2"], "id-1", ("id-2",))
-    assert recorded_order(service, other).experiment_id == "id-1"
+    assert find_order(service, other).experiment_id == "id-1"
     assert kinds(book).count("ordered") == 1
 
 
@@ -388,7 +387,7 @@ def test_many_writers_of_one_log_agree_and_all_but_one_experiment_are_surplus(tm
         list(pool.map(run, range(8)))
     service.hidden.clear()
     book = new_book(tmp_path)
-    kept = one_experiment(service, SPEC, book)
+    kept = confirm_order(service, SPEC, book)
     records = list(book.records())
     assert sum(isinstance(r, Ordered) for r in records) == 1
     # Usually the oldest; rarely the second, if its answer was recorded while the search did not list the oldest yet.
@@ -400,7 +399,7 @@ def test_every_run_agrees_on_the_oldest_of_several(book):
     service = OrderService()
     for days in (3, 1, 2):
         service.add(QUOTED.name, SPEC, days=days)
-    assert find_order(service, KEY, SPEC).experiment_id == "id-2"
+    assert find_order(service, book, SPEC).experiment_id == "id-2"
     order, _ = ordered(service, book)
     assert (order.experiment_id, sorted(order.surplus), service.creates) == ("id-2", ["id-1", "id-3"], 0)
 
@@ -447,11 +446,11 @@ def test_once_the_log_knows_the_order_no_forged_name_stands_in_its_way(book):
     for _ in range(101):
         service.add(f"notes {QUOTED.name}", OTHER, days=-1)
     assert ordered(service, book)[0].experiment_id == "id-1"
-    assert one_experiment(service, SPEC, book) == "id-1"
+    assert confirm_order(service, SPEC, book) == "id-1"
     assert book.state.surplus == ()
 
 
-def test_a_name_that_only_contains_the_token_inside_a_word_is_not_the_order():
+def test_a_name_that_only_contains_the_token_inside_a_word_is_not_the_order(book):
     service = OrderService()
     service.add(f"x{QUOTED.name.split()[-1]}x", SPEC)
-    assert find_order(service, KEY, SPEC) is None
+    assert find_order(service, book, SPEC) is None

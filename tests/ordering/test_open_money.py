@@ -25,7 +25,7 @@ from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.open_money import OpenKind
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
-from prefect_assay.ordering import experiment_name, find_or_create, order_key, recorded_order
+from prefect_assay.ordering import experiment_name, find_or_create, find_order, order_key
 from prefect_assay.ordering.find import record_surplus
 from prefect_assay.ordering.open_money import look_at_orders
 from prefect_assay.sweeping.open_money import record_look
@@ -144,7 +144,7 @@ class History:
         return Books(self.books.store, "", "org").order(order[0], order[1])
 
     def placed(self, order):
-        found = recorded_order(self.client, self.book(order))
+        found = find_order(self.client, self.book(order))
         if found is None:
             found = self.place(order)
         return found

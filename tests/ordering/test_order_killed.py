@@ -8,7 +8,7 @@ from prefect_assay.errors import OrderOutcomeUnknown
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import experiment_name, find_or_create, one_experiment, order_key
+from prefect_assay.ordering import confirm_order, experiment_name, find_or_create, order_key
 from support.services.order_service import Killed, Killer, OrderService, books
 
 SPEC = ExperimentSpec.model_validate(
@@ -25,7 +25,7 @@ def run(service, folder, request, killer):
     service.killer = killer
     book = books(folder, killer).order("camp", KEY)
     find_or_create(service, request, book, sleep=lambda seconds: None, patience=(1.0, 2.0))
-    return one_experiment(service, SPEC, book)
+    return confirm_order(service, SPEC, book)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_a_kill_at_any_call_leaves_one_order_and_no_unknown_experiment(tmp_path,
         unknown = [e.id for e in service.orders if kept and e.id not in known]
         if unknown:
             service.hidden.clear()  # listed at last: the next look before money is committed records it
-            last = one_experiment(service, SPEC, book)
+            last = confirm_order(service, SPEC, book)
             unknown = [e.id for e in service.orders if e.id not in {last, *book.state.surplus}]
         assert not unknown, at
         if first.calls < at:

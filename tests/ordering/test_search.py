@@ -3,17 +3,19 @@
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import experiment_name, find_order, search_token
+from support.services.order_service import books
 
 SPEC = ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": {"a": "ACD"}})
 
 
-def test_a_search_finds_the_order_whatever_its_label_says(service):
+def test_a_search_finds_the_order_whatever_its_label_says(service, tmp_path):
     key, other = "0a" * 10, "1b" * 10
     label = f"notes {search_token(other)} {search_token(other).upper()} x{search_token(other)}x"
     name = experiment_name(label, 0, 2, key)
     made = service.create(CreateRequest(experiment_spec=SPEC, name=name))
-    assert find_order(service, key, SPEC).experiment_id == made.experiment_id
-    assert find_order(service, other, SPEC) is None
+    logs = books(tmp_path)
+    assert find_order(service, logs.order("camp", key), SPEC).experiment_id == made.experiment_id
+    assert find_order(service, logs.order("camp", other), SPEC) is None
     assert service.experiments(search=search_token(other)).items == ()
 
 

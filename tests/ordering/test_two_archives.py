@@ -8,7 +8,7 @@ import pytest
 
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.ordering import experiment_name, find_or_create, one_experiment, order_key
+from prefect_assay.ordering import confirm_order, experiment_name, find_or_create, order_key
 from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(
@@ -72,7 +72,7 @@ def test_in_every_interleaving_both_end_at_the_older_and_the_younger_is_surplus(
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(run, (0, 1)))
         service.hidden.clear()
-        kept = [one_experiment(service, SPEC, log) for log in logs]
+        kept = [confirm_order(service, SPEC, log) for log in logs]
         first = service.orders[0].id
         assert kept == [first, first], order
         younger = {e.id for e in service.orders} - {first}

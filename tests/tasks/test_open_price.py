@@ -70,9 +70,9 @@ def book():
 @pytest.fixture
 def price(book, monkeypatch):
     """The price of the order as the campaign reads it."""
-    monkeypatch.setattr(estimate, "recorded_order", lambda *_: SimpleNamespace(experiment_id="exp_1"))
+    monkeypatch.setattr(estimate, "find_order", lambda *_: SimpleNamespace(experiment_id="exp_1"))
     return lambda service: estimate.open_price.fn(
-        SimpleNamespace(get_client=lambda: nullcontext(service)), None, book=book
+        SimpleNamespace(get_client=lambda: nullcontext(service)), SimpleNamespace(spec=None), book=book
     )
 
 

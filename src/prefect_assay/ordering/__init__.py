@@ -4,11 +4,9 @@ from prefect_assay.ordering.create import acceptance_of, find_or_create
 from prefect_assay.ordering.find import (
     adopt,
     choose,
+    confirm_order,
     find_order,
-    one_experiment,
-    placed_order,
     read_order,
-    recorded_order,
 )
 from prefect_assay.ordering.identity import Evidence, evidence, experiment_name, order_key, search_token
 from prefect_assay.ordering.targets import resolve_target
@@ -18,15 +16,13 @@ __all__ = [
     "acceptance_of",
     "adopt",
     "choose",
+    "confirm_order",
     "evidence",
     "experiment_name",
     "find_or_create",
     "find_order",
-    "one_experiment",
     "order_key",
-    "placed_order",
     "read_order",
-    "recorded_order",
     "resolve_target",
     "search_token",
 ]

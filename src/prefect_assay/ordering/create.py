@@ -27,10 +27,10 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering.find import (
     adopt,
-    one_experiment,
+    confirm_order,
+    find_order,
     order_of,
     record_surplus,
-    recorded_order,
     the_order,
 )
 from prefect_assay.ordering.identity import search_token
@@ -86,7 +86,7 @@ def find_or_create(
         if state.ordered is None:
             ordering.adopt_listed()
             state = book.read()
-        found = recorded_order(api, book)
+        found = find_order(api, book)
         if found is not None:
             return found
         if state.open_attempts:
@@ -176,7 +176,7 @@ class _Ordering:
         own = Ordered(experiment_id=mine, invoice_id=invoice_id)
         self.book.record(lambda state: None if state.ordered else own)
         with suppress(*_UNREAD, OrderMismatch):  # the search is repeated before money is committed
-            one_experiment(self.api, self.spec, self.book)
+            confirm_order(self.api, self.spec, self.book)
         record_surplus(self.book, [mine])
         state = self.book.state
         kept = state.ordered.experiment_id if state.ordered else mine
@@ -196,7 +196,7 @@ class _Ordering:
     def lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:
         """Search for an experiment whose answer was lost. It is never created again in this execution."""
         last = self.search(*(() if first is None else (first,)))
-        order = recorded_order(self.api, self.book)
+        order = find_order(self.api, self.book)
         if order is not None:
             return order
         raise OrderOutcomeUnknown(

@@ -12,7 +12,6 @@ from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Ordered, Surplus
-from prefect_assay.books.state import NotBegun
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import Candidate, NotFound, OrderMismatch, OrderNotVisible, OrderOutcomeUnknown
 from prefect_assay.models.experiment import ExperimentSummary
@@ -100,34 +99,24 @@ def unclear(key: str, found: Sequence[Found]) -> OrderMismatch:
     )
 
 
-def find_order(
-    api: AssayClient, key: str, spec: ExperimentSpec, state: OrderState | None = None
-) -> Order | None:
-    """The experiment that carries the order key, or None; OrderMismatch where a person has to decide.
+def find_order(api: AssayClient, book: OrderBook, spec: ExperimentSpec | None = None) -> Order | None:
+    """The order as its log names it, even if renamed; else, with a specification, the experiment that carries its key.
 
-    `state` is that of the order's log, without which only a record that proves it makes an experiment the order.
+    Raises:
+        OrderMismatch: a person has to say whether an experiment that carries the key is the order.
+        OrderNotVisible: see `read_order`.
     """
-    found = the_order(api, key, spec, state or NotBegun())
-    return order_of(found[0], key, adopted=True) if found else None
+    state = book.read()
+    if state.ordered is not None:
+        return read_order(api, state.ordered.experiment_id, book.order_key, surplus=state.surplus)
+    found = the_order(api, book.order_key, spec, state) if spec else []
+    return order_of(found[0], book.order_key, adopted=True) if found else None
 
 
 def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
-    """The order whose experiment is known; NotFound when it does not exist or this token may not see it."""
-    return order_of(api.experiment(experiment_id), key, adopted=True, surplus=surplus)
-
-
-def recorded_order(api: AssayClient, book: OrderBook) -> Order | None:
-    """The order of its log, even if renamed, or None; OrderNotVisible when it cannot be seen any more."""
-    state = book.read()
-    if state.ordered is None:
-        return None
-    return placed_order(api, state.ordered.experiment_id, book.order_key, surplus=state.surplus)
-
-
-def placed_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
-    """The order that was placed as this experiment; OrderNotVisible when it cannot be seen any more."""
+    """The order whose experiment is known; OrderNotVisible when it cannot be seen any more."""
     try:
-        return read_order(api, experiment_id, key, surplus=surplus)
+        return order_of(api.experiment(experiment_id), key, adopted=True, surplus=surplus)
     except NotFound as error:
         raise OrderNotVisible(
             f"experiment {experiment_id} was ordered, and these credentials cannot see it; nothing is ordered again. "
@@ -167,7 +156,7 @@ def _is_known(state: OrderState, experiment_id: str) -> bool:
     return experiment_id in {own, *state.surplus, *state.others}
 
 
-def one_experiment(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> str:
+def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> str:
     """The id of the experiment that is the order, after one more search before money is committed.
 
     Without a shared log, another Prefect server may have ordered the same: the older of two is the order, unless the

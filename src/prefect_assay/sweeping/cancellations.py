@@ -25,7 +25,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import shorten, shortened
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.ordering import find_order, order_key, read_order, recorded_order
+from prefect_assay.ordering import find_order, order_key, read_order
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, is_experiment, read_runs, run_filter
 from prefect_assay.runs.states import cancel, has_ended, is_open, lost_its_deployment, successor_of
@@ -208,12 +208,10 @@ def _spec_of(run: FlowRun) -> ExperimentSpec:
 
 def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | None:
     """Find the order by its log, by the run's tag, or by its key: a process may be killed right after the create."""
-    recorded = recorded_order(service, book)
-    if recorded is not None:
-        return recorded
-    for experiment_id in tag_values(run.tags, EXPERIMENT_TAG):
-        return read_order(service, experiment_id, book.order_key)
-    return find_order(service, book.order_key, _spec_of(run), book.state)
+    tagged = tag_values(run.tags, EXPERIMENT_TAG)
+    if tagged and book.read().ordered is None:
+        return read_order(service, tagged[0], book.order_key)
+    return find_order(service, book, _spec_of(run))
 
 
 @dataclass(frozen=True)

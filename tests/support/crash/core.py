@@ -13,7 +13,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import find_or_create, one_experiment
+from prefect_assay.ordering import confirm_order, find_or_create
 from prefect_assay.payments import PaymentPolicy, rail_for, settle
 from prefect_assay.payments.issuer import HttpTokenIssuer
 from prefect_assay.tasks.quote import BillingStage, confirm_quote, read_billing
@@ -41,7 +41,7 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
     book = Books(LocalStore(job["books"]), "", "account").order("core", job["order_key"])
     with AssayClient(job["base_url"], job["token"]) as client:
         find_or_create(client, request, book)
-        experiment_id = one_experiment(client, request.experiment_spec, book)
+        experiment_id = confirm_order(client, request.experiment_spec, book)
         billing = read_billing(client, experiment_id)
         if billing.stage is BillingStage.QUOTE_OPEN:
             billing = confirm_quote.fn(

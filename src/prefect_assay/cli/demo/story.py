@@ -11,6 +11,8 @@ from rich.tree import Tree
 from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import LocalArchive
+from prefect_assay.blocks.order_books import open_books
+from prefect_assay.books import Books
 from prefect_assay.cli.archives.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_blocks
 from prefect_assay.client import AssayClient
@@ -67,7 +69,7 @@ class Story:
         with get_client(sync_client=True) as client, credentials.get_client() as service:
             watch = CampaignWatch(self._stack, client, run.id, CAMPAIGN)
             plan = self._show_designs(watch)
-            order = self._show_order(watch, service, plan)
+            order = self._show_order(watch, service, plan, open_books(credentials, self._archive))
             self._show_payment(watch, service, order)
             self._show_sleep(watch)
             self._show_days(watch, service, order)
@@ -92,7 +94,7 @@ class Story:
         with self._console.status("The campaign reads and checks the designs …"):
             return watch.until(lambda: kept_plan(self._archive, CAMPAIGN), "a plan")
 
-    def _show_order(self, watch: CampaignWatch, service: AssayClient, plan: Plan) -> Order:
+    def _show_order(self, watch: CampaignWatch, service: AssayClient, plan: Plan, books: Books) -> Order:
         planned = plan.experiments[0]
         estimate = service.estimate(planned.spec)
         parts = estimate.breakdown
@@ -104,7 +106,8 @@ class Story:
             f"[bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
         )
         with self._console.status("A separate run orders the experiment …"):
-            order = watch.until(lambda: find_order(service, planned.order_key, planned.spec), "an order")
+            log = books.order(CAMPAIGN, planned.order_key)
+            order = watch.until(lambda: find_order(service, log), "an order")
         self._portal = order.experiment_url or self._stack.lab.base_url
         self._line(
             f"ordered: experiment [bold]{order.experiment_code}[/bold]; its name contains the order key "
