@@ -85,6 +85,7 @@ def test_predicted_chances_are_compared_with_what_was_found_by_band():
             chosen(0.6, Outcome.BINDING),
             chosen(0.6, Outcome.PENDING),
             chosen(0.9, Outcome.BINDING, "ipTM 0.9, place 1 of 5"),
+            chosen(0.9, Outcome.BINDING, "hits 100 with 90% (70% to 99%)"),
         ],
         SelectionSettings(),
     )

@@ -21,10 +21,10 @@ from prefect_assay.looping.rules import (
     Stop,
     StopRules,
     best_of,
-    objective_of,
     shown,
     stop_reason,
 )
+from prefect_assay.models.selection import objective_of
 
 __all__ = [
     "Loop",

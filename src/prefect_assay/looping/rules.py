@@ -11,25 +11,14 @@ from typing import Final
 
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import Objective
-from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.results import Level, Outcome, ResultRow, summarize
 
-_OBJECTIVES: Final = {
-    ExperimentType.AFFINITY: Objective.AFFINITY,
-    ExperimentType.THERMOSTABILITY: Objective.MELTING,
-    ExperimentType.EXPRESSION: Objective.EXPRESSION,
-}
 _WORDS: Final = {
     Objective.AFFINITY: ("K_D", "nM", 1e9),
     Objective.MELTING: ("melting temperature", "degrees C", 1.0),
     Objective.EXPRESSION: ("concentration", "nM", 1.0),
 }
 _NOT_MEASURED: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING, Outcome.NO_EXPRESSION})
-
-
-def objective_of(kind: ExperimentType) -> Objective | None:
-    """What a loop of this assay improves; None where its results have no such value."""
-    return _OBJECTIVES.get(kind)
 
 
 def best_value(rows: Iterable[ResultRow], objective: Objective | None) -> float | None:

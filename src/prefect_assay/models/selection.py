@@ -15,10 +15,9 @@ from prefect_assay.models.bounds import LIST_MAX, Count, Line, Positive, Seed
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.form import form_of
 from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.models.vocabulary import ExperimentType
 
 REASON_COLUMN: Final = "selection_reason"
-CHANCE: Final = "hits with "
-"""How a reason begins whose score is the chance to hit."""
 
 
 class SelectionPolicy(StrEnum):
@@ -35,6 +34,18 @@ class Objective(StrEnum):
     AFFINITY = "affinity"  # low K_D
     MELTING = "melting"  # high melting temperature
     EXPRESSION = "expression"  # high concentration
+
+
+_OBJECTIVES: Final = {
+    ExperimentType.AFFINITY: Objective.AFFINITY,
+    ExperimentType.THERMOSTABILITY: Objective.MELTING,
+    ExperimentType.EXPRESSION: Objective.EXPRESSION,
+}
+
+
+def objective_of(kind: ExperimentType) -> Objective | None:
+    """What the results of this assay can improve; None where they have no such value."""
+    return _OBJECTIVES.get(kind)
 
 
 class Aim(StrEnum):
@@ -113,6 +124,11 @@ class SelectionSettings(Model):
             if idle and getattr(self, setting) is not None:
                 raise ValueError(f"{setting} has no effect without {needs}; add it, or leave {setting} out")
         return self
+
+    @property
+    def chance(self) -> str:
+        """How a reason begins whose score is the chance to hit, by these settings: a chance of another limit is another one."""
+        return "hits with " if self.hit_limit is None else f"hits {self.hit_limit:g} with "
 
 
 class Fate(StrEnum):

@@ -12,6 +12,7 @@ from prefect_assay.models.sequences import Pool
 from prefect_assay.selection.history import History, history_of, once, read_history
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
 from prefect_assay.selection.track import (
+    CALIBRATION,
     Calibration,
     MethodRecord,
     ScoreRecord,
@@ -21,6 +22,7 @@ from prefect_assay.selection.track import (
 )
 
 __all__ = [
+    "CALIBRATION",
     "Calibration",
     "History",
     "HitRate",

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from prefect_assay.models.selection import CHANCE, Aim, Objective, SelectionSettings
+from prefect_assay.models.selection import Aim, Objective, SelectionSettings
 from prefect_assay.results import Outcome
 from prefect_assay.results.formats import molar
 from prefect_assay.selection.candidates import Candidates, Floats, Mask
@@ -253,7 +253,7 @@ class GaussianProcessRanking:
         place = int(np.flatnonzero(self._at == at)[0])
         mean, deviation = float(self._mean[place]), float(self._deviation[place])
         low, middle, high = (self._text(mean + step * deviation) for step in (-_Z95, 0, _Z95))
-        parts = [f"{CHANCE if self._hits else 'predicted '}{middle} ({low} to {high})"]
+        parts = [f"{self._settings.chance if self._hits else 'predicted '}{middle} ({low} to {high})"]
         parts += self._made_of(place)
         score = float(self._candidates.scores[at])
         if np.isfinite(score):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.models.candidate import method_of
-from prefect_assay.models.selection import CHANCE, REASON_COLUMN, Objective, SelectionSettings
+from prefect_assay.models.selection import REASON_COLUMN, Objective, SelectionSettings
 from prefect_assay.results import DesignSummary
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
 
@@ -125,14 +125,31 @@ class Calibration:
     predicted: float
     rate: HitRate
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The band, designs, mean chance, hits, hit rate and its interval, as a line of a table."""
+        low, high = self.rate.interval()
+        return (
+            f"{self.low:.0%} to {min(self.high, 1):.0%}",
+            f"{self.rate.bought:,}",
+            f"{self.predicted:.0%}",
+            f"{self.rate.hits:,}",
+            f"{self.rate.rate:.0%}",
+            f"{low:.0%} to {high:.0%}",
+        )
+
+
+CALIBRATION: Final = ("Predicted", "Measured", "Mean predicted", "Hits", "Hit rate", "95 % interval")
+"""The titles of `Calibration.cells`."""
+
 
 def calibration(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Calibration, ...]:
-    """Predicted chances to hit against hits, by band; empty where no design was chosen by a chance to hit."""
+    """Predicted chances to hit against hits, by band; empty where no design was chosen by a chance to hit, with the same limit."""
     bands: dict[float, list[tuple[float, bool]]] = {}
     for design in designs:
         chance, hit = _number(design.attributes.get("selection_score", "")), is_hit(design, settings)
         chosen_by = design.attributes.get(REASON_COLUMN, "")
-        if hit is None or chance is None or not chosen_by.startswith(CHANCE):
+        if hit is None or chance is None or not chosen_by.startswith(settings.chance):
             continue
         high = next(high for high in _BANDS if chance <= high)
         bands.setdefault(high, []).append((chance, hit))

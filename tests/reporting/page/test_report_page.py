@@ -16,11 +16,13 @@ import pytest
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.books import check_orders
 from prefect_assay.models.archived import is_open_link
+from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.reporting.page import documents, figures
 from prefect_assay.reporting.page.documents import archive_report, kept_report, make_report
 from prefect_assay.reporting.page.images import IMAGES_BYTES_MAX, experiment_images
 from prefect_assay.reporting.page.render import render
 from prefect_assay.results.kinetics.analysis import ReplicateMelting
+from prefect_assay.selection import is_hit
 
 CAMPAIGN = "round-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -122,6 +124,24 @@ def test_an_invoice_over_nothing_has_a_price_per_design(made):
     shown = Page(render(given, made.summaries, made.figures, (), ())).text
     assert [experiment.price_cents for experiment in given.experiments] == [0, 0]
     assert shown.count("0.00 USD 0.00 USD paid") == 2
+
+
+def test_predicted_chances_are_shown_beside_what_hit(made):
+    def predicted(design, reason):
+        more = {"selection_score": "0.4", "selection_reason": reason}
+        return design.model_copy(update={"attributes": {**design.attributes, **more}})
+
+    def shown(reason):
+        designs = tuple(predicted(design, reason) for design in made.summaries)
+        return Page(render(made.contents, designs, figures.CampaignFigures(), (), ())).text
+
+    known = [is_hit(design, SelectionSettings()) for design in made.summaries]
+    measured, hits = sum(hit is not None for hit in known), sum(hit is True for hit in known)
+    assert 0 < hits < measured
+    assert f"25% to 50% {measured} 40% {hits} " in shown("hits with 40% (10% to 70%)")
+    # A chance of another limit, and another policy's score, are no chances to bind.
+    assert "Mean predicted" not in shown("hits 100 with 40% (10% to 70%)")
+    assert "Mean predicted" not in shown("ipTM 0.4, place 1 of 5")
 
 
 def test_it_needs_no_network(made, page):

@@ -25,6 +25,7 @@ from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.reporting.plots import score_columns
 from prefect_assay.results import DesignSummary, summary_csv
 from prefect_assay.selection import (
+    CALIBRATION,
     Calibration,
     MethodRecord,
     ScoreRecord,
@@ -195,17 +196,9 @@ def _show(console: Console, track: Track) -> None:
             scores.add_row(Text(" ".join(score.column.split())), rho, f"{score.designs:,}")
         console.print(scores)
     if track.predictions:
-        predicted = Table("Predicted", "Measured", "Mean predicted", "Hits", "Hit rate", "95 % interval")
+        predicted = Table(*CALIBRATION)
         for band in track.predictions:
-            low, high = band.rate.interval()
-            predicted.add_row(
-                f"{band.low:.0%} to {min(band.high, 1):.0%}",
-                f"{band.rate.bought:,}",
-                f"{band.predicted:.0%}",
-                f"{band.rate.hits:,}",
-                f"{band.rate.rate:.0%}",
-                f"{low:.0%} to {high:.0%}",
-            )
+            predicted.add_row(*band.cells)
         console.print(predicted)
     if track.passed_over:
         listed = ", ".join(f"{count:,} {why.replace('_', ' ')}" for why, count in track.passed_over.items())

@@ -9,6 +9,7 @@ from typing import Final
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
+from prefect_assay.models.selection import SelectionSettings, objective_of
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.reporting.page.decision import decision, open_orders
@@ -22,6 +23,7 @@ from prefect_assay.results.kinetics.analysis import CONCENTRATION_ERROR, Replica
 from prefect_assay.results.ranked import ASSAYS, ranked_table, value_text
 from prefect_assay.results.row import Outcome
 from prefect_assay.results.summary import Scatters
+from prefect_assay.selection import CALIBRATION, Calibration, calibration
 
 _PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
 _OPEN_MAX: Final = 3  # designs whose curves are open at first
@@ -77,6 +79,8 @@ def render(
         downloads=tuple(downloads(contents, designs)),
         tiles=tuple(_tiles(contents, designs)),
         figures=figures,
+        calibration=_calibration(contents, designs),
+        CALIBRATION=CALIBRATION,
         groups=tuple(_grouped(curves, designs)),
         verdicts=_verdicts(curves),
         reviews=[curve for curve in curves if curve.needs_review],
@@ -124,6 +128,13 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
     due = sum(order.amount_cents or 0 for order in open_orders(contents))
     also = f"; {usd(due)} more ordered" if due else ""
     yield Tile(value=usd(paid), meaning=f"paid, without VAT{also}")
+
+
+def _calibration(contents: CampaignContents, designs: tuple[DesignSummary, ...]) -> tuple[Calibration, ...]:
+    """Chances to hit that selection predicted, beside what was found; empty for assays that selection does not know."""
+    kinds = {experiment.spec.experiment_type for experiment in contents.experiments if experiment.spec}
+    objective = objective_of(kinds.pop()) if len(kinds) == 1 else None
+    return calibration(designs, SelectionSettings(objective=objective)) if objective else ()
 
 
 def _citation(contents: CampaignContents) -> Iterator[str]:
