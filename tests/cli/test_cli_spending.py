@@ -117,14 +117,14 @@ def test_every_order_is_listed_oldest_first_on_every_rail(archive, show):
     archive.order(Approved(amount_cents=700, approver="Ada"), rail=PaymentMethod.ASYNC_INVOICE)
     archive.order(Withdrawn(reason="the quote expired"), days_ago=3)
     archive.order(ordered=False)
-    assert [" ".join(row.split()[2:]) for row in rows(show())] == [
-        "c-1 async_invoice settled 438.00 USD",
-        "c-1 x402-exact withdrawn",
-        "c-1 mpp-spt unknown 2.00 USD",
-        "c-1 mpp-spt settled 50.01 USD",
-        "c-1 mpp-spt failed 300.00 USD",
-        "c-1 async_invoice billed 7.00 USD",
-        "c-1 x402-exact not ordered",
+    assert [" ".join(row.split()[2:]) for row in rows(show(columns=120))] == [
+        "c-1 async_invoice paid 438.00 USD",
+        "c-1 x402-exact quote came to nothing",
+        "c-1 mpp-spt payment sent, outcome unknown 2.00 USD",
+        "c-1 mpp-spt paid 50.01 USD",
+        "c-1 mpp-spt payment refused, not paid 300.00 USD",
+        "c-1 async_invoice ordered, not paid 7.00 USD",
+        "c-1 x402-exact order sent, outcome unknown",
     ]
 
 
@@ -152,11 +152,11 @@ def test_the_table_can_be_read_at_80_columns(archive, show):
     assert first.startswith("20")
     assert first.endswith("1,234,567.89 USD")
     assert "async_invoice" in first
-    assert "settled" in first
+    assert "paid" in first
     column = lines[0].index("Campaign")
     width = lines[0].index("Paid by") - column
     assert "".join(line[column : column + width].strip() for line in rows(printed)) == name * 2
-    assert any("not ordered" in line for line in lines)
+    assert any("outcome" in line for line in lines)
 
 
 def test_the_last_line_has_the_sum_of_machine_payments_and_the_rest_of_the_cap(archive, show):
@@ -192,11 +192,11 @@ def test_as_json_the_figures_are_cents_and_the_ids_are_there(archive, show):
         "experiment_id": "exp-1",
         "invoice_id": "inv_5001",
         "rail": "mpp-spt",
-        "state": "settled",
+        "state": "paid",
         "amount_cents": 5001,
     }
     assert one["approved_by"] == "Ada, in flow run 1"
-    assert (two["state"], two["amount_cents"], two["rail"]) == ("billed", None, "async_invoice")
+    assert (two["state"], two["amount_cents"], two["rail"]) == ("ordered, not paid", None, "async_invoice")
 
 
 def test_every_organisation_of_the_archive_is_counted(archive, show):
@@ -226,7 +226,7 @@ def test_a_quote_that_nobody_has_accepted_is_no_order(archive, show):
         Approved(amount_cents=900, approver="Ada"), Confirming(amount_cents=900), route=OrderRoute.QUOTED
     )
     states = [order["state"] for order in json.loads(show(as_json=True))["orders"]]
-    assert states == ["quote waits", "billed"]
+    assert states == ["quote waits", "ordered, not paid"]
 
 
 def test_open_money_is_listed_by_what_the_log_says(archive, show):

@@ -226,10 +226,11 @@ class Books:
         """The log of one order."""
         return OrderBook(self, campaign_id, order_key)
 
-    def orders(self) -> Iterator[OrderBook]:
-        """The logs of all orders, for reports; a listing decides nothing."""
+    def orders(self, campaign_id: str | None = None) -> Iterator[OrderBook]:
+        """The logs of all orders, or of a campaign's, for reports; a listing decides nothing."""
         seen = set()
-        for key in self.store.keys(self.folder):
+        where = join_key(self.folder, safe_name(campaign_id)) if campaign_id else self.folder
+        for key in self.store.keys(where):
             campaign, _, rest = key.removeprefix(f"{self.folder}/").partition("/")
             order_key = rest.partition("/")[0]
             if campaign != _BUDGET and (campaign, order_key) not in seen:

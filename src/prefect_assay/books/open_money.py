@@ -22,15 +22,15 @@ from prefect_assay.books.state import (
     Unpaid,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney, OrderRun
+from prefect_assay.models.open_money import WORDS, OpenItem, OpenKind, OpenMoney, OrderRun
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
 
 
-def read_logs(books: Books) -> tuple[list[OrderBook], tuple[str, ...]]:
-    """The logs of all orders, each read to its end, and a note for each that is damaged."""
+def read_logs(books: Books, campaign_id: str | None = None) -> tuple[list[OrderBook], tuple[str, ...]]:
+    """The logs of all orders, or of a campaign's, each read to its end, and a note for each that is damaged."""
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(_read, books.orders()))
+        found = list(pool.map(_read, books.orders(campaign_id)))
     return [one for one in found if isinstance(one, OrderBook)], tuple(n for n in found if isinstance(n, str))
 
 
@@ -106,6 +106,27 @@ def item_of(book: OrderBook) -> OpenItem | None:  # noqa: PLR0911, C901 - one an
             return _item(book, OpenKind.TO_PAY, state.invoiced.at if state.invoiced else state.ordered.at)
         case Unpaid():
             return _item(book, OpenKind.QUOTE, state.ordered.at)
+        case _:
+            assert_never(state)
+
+
+def status_words(state: OrderState) -> str:  # noqa: PLR0911 - one answer per state
+    """Where an order stands by its log, in the words of the list of open money."""
+    match state:
+        case Paid():
+            return "paid"
+        case PaymentSent() | PaymentInDoubt():
+            return "payment sent, outcome unknown"
+        case PaymentRefused():
+            return "payment refused, not paid"
+        case Unpaid() | NotOrdered() if state.withdrawn:
+            return "quote came to nothing"
+        case Unpaid():
+            return WORDS[OpenKind.TO_PAY if state.billed else OpenKind.QUOTE]
+        case NotOrdered() if state.open_attempts:
+            return f"order sent, {WORDS[OpenKind.UNSURE]}"
+        case NotOrdered() | NotBegun():
+            return "not ordered"
         case _:
             assert_never(state)
 

@@ -8,7 +8,10 @@ import pytest
 from prefect_assay.archive import latest
 from prefect_assay.books import Books
 from prefect_assay.books.log import Settled, Withdrawn
+from prefect_assay.books.open_money import as_recorded
 from prefect_assay.errors import ArchiveError
+from prefect_assay.models.billing import usd
+from prefect_assay.models.open_money import joined
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.reporting.page.documents import make_report
 from prefect_assay.reporting.page.orders import orders_of
@@ -34,14 +37,36 @@ def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
     assert [e.batch_index for e in contents.experiments] == [0, 1]
     assert [e.order.order_key for e in contents.experiments] == [*plan.order_keys[:2]]
     for experiment in contents.experiments:
-        assert experiment.order.is_paid
+        assert experiment.order.status == "paid"
         assert experiment.order.approved_by == "the caps of the policy"
         assert experiment.price_cents == experiment.order.amount_cents / len(experiment.spec.sequences)
         assert experiment.target == "Human EGFR, extracellular domain"
     (missing,) = contents.missing
     assert (missing.batch_index, missing.order_key) == (2, plan.order_keys[2])
-    assert missing.order.status == "ordered, not recorded as paid"
+    assert missing.order.status == "ordered, not paid"
     assert contents.notes == ()
+
+
+def test_the_money_is_what_status_and_spending_make_of_the_same_logs(store, lab_archive):
+    contents = collect(store, "", CAMPAIGN)
+    (books,) = Books.every(store, "")
+    assert contents.money == joined([as_recorded(books)])
+    *_, paid = _tiles(contents, ())
+    assert paid.value == usd(sum(e.order.amount_cents for e in contents.experiments))
+    assert paid.meaning == f"paid, without VAT; {contents.money.line}"
+
+
+def test_without_its_order_log_an_archive_does_not_say_that_nothing_was_paid(archive, store):
+    def headline():
+        *_, paid = _tiles(collect(store, "", CAMPAIGN), ())
+        return paid.value, paid.meaning
+
+    paid = collect(store, "", CAMPAIGN).experiments[0].order.order_key
+    (log,) = (archive / "BOOKS").glob(f"*/{CAMPAIGN}/{paid}")
+    shutil.rmtree(log)
+    assert headline()[1].endswith("not all orders have a log that can be read")
+    shutil.rmtree(archive / "BOOKS")
+    assert headline() == ("not known", "what was paid: no order log in this archive that can be read")
 
 
 def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_nothing(store, lab_archive):
@@ -53,9 +78,9 @@ def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_n
         Books(store, "", "the organization").order(CAMPAIGN, order_key).record(lambda _: made)
 
     key = lab_archive[1].order_keys[2]
-    assert "more ordered" in headline()
+    assert "ordered, not paid" in headline()
     record(key, Withdrawn(reason="the quote expired"))
-    assert "more ordered" not in headline()
+    assert "ordered, not paid" not in headline()
     record(key, Settled(invoice_id="inv-3", amount_cents=0))
     assert orders_of(store, "", CAMPAIGN)[0][key].amount_cents == 0
 

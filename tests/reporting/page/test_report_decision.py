@@ -64,7 +64,7 @@ def test_a_pending_campaign_says_what_is_under_way(archive, store):
     lines = dict(decision(contents, (), Scatters()).lines)
     designs = sum(len(planned.spec.sequences) for planned in contents.plan.experiments)
     assert lines["Under way"].startswith(f"{designs} designs in 3 experiments without results: ")
-    assert "1 ordered, not recorded as paid" in lines["Under way"]
+    assert "1 ordered, not paid" in lines["Under way"]
     page = make_report(store, "", CAMPAIGN).page.decode()
     assert "No results yet." in page
     assert "0 of 0" not in page

@@ -14,7 +14,7 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.models.vocabulary import PaymentMethod, ResultsStatus
 from prefect_assay.ordering import experiment_name, find_or_create
 from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.tasks.collate import keep_plan
@@ -54,11 +54,13 @@ def lab_campaign(
         for planned, order in list(zip(plan.experiments, orders, strict=True))[:measured]:
             invoice = client.find_invoice(order.experiment_id)
             assert invoice is not None
-            OrderLedger(books.order(campaign_id, planned.order_key)).paid(invoice.id, invoice.amount)
-            archive_experiment.fn(
+            book = books.order(campaign_id, planned.order_key)
+            OrderLedger(book).paid(invoice.id, invoice.amount)
+            found = client.experiment(order.experiment_id)
+            kept = archive_experiment.fn(
                 credentials,
                 archive,
-                client.experiment(order.experiment_id),
+                found,
                 campaign_id=campaign_id,
                 order=order,
                 payment=Payment(
@@ -69,6 +71,8 @@ def lab_campaign(
                 ),
                 spec=planned.spec,
             )
+            if found.reported == ResultsStatus.ALL:
+                book.deliver(kept.record.experiment_code)
     return plan
 
 

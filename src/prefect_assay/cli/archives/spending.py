@@ -4,22 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.table import Table
 
-from prefect_assay.books import Books, OrderBook, OrderState
-from prefect_assay.books.open_money import of_logs
-from prefect_assay.books.state import (
-    NotBegun,
-    NotOrdered,
-    Paid,
-    PaymentInDoubt,
-    PaymentRefused,
-    PaymentSent,
-    Unpaid,
-)
+from prefect_assay.books import Books, OrderBook
+from prefect_assay.books.open_money import of_logs, status_words
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
@@ -38,7 +29,7 @@ _AS_RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OrderLine:
-    """One order. `state` is the payment's, or without one `billed`, `quote waits`, `withdrawn` or `not ordered`.
+    """One order, with the words of the report for its `state`.
 
     `amount_cents` is what was paid or is to be paid, or else what was approved; None while no price is known.
     """
@@ -144,23 +135,7 @@ def _line(book: OrderBook) -> OrderLine:
         experiment_id=ordered.experiment_id if ordered else None,
         invoice_id=state.invoice_id,
         rail=str(rail) if rail else None,
-        state=_status(state),
+        state=status_words(state),
         amount_cents=state.amount_cents,
         approved_by=state.approved.approver if state.approved else None,
     )
-
-
-def _status(state: OrderState) -> str:
-    match state:
-        case Paid():
-            return "settled"
-        case PaymentSent() | PaymentInDoubt() | PaymentRefused():
-            return str(state.payment.state)
-        case Unpaid() | NotOrdered() if state.withdrawn:
-            return "withdrawn"
-        case Unpaid():
-            return "billed" if state.billed else "quote waits"
-        case NotOrdered() | NotBegun():
-            return "not ordered"
-        case _:
-            assert_never(state)

@@ -19,6 +19,7 @@ from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import Manifest
 from prefect_assay.models.base import Model
+from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.answers import ReportedExperiment, reported_experiment
@@ -44,6 +45,7 @@ class CampaignContents(Model):
     plan_manifest: Manifest | None
     experiments: tuple[ReportedExperiment, ...]
     missing: tuple[MissingExperiment, ...]
+    money: OpenMoney
     notes: tuple[str, ...] = ()
 
     @property
@@ -58,6 +60,16 @@ class CampaignContents(Model):
         return tuple(e.code for e in self.experiments if e.manifest.results_status != ResultsStatus.ALL)
 
     @property
+    def paid_cents(self) -> int | None:
+        """What was paid, by the logs, in US cents without VAT; None if no log says so. It may lack what `all_logged` lacks."""
+        return sum(self.money.paid.values()) if self.all_logged or self.money.paid else None
+
+    @property
+    def all_logged(self) -> bool:
+        """Every experiment has a log of its order that can be read, so that the sums are whole."""
+        return self.money.complete and all(experiment.order for experiment in self.experiments)
+
+    @property
     def rows(self) -> tuple[ResultRow, ...]:
         """One tidy table of all experiments."""
         return collate(experiment.rows for experiment in self.experiments)
@@ -69,7 +81,7 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
     Raises:
         ArchiveError: the archive has nothing of this campaign, or a file of it is unreadable or has changed.
     """
-    orders, notes = orders_of(store, prefix, campaign_id)
+    orders, money = orders_of(store, prefix, campaign_id)
     folder = join_key(safe_prefix(prefix), safe_name(campaign_id))
     plan_version = chosen_version(store, join_key(folder, PLAN_CODE))
     plan = read_plan(plan_version) if plan_version else None
@@ -96,7 +108,8 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
         plan_manifest=plan_version.manifest if plan_version else None,
         experiments=tuple(experiments),
         missing=tuple(_missing(plan, orders, done)) if plan else (),
-        notes=(*notes, *(note for experiment in experiments for note in experiment.notes)),
+        money=money,
+        notes=(*money.notes, *(note for experiment in experiments for note in experiment.notes)),
     )
 
 

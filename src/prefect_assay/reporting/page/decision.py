@@ -5,9 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from prefect_assay.models.base import Model
-from prefect_assay.models.billing import usd
 from prefect_assay.reporting.page.contents import CampaignContents
-from prefect_assay.reporting.page.orders import OrderFacts
 from prefect_assay.results.controls import Control, controls_of
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import VERDICT_WORDS
@@ -42,12 +40,6 @@ def decision(contents: CampaignContents, designs: Sequence[DesignSummary], scatt
         *(("Next", line) for line in _next(contents, own, failed)),
     ]
     return Decision(lines=tuple(lines), failed=failed)
-
-
-def open_orders(contents: CampaignContents) -> tuple[OrderFacts, ...]:
-    """The orders that are made and not recorded as paid."""
-    orders = [each.order for each in contents.experiments] + [each.order for each in contents.missing]
-    return tuple(order for order in orders if order and order.is_due)
 
 
 def _under_way(contents: CampaignContents, own: Sequence[DesignSummary]) -> Iterator[str]:
@@ -129,10 +121,8 @@ def _next(
     if own and not any(each.outcome in _HAS_RESULT or each.outcome is Outcome.PENDING for each in own):
         what = "binds" if any(each.binding for each in own) else "has a value"
         yield f"No design {what}. See the reasons below before you order more of them."
-    due = open_orders(contents)
-    if due:
-        amount = sum(order.amount_cents or 0 for order in due)
-        yield f"{usd(amount)} without VAT are ordered and not recorded as paid."
+    if contents.money.line:
+        yield f"Open money, without VAT: {contents.money.line}. `prefect-assay status` has the links."
 
 
 def _names(names: Iterable[str]) -> str:

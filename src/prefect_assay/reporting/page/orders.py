@@ -1,24 +1,13 @@
 """What was ordered and paid, from the log of orders in the archive, in words and US cents. Writes nothing."""
 
-from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, assert_never
+from typing import Final
 
-from prefect_assay.archive.layout import BOOKS_FOLDER, safe_name, safe_prefix
-from prefect_assay.archive.store import Store, join_key
-from prefect_assay.books import Books, OrderBook, OrderState
-from prefect_assay.books.books import ARCHIVE_NAME
-from prefect_assay.books.state import (
-    NotBegun,
-    NotOrdered,
-    Paid,
-    PaymentInDoubt,
-    PaymentRefused,
-    PaymentSent,
-    Unpaid,
-)
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.archive.store import Store
+from prefect_assay.books import Books, OrderBook, known_archive_id
+from prefect_assay.books.open_money import of_logs, read_logs, status_words
 from prefect_assay.models.base import Model
+from prefect_assay.models.open_money import OpenMoney, joined
 from prefect_assay.models.vocabulary import PaymentMethod
 
 RAILS: Final = {
@@ -26,8 +15,6 @@ RAILS: Final = {
     PaymentMethod.X402_EXACT: "stablecoin transfer (x402-exact)",
     PaymentMethod.MPP_SPT: "shared payment token (mpp-spt)",
 }
-PAID: Final = "paid"
-WITHDRAWN: Final = "quote came to nothing"
 
 
 class OrderFacts(Model):
@@ -46,55 +33,31 @@ class OrderFacts(Model):
     remark: str | None = None
     surplus: tuple[str, ...] = ()
 
-    @property
-    def is_paid(self) -> bool:
-        """The log says that the invoice is paid."""
-        return self.status == PAID
 
-    @property
-    def is_due(self) -> bool:
-        """The experiment was ordered, and its invoice is not paid or will come."""
-        return self.experiment_id is not None and self.status not in {PAID, WITHDRAWN}
-
-
-def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, OrderFacts], tuple[str, ...]]:
-    """The orders of a campaign by order key, and a note for each log that cannot be read."""
+def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, OrderFacts], OpenMoney]:
+    """The orders of a campaign by order key, and their money; a log that cannot be read is a note of the money."""
     found: dict[str, OrderFacts] = {}
-    notes = []
-    for book in _logs(store, prefix, campaign_id):
-        try:
-            facts = _facts(book.order_key, book.read())
-        except ArchiveUnavailable:
-            raise
-        except (ArchiveError, ConfigurationError):
-            notes.append(
-                f"The log of order {book.order_key} cannot be read, so its price and payment are not shown. "
-                "`prefect-assay archive verify` says what is damaged"
-            )
-            continue
-        if book.order_key not in found or facts.experiment_id:
-            found[book.order_key] = facts
-    return found, tuple(notes)
-
-
-def _logs(store: Store, prefix: str, campaign_id: str) -> Iterator[OrderBook]:
-    root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-    if store.find(join_key(root, ARCHIVE_NAME)) is None:
-        return  # reading a log would make another id
+    if known_archive_id(store, prefix) is None:  # reading a log would make another id
+        return found, OpenMoney()
+    parts = []
     for books in Books.every(store, prefix):
-        folder = join_key(books.folder, safe_name(campaign_id))
-        keys = {key.removeprefix(f"{folder}/").partition("/")[0] for key in store.keys(folder)}
-        for order_key in sorted(keys):
-            yield books.order(campaign_id, order_key)
+        logs, notes = read_logs(books, campaign_id)
+        parts.append(of_logs(logs, notes))
+        for book in logs:
+            facts = _facts(book)
+            if book.order_key not in found or facts.experiment_id:
+                found[book.order_key] = facts
+    return found, joined(parts)
 
 
-def _facts(order_key: str, state: OrderState) -> OrderFacts:
+def _facts(book: OrderBook) -> OrderFacts:
+    state = book.state
     payment, settled, approved = state.payment, state.settled, state.approved
     rail = payment.rail if payment else state.rail
     return OrderFacts(
-        order_key=order_key,
+        order_key=book.order_key,
         experiment_id=state.ordered.experiment_id if state.ordered else None,
-        status=_status(state),
+        status=status_words(state),
         amount_cents=state.amount_cents,
         approved_by=approved.approver if approved else None,
         ordered_at=state.ordered.at if state.ordered else None,
@@ -105,21 +68,3 @@ def _facts(order_key: str, state: OrderState) -> OrderFacts:
         remark=(settled and settled.remark) or (payment and payment.remark) or None,
         surplus=state.surplus,
     )
-
-
-def _status(state: OrderState) -> str:
-    match state:
-        case Paid():
-            return PAID
-        case PaymentSent() | PaymentInDoubt():
-            return "payment sent, outcome unknown"
-        case PaymentRefused():
-            return "payment refused, nothing paid"
-        case Unpaid() | NotOrdered() if state.withdrawn:
-            return WITHDRAWN
-        case Unpaid():
-            return "ordered, not recorded as paid"
-        case NotOrdered() | NotBegun():
-            return "not ordered"
-        case _:
-            assert_never(state)

@@ -12,7 +12,7 @@ from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import SelectionSettings, objective_of
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
-from prefect_assay.reporting.page.decision import decision, open_orders
+from prefect_assay.reporting.page.decision import decision
 from prefect_assay.reporting.page.details import conditions, details_table, downloads
 from prefect_assay.reporting.page.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
 from prefect_assay.reporting.page.sequences import sequences_of
@@ -123,11 +123,16 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
         yield Tile(value=value_text(best), meaning=f"tightest binder: {best.name}")
     elif best is not None and best.outcome is Outcome.MEASURED and best.tm_C is not None:
         yield Tile(value=value_text(best), meaning=f"highest melting temperature: {best.name}")
-    orders = [e.order for e in contents.experiments] + [e.order for e in contents.missing]
-    paid = sum(order.amount_cents or 0 for order in orders if order and order.is_paid)
-    due = sum(order.amount_cents or 0 for order in open_orders(contents))
-    also = f"; {usd(due)} more ordered" if due else ""
-    yield Tile(value=usd(paid), meaning=f"paid, without VAT{also}")
+    yield _paid(contents)
+
+
+def _paid(contents: CampaignContents) -> Tile:
+    """What the logs have. Without a log the sum is not known, which is not zero."""
+    if contents.paid_cents is None:
+        return Tile(value="not known", meaning="what was paid: no order log in this archive that can be read")
+    also = "" if contents.all_logged else "not all orders have a log that can be read"
+    said = ("paid, without VAT", contents.money.line, also)
+    return Tile(value=usd(contents.paid_cents), meaning="; ".join(filter(None, said)))
 
 
 def _calibration(contents: CampaignContents, designs: tuple[DesignSummary, ...]) -> tuple[Calibration, ...]:
