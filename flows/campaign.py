@@ -12,10 +12,8 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 from prefect.states import Completed, Failed
-from pydantic import Field
 
 from prefect_assay.approvals.questions import unanswered
-from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.designs import Reading
 from prefect_assay.errors import (
     ApprovalExpired,
@@ -25,13 +23,14 @@ from prefect_assay.errors import (
     shortened,
 )
 from prefect_assay.events import concerning
+from prefect_assay.flows import form
 from prefect_assay.flows.campaign_plan import CampaignInput, approved_limits, make_plan, pinned_plan
 from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.run_options import CampaignRun, ExperimentRun, RunOptions
-from prefect_assay.models.bounds import CampaignId, Cents, Line, PollSeconds, Residues, Text
+from prefect_assay.models.bounds import CampaignId, Line, Text
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
-from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
+from prefect_assay.models.spec import Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.results import outcome_line, summarize
@@ -64,28 +63,29 @@ from prefect_assay.waiting import DEADLINE_DAYS
     on_cancellation=[report_cancellation, wake_waiting_parent],
 )
 def campaign(
-    designs: Text,
-    assay: Assay,
-    credentials: AssayCredentials,
-    policy: SpendingPolicy,
-    archive: Archive,
-    campaign_id: CampaignId | None = None,
-    payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
-    wallet: Wallet | None = None,
-    webhook: WebhookEndpoint | None = None,
-    request_quote: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
-    sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
-    deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
-    poll_seconds: PollSeconds = 300.0,
-    name_column: Line | None = None,
-    sequence_column: Line | None = None,
-    keep_native: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
-    chain: Line | None = None,
-    target_sequence: Residues | None = None,
-    keep_shared: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
-    as_protein: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
-    designs_name: Line | None = None,
-    limit_cents: Cents | None = None,
+    designs: Annotated[Text, form.titled("Designs")],
+    assay: form.Assay,
+    *,
+    campaign_id: Annotated[CampaignId | None, form.titled("Campaign id")] = None,
+    limit_cents: form.LowerCap = None,
+    credentials: form.Credentials,
+    policy: form.Policy,
+    archive: form.Archive,
+    webhook: form.Webhook = None,
+    payment_method: form.Payment = PaymentMethod.ASYNC_INVOICE,
+    wallet: form.Wallet = None,
+    request_quote: form.ByQuote = False,
+    name_column: form.NameColumn = None,
+    sequence_column: form.SequenceColumn = None,
+    chain: form.Chain = None,
+    target_sequence: form.TargetSequence = None,
+    keep_native: form.KeepNative = False,
+    keep_shared: form.KeepShared = False,
+    as_protein: form.AsProtein = False,
+    designs_name: Annotated[Line | None, form.titled("Name of pasted designs")] = None,
+    sequences_per_experiment: form.PerExperiment = 96,
+    deadline_days: form.Deadline = DEADLINE_DAYS,
+    poll_seconds: form.Poll = 300.0,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, collate.
 
@@ -93,27 +93,27 @@ def campaign(
         designs: a FASTA file, a table or a workbook: a path on the worker, an s3:// address, or pasted FASTA text; or a round of
             a loop in this archive, `loop:<loop>/<round>`.
         assay: what to measure.
+        campaign_id: the same id is ordered only once. Empty: a digest of designs and assay, so the same file
+            submitted twice is ordered once; to measure again, choose another id.
+        limit_cents: a lower cap for the whole campaign. Empty: the policy's cap.
         credentials: the service's address and your API token.
         policy: caps, and permission for machine payments.
         archive: where results are archived.
-        campaign_id: the same id is ordered only once. Empty: a digest of designs and assay, so the same file
-            submitted twice is ordered once; to measure again, choose another id.
+        webhook: where the service delivers updates; without it the sweep or polling finds them.
         payment_method: async_invoice: a person pays the hosted invoices; a machine rail pays with the wallet.
         wallet: for a machine rail: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
-        webhook: where the service delivers updates; without it the sweep or polling finds them.
         request_quote: order by quote, even if the estimates are complete.
-        sequences_per_experiment: most designs in one experiment.
-        deadline_days: how long to wait for an experiment, counted from its order.
-        poll_seconds: longest pause between two polls of a run that is not deployed.
         name_column: title of the table's column of names. Empty: found by usual titles.
         sequence_column: title of the table's column of sequences. Empty: found by usual titles.
-        keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
         chain: order only this chain of each design: its number from 1, or its name in files of complexes; several as 1,2.
         target_sequence: residues of the target, which must not be ordered; beside those of the service's catalog.
+        keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
         keep_shared: order what is in doubt as it is, such as a chain that all designs share.
         as_protein: take residues that look like nucleotides as amino acids.
         designs_name: what pasted text is called in messages and artifacts, such as the file it came from.
-        limit_cents: a lower cap for the whole campaign. Empty: the policy's cap.
+        sequences_per_experiment: most designs in one experiment.
+        deadline_days: how long to wait for an experiment, counted from its order.
+        poll_seconds: longest pause between two polls of a run that is not deployed.
 
     Returns:
         CampaignReport: every experiment with its archive or its problem, and the table of all rows.

@@ -13,7 +13,6 @@ from prefect.states import Completed
 from pydantic import Field
 
 from prefect_assay.approvals.questions import unanswered
-from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.designs import Reading
 from prefect_assay.errors import (
     ApprovalExpired,
@@ -22,6 +21,7 @@ from prefect_assay.errors import (
     InvalidSpec,
     LoopFailed,
 )
+from prefect_assay.flows import form
 from prefect_assay.flows.loop_rounds import Tried, fix_next, measured, reason_to_stop, reread
 from prefect_assay.flows.run_options import LoopRun, RunOptions
 from prefect_assay.looping import (
@@ -36,10 +36,9 @@ from prefect_assay.looping import (
 )
 from prefect_assay.looping.loop import LOOP_ID
 from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
-from prefect_assay.models.bounds import Cents, Count, Line, Number, PollSeconds, Positive, Residues
+from prefect_assay.models.bounds import Cents, Count, Line, Number, Positive
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionSettings
-from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend, was_suspended
@@ -53,39 +52,43 @@ from prefect_assay.waiting import DEADLINE_DAYS
 
 @durable_flow(name="design-build-test", on_cancellation=[report_cancellation])
 def design_build_test(
-    source: Line | None = None,
+    source: Annotated[Line | None, form.titled("Folder of design files")] = None,
     *,
-    loop_id: Annotated[str, Field(max_length=30, pattern=f"^{LOOP_ID}$")],
-    assay: Assay,
-    credentials: AssayCredentials,
-    policy: SpendingPolicy,
-    archive: Archive,
-    payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
-    wallet: Wallet | None = None,
-    webhook: WebhookEndpoint | None = None,
-    max_rounds: Annotated[int, Field(ge=1, le=1000)] = 10,
-    goal_kd_nM: Positive | None = None,  # noqa: N803 - nM is the unit
-    designer: Line | None = None,
-    request_quote: bool = False,
-    sequences_per_experiment: Annotated[int, Field(ge=1, le=384)] = 96,
-    deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
-    poll_seconds: PollSeconds = 300.0,
-    name_column: Line | None = None,
-    sequence_column: Line | None = None,
-    keep_native: bool = False,
-    chain: Line | None = None,
-    target_sequence: Residues | None = None,
-    keep_shared: bool = False,
-    as_protein: bool = False,
-    designs_per_round: Annotated[int | None, Field(ge=1, le=10_000)] = None,
-    selection: SelectionSettings | None = None,
-    budget_cents: Cents | None = None,
-    goal_tm_C: Number | None = None,  # noqa: N803 - as scientists spell it
-    goal_expression_nM: Positive | None = None,  # noqa: N803
-    stop_after_flat_rounds: Count | None = None,
-    ask_each_round: bool = False,
-    wait_days: Annotated[float, Field(ge=0, le=365)] = 0,
-    settle_seconds: Annotated[float, Field(ge=0, le=3600)] = SETTLE_SECONDS,
+    designer: Annotated[Line | None, form.titled("Designer")] = None,
+    loop_id: Annotated[str, Field(max_length=30, pattern=f"^{LOOP_ID}$"), form.titled("Loop id")],
+    assay: form.Assay,
+    designs_per_round: Annotated[int | None, Field(ge=1, le=10_000), form.titled("Designs per round")] = None,
+    selection: Annotated[SelectionSettings | None, form.titled("Selection")] = None,
+    budget_cents: Annotated[Cents | None, form.titled("Budget of all rounds (US cents)")] = None,
+    max_rounds: Annotated[int, Field(ge=1, le=1000), form.titled("Most rounds")] = 10,
+    goal_kd_nM: Annotated[Positive | None, form.titled("Goal: K_D (nM)")] = None,  # noqa: N803 - nM is the unit
+    goal_tm_C: Annotated[Number | None, form.titled("Goal: T_m (°C)")] = None,  # noqa: N803 - as scientists spell it
+    goal_expression_nM: Annotated[Positive | None, form.titled("Goal: expression (nM)")] = None,  # noqa: N803
+    stop_after_flat_rounds: Annotated[
+        Count | None, form.titled("Stop after rounds without improvement")
+    ] = None,
+    ask_each_round: Annotated[bool, form.titled("Ask before each round")] = False,
+    wait_days: Annotated[float, Field(ge=0, le=365), form.titled("Wait for the next file (days)")] = 0,
+    credentials: form.Credentials,
+    policy: form.Policy,
+    archive: form.Archive,
+    webhook: form.Webhook = None,
+    payment_method: form.Payment = PaymentMethod.ASYNC_INVOICE,
+    wallet: form.Wallet = None,
+    request_quote: form.ByQuote = False,
+    name_column: form.NameColumn = None,
+    sequence_column: form.SequenceColumn = None,
+    chain: form.Chain = None,
+    target_sequence: form.TargetSequence = None,
+    keep_native: form.KeepNative = False,
+    keep_shared: form.KeepShared = False,
+    as_protein: form.AsProtein = False,
+    sequences_per_experiment: form.PerExperiment = 96,
+    deadline_days: form.Deadline = DEADLINE_DAYS,
+    settle_seconds: Annotated[
+        float, Field(ge=0, le=3600), form.titled("A file is complete after (seconds)")
+    ] = SETTLE_SECONDS,
+    poll_seconds: form.Poll = 300.0,
 ) -> State[LoopReport]:
     """Run rounds until a stop rule ends the loop: propose designs, measure them as one campaign, learn, propose again.
 
@@ -94,37 +97,37 @@ def design_build_test(
     Args:
         source: a folder that the worker sees, or s3://bucket/prefix/; each FASTA file, table or
             workbook in it is a round, in the order of the names. With a designer these rounds come first.
+        designer: what proposes the next round: an importable function (`module:function`), or a deployment (`flow/name`).
         loop_id: names the loop; part of every round's campaign id.
         assay: what to measure in every round.
-        credentials: the service's address and your API token.
-        policy: caps, and permission for machine payments.
-        archive: where results and the loop's log are archived.
-        payment_method: async_invoice: a person pays the hosted invoices; a machine rail pays with the wallet.
-        wallet: for a machine rail: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
-        webhook: where the service delivers updates.
-        max_rounds: most rounds of the loop.
-        goal_kd_nM: stop as soon as a round's best K_D is at or below this, in nM.
-        designer: what proposes the next round: an importable function (`module:function`), or a deployment (`flow/name`).
-        request_quote: order by quote, even if the estimates are complete.
-        sequences_per_experiment: most designs in one experiment.
-        deadline_days: how long to wait for an experiment, counted from its order.
-        poll_seconds: longest pause between two polls of a run that is not deployed.
-        name_column: title of the tables' column of names. Empty: found by usual titles.
-        sequence_column: title of the tables' column of sequences. Empty: found by usual titles.
-        keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
-        chain: order only this chain of each design: its number from 1, or its name in files of complexes; several as 1,2.
-        target_sequence: residues of the target, which must not be ordered; beside those of the service's catalog.
-        keep_shared: order what is in doubt as it is, such as a chain that all designs share.
-        as_protein: take residues that look like nucleotides as amino acids.
         designs_per_round: most designs that a round measures. Empty: all of a file; of a designer one experiment's.
         selection: how the designs of a round are chosen from what was proposed. Empty: the first ones, in their order.
         budget_cents: what all rounds together may cost, in US cents without VAT.
+        max_rounds: most rounds of the loop.
+        goal_kd_nM: stop as soon as a round's best K_D is at or below this, in nM.
         goal_tm_C: stop as soon as a melting temperature is at or above this, in degrees Celsius.
         goal_expression_nM: stop as soon as a concentration is at or above this, in nM.
         stop_after_flat_rounds: stop after so many rounds in a row without an improvement.
         ask_each_round: ask a person before each round is ordered.
         wait_days: without a designer: how long to wait for the next file. 0: end when every file has been measured.
+        credentials: the service's address and your API token.
+        policy: caps, and permission for machine payments.
+        archive: where results and the loop's log are archived.
+        webhook: where the service delivers updates.
+        payment_method: async_invoice: a person pays the hosted invoices; a machine rail pays with the wallet.
+        wallet: for a machine rail: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
+        request_quote: order by quote, even if the estimates are complete.
+        name_column: title of the tables' column of names. Empty: found by usual titles.
+        sequence_column: title of the tables' column of sequences. Empty: found by usual titles.
+        chain: order only this chain of each design: its number from 1, or its name in files of complexes; several as 1,2.
+        target_sequence: residues of the target, which must not be ordered; beside those of the service's catalog.
+        keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
+        keep_shared: order what is in doubt as it is, such as a chain that all designs share.
+        as_protein: take residues that look like nucleotides as amino acids.
+        sequences_per_experiment: most designs in one experiment.
+        deadline_days: how long to wait for an experiment, counted from its order.
         settle_seconds: a file of a folder is complete when it has not changed for so long.
+        poll_seconds: longest pause between two polls of a run that is not deployed.
 
     Returns:
         LoopReport: every round with its table and best value, what it cost, and why the loop stopped.

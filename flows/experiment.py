@@ -11,7 +11,6 @@ from prefect.runtime import flow_run as current_run
 from pydantic import Field
 
 from prefect_assay.approvals.questions import unanswered
-from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, Wallet, WebhookEndpoint
 from prefect_assay.designs import check_spec
 from prefect_assay.errors import (
     ApprovalExpired,
@@ -24,11 +23,12 @@ from prefect_assay.errors import (
     QuoteRejected,
 )
 from prefect_assay.events import concerning, emit, kinds
+from prefect_assay.flows import form
 from prefect_assay.flows.experiment_billing import approve_price, decide_which, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, leave, outlasting
 from prefect_assay.flows.first_look import look_first
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
-from prefect_assay.models.bounds import CampaignId, Cents, Count, PollSeconds, Position
+from prefect_assay.models.bounds import CampaignId, Cents, Count, Position
 from prefect_assay.models.job import Order
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
@@ -74,41 +74,42 @@ _ENDS_ORDER: Final = (ApprovalRejected, ExperimentCanceled, QuoteExpired, QuoteR
     on_cancellation=[report_cancellation, wake_waiting_parent],
 )
 def experiment(
-    spec: ExperimentSpec,
-    credentials: AssayCredentials,
-    policy: SpendingPolicy,
-    archive: Archive,
-    campaign_id: CampaignId,
-    batch_index: Position = 0,
-    batch_count: Count = 1,
-    payment_method: PaymentMethod = PaymentMethod.ASYNC_INVOICE,
-    wallet: Wallet | None = None,
-    webhook: WebhookEndpoint | None = None,
-    limit_cents: Cents | None = None,
-    campaign_limit_cents: Cents | None = None,
-    request_quote: bool = False,  # noqa: FBT001, FBT002 - a checkbox of the form
-    deadline_days: Annotated[int, Field(ge=1, le=365)] = DEADLINE_DAYS,
-    poll_seconds: PollSeconds = 300.0,
-    planned: Annotated[str | None, Field(max_length=KEY_LENGTH)] = None,
+    spec: Annotated[ExperimentSpec, form.titled("Specification")],
+    campaign_id: Annotated[CampaignId, form.titled("Campaign id")],
+    *,
+    limit_cents: form.LowerCap = None,
+    campaign_limit_cents: Annotated[Cents | None, form.titled("Lower cap of the campaign (US cents)")] = None,
+    credentials: form.Credentials,
+    policy: form.Policy,
+    archive: form.Archive,
+    webhook: form.Webhook = None,
+    payment_method: form.Payment = PaymentMethod.ASYNC_INVOICE,
+    wallet: form.Wallet = None,
+    request_quote: form.ByQuote = False,
+    deadline_days: form.Deadline = DEADLINE_DAYS,
+    poll_seconds: form.Poll = 300.0,
+    batch_index: Annotated[Position, form.titled("Position in the campaign")] = 0,
+    batch_count: Annotated[Count, form.titled("Experiments of the campaign")] = 1,
+    planned: Annotated[str | None, Field(max_length=KEY_LENGTH), form.titled("Order key in the plan")] = None,
 ) -> ExperimentReport | State[ExperimentReport]:
     """Order one experiment once, pay it once, wait for the laboratory, archive its results.
 
     Args:
         spec: what to measure, with sequences and the target's catalog id.
+        campaign_id: part of the order key: the same id and specification are ordered once, ever.
+        limit_cents: a lower cap for this experiment than the policy's.
+        campaign_limit_cents: a lower cap for the whole campaign than the policy's.
         credentials: the service's address and your API token.
         policy: caps, and permission for machine payments.
         archive: where results are archived.
-        campaign_id: part of the order key: the same id and specification are ordered once, ever.
-        batch_index: position of this experiment in its campaign, from 0.
-        batch_count: number of experiments in the campaign, for names only.
+        webhook: where the service delivers updates; without it the sweep or polling finds them.
         payment_method: async_invoice: a person pays the hosted invoice; a machine rail pays with the wallet.
         wallet: for a machine rail: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
-        webhook: where the service delivers updates; without it the sweep or polling finds them.
-        limit_cents: a lower cap for this experiment than the policy's.
-        campaign_limit_cents: a lower cap for the whole campaign than the policy's.
         request_quote: order by quote, even if the estimate is complete.
         deadline_days: how long to wait, counted from the order.
         poll_seconds: longest pause between two polls of a run that is not deployed.
+        batch_index: position of this experiment in its campaign, from 0.
+        batch_count: number of experiments in the campaign, for names only.
         planned: set by a campaign whose sequences are too many for a run's parameters: the order key under which they
             are in its plan in the archive.
 

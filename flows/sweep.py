@@ -22,6 +22,7 @@ from prefect_assay.alerts.saved import save_problems
 from prefect_assay.approvals.questions import answer_expired, ask_again, report_questions
 from prefect_assay.approvals.uncertain_payment import answer_paid
 from prefect_assay.errors import shortened
+from prefect_assay.flows import form
 from prefect_assay.looping.wakes import loops_to_wake
 from prefect_assay.models.open_money import OpenKind
 from prefect_assay.models.problem import AlertLimits, Problem
@@ -76,9 +77,9 @@ _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 
 @flow(name="sweep", timeout_seconds=_ENDS_AFTER_SECONDS, **PINNED)
 def sweep(
-    full_check_minutes: Annotated[int, Field(ge=0, le=10_080)] = 60,
-    alert_limits: AlertLimits = AlertLimits(),  # noqa: B008 - frozen
-    keep_days: Annotated[int, Field(ge=1, le=3650)] = 3,
+    full_check_minutes: Annotated[int, Field(ge=0, le=10_080), form.titled("Full check (minutes)")] = 60,
+    alert_limits: Annotated[AlertLimits, form.titled("Limits of problems")] = AlertLimits(),  # noqa: B008 - frozen
+    keep_days: Annotated[int, Field(ge=1, le=3650), form.titled("Keep finished runs (days)")] = 3,
 ) -> State[SweepReport]:
     """Wake every suspended run whose experiment has news, and every parent whose children have all ended.
 

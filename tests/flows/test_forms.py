@@ -61,6 +61,21 @@ def test_an_experiment_takes_both_forms_of_a_sequence(sequences):
     ]
 
 
+@pytest.mark.parametrize(
+    ("flow", "first"),
+    [
+        (campaign, ["designs", "assay", "campaign_id", "limit_cents", "credentials", "policy", "archive"]),
+        (design_build_test, ["source", "designer", "loop_id", "assay", "designs_per_round"]),
+        (experiment, ["spec", "campaign_id"]),
+    ],
+)
+def test_a_form_begins_with_what_is_measured_and_ends_with_what_is_rarely_changed(flow, first):
+    fields = schema_of(flow)["properties"]
+    shown = sorted(fields, key=lambda name: fields[name]["position"])
+    assert shown[: len(first)] == first
+    assert shown.index("archive") < shown.index("payment_method") < shown.index("poll_seconds")
+
+
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
 def test_every_field_has_a_title_and_help_in_the_users_words(flow):
     schema = schema_of(flow)
@@ -69,7 +84,7 @@ def test_every_field_has_a_title_and_help_in_the_users_words(flow):
     for name, form in forms.items():
         assert "ontract" not in form.get("description", ""), name
         for field, shown in form.get("properties", {}).items():
-            assert shown.get("title"), f"{name}.{field}"
+            assert shown["title"][0].isupper(), f"{name}.{field} is titled {shown['title']}"
             # The interfaces take the help of a field without its own from what it refers to.
             kind = schema["definitions"].get(shown.get("$ref", "").rpartition("/")[2], {})
             text = shown.get("description") or kind.get("description")

@@ -30,7 +30,7 @@ class V1:
 
     def start(self, page: Page, deployment: str, campaign_id: str) -> Response:
         page.goto(f"{self.root}/deployments/deployment/{deployment}/run", wait_until="commit")
-        page.locator(".p-label", has_text="campaign_id").locator("textarea").fill(campaign_id)
+        page.locator(".p-label", has_text="Campaign id").locator("textarea").fill(campaign_id)
         answer = _answer(page, "create_flow_run", page.get_by_role("button", name="Submit"))
         page.wait_for_url(lambda url: not url.endswith("/run"), wait_until="commit")
         return answer
@@ -87,7 +87,7 @@ class V2:
 
     def start(self, page: Page, deployment: str, campaign_id: str) -> Response:
         page.goto(f"{self.root}/deployments/deployment/{deployment}/run", wait_until="commit")
-        page.get_by_role("textbox", name="campaign_id").fill(campaign_id)
+        page.get_by_role("textbox", name="Campaign id").fill(campaign_id)
         answer = _answer(page, "create_flow_run", page.get_by_role("button", name="Submit"))
         page.wait_for_url(lambda url: not url.endswith("/run"), wait_until="commit")
         return answer
