@@ -4,4 +4,13 @@
 servers and runners. No module here may hold a secret or know what a flow does.
 """
 
-__all__ = ["automations", "serve", "server_checks", "settings_files", "setup", "sweep_slot", "work_pool"]
+__all__ = [
+    "automations",
+    "presets",
+    "serve",
+    "server_checks",
+    "settings_files",
+    "setup",
+    "sweep_slot",
+    "work_pool",
+]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,6 +22,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect_assay import blocks
 from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
 from prefect_assay.deployments.event_automations import check_choices, chosen_automations
+from prefect_assay.deployments.presets import preset_blocks
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.deployments.work_pool import PROCESS, WORK_POOL
 from prefect_assay.errors import ConfigurationError
@@ -62,6 +63,9 @@ class Registration:
     work_pool: WorkPool | None  # None if only registered
     deployments: Mapping[str, Presence]  # as `flow/name`, and whether they existed
     advice: tuple[str, ...] = ()  # risks of the server's settings and of operators' changes, as sentences
+    presets: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # filled into the forms, by deployment
     # Names of waiting runs that were replaced because their deployment or work pool was created again
     moved: tuple[str, ...] = ()
 
@@ -94,7 +98,7 @@ def deploy(
     with_automations: bool = True,
     chosen: Sequence[str] = (),
 ) -> Registration:
-    """Register everything and deploy what `prefect.yaml` lists to a work pool of any type.
+    """Register everything, deploy what `prefect.yaml` lists to a work pool of any type, and fill saved blocks into its forms.
 
     The pool is `work_pool`, else that of the existing deployments, else `assay`, which alone is created, for processes.
 
@@ -115,6 +119,7 @@ def deploy(
             _apply(in_work_pool(with_operators_choices(shipped, present), pool.name))
             for name, before in present.items():
                 _restore(client, before, client.read_deployment_by_name(name))
+        presets = preset_blocks(client, dry_run=dry_run)
         on_events = register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
         moved = () if dry_run else tuple(run.name for run in replace_waiting_runs(client))
     return replace(
@@ -123,6 +128,7 @@ def deploy(
         work_pool=pool,
         deployments={name: "present" if name in present else "created" for name in _names(shipped)},
         advice=registered.advice + sweep_advice(present.get(_SWEEP)),
+        presets=presets,
         moved=moved,
     )
 
@@ -160,11 +166,11 @@ def in_work_pool(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 def operators_choices(before: DeploymentResponse, after: DeploymentResponse) -> dict[str, Any]:
     """What deploying has overwritten and must be restored, as fields of a `DeploymentUpdate`."""
     choices: dict[str, Any] = {}
-    for field in ("job_variables", "parameters"):
-        deployed = getattr(after, field) or {}
-        chosen = deployed | (getattr(before, field) or {})
+    for name in ("job_variables", "parameters"):
+        deployed = getattr(after, name) or {}
+        chosen = deployed | (getattr(before, name) or {})
         if chosen != deployed:
-            choices[field] = chosen
+            choices[name] = chosen
     limit, shipped = before.global_concurrency_limit, after.global_concurrency_limit
     if limit is not None and limit.limit != (shipped.limit if shipped else None):
         choices["concurrency_limit"] = limit.limit

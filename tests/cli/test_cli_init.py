@@ -29,6 +29,7 @@ from prefect_assay.cli import prefect_api
 from prefect_assay.cli.services import init, saved_blocks
 from prefect_assay.cli.services.signing_keys import file_without, signing_keys
 from prefect_assay.cli.services.up import _only_one
+from prefect_assay.deployments import presets
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError, Unauthorized
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
@@ -242,9 +243,38 @@ def test_at_a_terminal_enter_keeps_what_is_saved(mine, lab, monkeypatch, capsys)
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", terminal)
+    monkeypatch.setattr(presets, "preset_blocks", lambda *_, **__: {})
     init.run_init(init.Answers(**NOTHING | {"name": "main"}))
     assert [default for _, default in asked] == [lab.base_url, "", "500.50", "2,000.00", HOOKS]
     assert capsys.readouterr().out.count(": unchanged") == 4
+
+
+@pytest.mark.parametrize(
+    ("forms", "answer", "filled"),
+    [(None, None, 0), (None, True, 1), (None, False, 0), (True, None, 1), (False, None, 0)],
+)
+def test_it_fills_the_forms_when_told_or_when_a_person_agrees(
+    mine, lab, monkeypatch, capsys, forms, answer, filled
+):
+    """`answer` is the person's, or None without a terminal."""
+    written, asked = [], []
+
+    def preset(_, name, *, dry_run=False):
+        written.extend([] if dry_run else [name])
+        return {"campaign/assay-campaign": ("credentials", "archive")}
+
+    monkeypatch.setattr(presets, "preset_blocks", preset)
+    monkeypatch.setattr(init.typer, "confirm", lambda text, **_: asked.append(text) or answer)
+    monkeypatch.setattr(init.typer, "prompt", lambda *_, default=None, **__: default)
+    stdin = io.StringIO(f"{lab.token}\n")
+    stdin.isatty = lambda: answer is not None
+    monkeypatch.setattr("sys.stdin", stdin)
+    monkeypatch.setenv(init.TOKEN_VARIABLE, lab.token)
+    init.run_init(init.Answers(**NOTHING | {"name": "main", "base_url": lab.base_url, "forms": forms}))
+    assert written == ["main"] * filled
+    assert len(asked) == (answer is not None)
+    said = "The form of campaign/assay-campaign has credentials, archive"
+    assert capsys.readouterr().out.count(said) == filled
 
 
 def test_a_saved_token_is_not_sent_to_another_service(mine, monkeypatch):

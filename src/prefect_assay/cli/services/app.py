@@ -120,6 +120,10 @@ def init(
     receiver: Annotated[
         str | None, typer.Option(help="Public https address that leads to the receiver, or none.")
     ] = None,
+    forms: Annotated[
+        bool | None,
+        typer.Option(help="Fill the blocks into the deployments' forms. Default: ask at a terminal."),
+    ] = None,
 ) -> None:
     """Ask for service, token, budget and archive, and save them as blocks; what is not given stays as saved.
 
@@ -139,6 +143,7 @@ def init(
                 archive=archive,
                 s3_endpoint=s3_endpoint,
                 receiver=receiver,
+                forms=forms,
             )
         )
 

@@ -64,6 +64,7 @@ class Answers:
     archive: str | None
     s3_endpoint: str | None
     receiver: str | None
+    forms: bool | None
 
 
 def run_init(given: Answers) -> None:
@@ -85,6 +86,7 @@ def run_init(given: Answers) -> None:
     blocks: list[Block] = [credentials, policy, *archives, *([webhook] if webhook else [])]
     with api_errors():
         changes = [(type(block).get_block_type_slug(), save_block(block, given.name)) for block in blocks]
+        notes += _fill_forms(given)
     if len(archives) > 1:
         names = " or ".join(reference(archive, given.name) for archive in archives)
         notes.append(
@@ -316,6 +318,23 @@ def _webhook(
         )
     key = SecretStr(keys.lab if lab else keys.service)
     return changed(WebhookEndpoint, saved, url=address, signing_key=key), notes
+
+
+def _fill_forms(given: Answers) -> list[str]:
+    """Make the blocks the defaults of the deployed forms, for everybody who uses them; what somebody has chosen stays."""
+    from prefect.client.orchestration import get_client
+
+    from prefect_assay.deployments.presets import preset_blocks
+
+    if given.forms is False or (given.forms is None and not sys.stdin.isatty()):
+        return []
+    with get_client(sync_client=True) as client:
+        filled = preset_blocks(client, given.name, dry_run=True)
+        question = f"Fill these blocks into the forms of {' and '.join(filled)}, for everybody who uses them?"
+        if not filled or not (given.forms or typer.confirm(question, default=True)):
+            return []
+        preset_blocks(client, given.name)
+    return [f"The form of {name} has {', '.join(parameters)}" for name, parameters in filled.items()]
 
 
 def _is_local_lab(base_url: str) -> bool:

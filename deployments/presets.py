@@ -1,0 +1,67 @@
+"""The saved blocks of one name as defaults of the deployed forms, so that a person fills in only what is to be measured."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.actions import DeploymentUpdate
+from prefect.client.schemas.objects import BlockDocument
+from prefect.exceptions import ObjectNotFound
+
+from prefect_assay import blocks
+from prefect_assay.runs.block_references import read_documents, references
+from prefect_assay.runs.children import deployment_of
+
+NAME: Final = "main"  # of the blocks that `prefect-assay init` saves
+# The flows that people start. An experiment is started by its campaign, with the campaign's blocks.
+_FORMS: Final = (deployment_of("campaign"), deployment_of("design-build-test"))
+_BLOCKS: Final = {
+    "credentials": (blocks.AssayCredentials,),
+    "policy": (blocks.SpendingPolicy,),
+    "archive": (blocks.LocalArchive, blocks.S3Archive),
+    "webhook": (blocks.WebhookEndpoint,),
+}
+
+
+def preset_blocks(
+    client: SyncPrefectClient, name: str = NAME, *, dry_run: bool = False
+) -> dict[str, tuple[str, ...]]:
+    """Fill the blocks of this name into the forms; the parameters that were filled in, by deployment.
+
+    What somebody has chosen stays, unless its block was deleted. Of two archives of one name none is chosen.
+    """
+    named = {parameter: found for parameter in _BLOCKS if (found := _named(client, parameter, name))}
+    filled = {}
+    for deployment in _FORMS:
+        try:
+            present = client.read_deployment_by_name(deployment)
+        except ObjectNotFound:
+            continue
+        chosen = present.parameters or {}
+        missing = {key: named[key] for key in named.keys() - _kept(client, chosen)}
+        if missing and not dry_run:
+            client.update_deployment(present.id, DeploymentUpdate(parameters={**chosen, **missing}))
+        if missing:
+            filled[deployment] = tuple(key for key in _BLOCKS if key in missing)
+    return filled
+
+
+def _named(client: SyncPrefectClient, parameter: str, name: str) -> dict[str, Any] | None:
+    found: list[BlockDocument] = []
+    for kind in _BLOCKS[parameter]:
+        try:
+            slug = kind.get_block_type_slug()
+            found.append(client.read_block_document_by_name(name, slug, include_secrets=False))
+        except ObjectNotFound:
+            continue
+    return {"$ref": {"block_document_id": str(found[0].id)}} if len(found) == 1 else None
+
+
+def _kept(client: SyncPrefectClient, chosen: Mapping[str, Any]) -> set[str]:
+    """The parameters that have a value, and no reference to a block that is gone."""
+    wanted = {
+        key: str(ref["block_document_id"] if isinstance(ref, dict) else ref)
+        for key, ref in references(chosen).items()
+    }
+    there = {str(document.id) for document in read_documents(client, wanted.values())} if wanted else set()
+    return {key for key in chosen if key not in wanted or wanted[key] in there}
