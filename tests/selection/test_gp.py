@@ -285,6 +285,40 @@ def test_one_wrong_entry_does_not_change_what_a_batch_is_worth():
     assert np.mean(lost) <= 0.05
 
 
+def single_mutants(seed, length=56):
+    """K_D of all single mutants: positions tolerate more or less, and some gain by a larger or smaller residue."""
+    chance = np.random.default_rng(seed)
+    wild, size = protein(random.Random(seed), length), dict(zip(LETTERS, chance.normal(size=20), strict=True))
+    tolerance, slope = np.exp(chance.normal(-1.2, 1.0, length)), chance.normal(0, 0.15, length)
+    found = {}
+    for place, letter in itertools.product(range(length), LETTERS):
+        if letter != wild[place]:
+            step = size[letter] - size[wild[place]]
+            loss = tolerance[place] * (0.25 + 0.3 * abs(step)) - slope[place] * step
+            found[wild[:place] + letter + wild[place + 1 :]] = 1e-8 * 10 ** (loss + chance.normal(0, 0.1))
+    return found
+
+
+def test_single_mutants_are_bought_better_than_at_random():
+    gained = []
+    for seed in range(6):
+        table, chance = single_mutants(seed), random.Random(seed)
+        pool = [candidate(residues, residues) for residues in table]
+        drawn = chance.sample(list(table), 96)
+        history = [
+            measured(residues, residues, hit=True, kd=table[residues] * chance.lognormvariate(0, 0.15))
+            for residues in drawn[:48]
+        ]
+        chosen = names(select(pool, history_of(history), 48, BEST))
+        by_chance, by_gp = (
+            np.mean(np.log10([table[residues] for residues in bought_ones]))
+            for bought_ones in (drawn[48:], chosen)
+        )
+        gained.append(by_chance - by_gp)
+    assert np.mean(gained) >= 0.1
+    assert np.mean(gained) > 2 * np.std(gained, ddof=1) / len(gained) ** 0.5
+
+
 def test_limits_and_failures_are_evidence():
     chance = random.Random(3)
     known = chance.sample(VARIANTS, 120)
