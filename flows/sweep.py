@@ -64,7 +64,6 @@ from prefect_assay.sweeping.stranded_runs import (
     reschedule_expired,
     reschedule_unpaused,
 )
-from prefect_assay.waiting import DEADLINE_DAYS
 
 # Clocks differ, and a state may be written a little after its time.
 _MARGIN: Final = timedelta(minutes=10)
@@ -126,7 +125,7 @@ class _Sweep:
     def __post_init__(self) -> None:
         self.progress = SweepProgress(self.prefect, self.now)
         self.facts = AlertFacts(self.now, self.limits)
-        self.watch = ExperimentWatch(self.progress, self.state, DEADLINE_DAYS, self.facts)
+        self.watch = ExperimentWatch(self.progress, self.state, self.facts)
 
     def run(self) -> SweepReport:
         """Run all parts, and save the state last: a sweep that dies earlier is repeated, which does no harm."""

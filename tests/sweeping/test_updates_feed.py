@@ -356,8 +356,7 @@ def waiting_for_results(method="x402-exact", **labels):
                 type=StateType.PAUSED,
                 state_details=StateDetails(pause_key="results-k-1:1", pause_timeout=NOW),
             ),
-        ),
-        default_days=45,
+        )
     )
 
 

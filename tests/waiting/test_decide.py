@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
-from prefect_assay.waiting.decide import Failed, Partial, PastDeadline, Ready, Wait, decide
+from prefect_assay.waiting.decide import Failed, Partial, PastDeadline, Ready, Wait, decide, patience_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -42,3 +42,12 @@ def test_unknown_words_never_end_a_wait_before_the_deadline(status, results, lat
     if status in {"done", "canceled"} or results in {"partial", "all"}:
         return
     assert decision == (PastDeadline() if late else Wait())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "days"),
+    [({"deadline_days": 30}, 30), ({"deadline_days": "30"}, 30), ({"deadline_days": 30.0}, 30), ({}, 45)]
+    + [({"deadline_days": odd}, 45) for odd in (0, -1, 366, 10**20, "soon", None, [], float("nan"))],
+)
+def test_a_deadline_is_read_with_the_bounds_of_the_flow(parameters, days):
+    assert patience_of(parameters) == timedelta(days=days)

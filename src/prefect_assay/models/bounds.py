@@ -46,6 +46,7 @@ Seed = Annotated[int, Field(ge=0, le=NUMBER_MAX)]
 Days = Annotated[float, Field(ge=0, le=DAYS_MAX)]
 Number = Annotated[float, Field(ge=-NUMBER_MAX, le=NUMBER_MAX)]
 Positive = Annotated[float, Field(gt=0, le=NUMBER_MAX)]
+DeadlineDays = Annotated[int, Field(ge=1, le=365)]
 PollSeconds = Annotated[float, Field(gt=0, le=86_400)]
 Concentrations = Annotated[tuple[Annotated[float, Field(ge=0, le=NUMBER_MAX)], ...], Field(max_length=1000)]
 

@@ -54,7 +54,6 @@ class ExperimentWatch:
 
     progress: SweepProgress
     state: SweepState
-    deadline_days: int  # the deadline of runs without a parameter for it
     facts: AlertFacts
     updates: int = 0
     # The watermarks to save, by the reference of their credentials block
@@ -136,7 +135,7 @@ class ExperimentWatch:
         return self.block(self.marks.get(reference) or self.state.watermark(reference))
 
     def _add(self, run: FlowRun, found: dict[str, list[WaitingRun]]) -> None:
-        waiting = waiting_run(run, self.deadline_days) if run.state and run.state.is_paused() else None
+        waiting = waiting_run(run) if run.state and run.state.is_paused() else None
         reference = block_reference(run, "credentials")
         if reference is not None:
             waits = found.setdefault(as_text(reference), [])
@@ -156,7 +155,7 @@ class ExperimentWatch:
                 page = read_feed(client, mark, self.progress.now)
                 lines = self.facts.note_misdated(mark.name or mark.reference or "", page.misdated)
                 self.progress.problems += lines
-                waits = waiting_runs(self.progress.prefect, page.newest, self.deadline_days)
+                waits = waiting_runs(self.progress.prefect, page.newest)
                 self._note_deliveries(waits, page.newest)
                 selection = select_runs_to_wake(client, waits, self.progress.now, news=True)
         except Exception as error:  # noqa: BLE001 - one revoked token or deleted block must not stop the others

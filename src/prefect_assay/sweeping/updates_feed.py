@@ -29,7 +29,7 @@ from prefect_assay.runs.queries import read_run_pages, suspended_filter
 from prefect_assay.runs.states import event_reference, suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, INVOICE_LABEL, PRICE_LABEL, tag_values
 from prefect_assay.runs.transient_failures import needed_block
-from prefect_assay.waiting import PARTIAL_WAIT, WaitsFor, deadline_of, is_worth_waking, waits_for
+from prefect_assay.waiting import PARTIAL_WAIT, WaitsFor, deadline_of, is_worth_waking, patience_of, waits_for
 
 # Rows may appear in the feed a little after their timestamp; reading a row twice does no harm.
 _OVERLAP: Final = timedelta(minutes=10)
@@ -85,18 +85,16 @@ class WakeSelection:
     deadlines: tuple[Due, ...] = ()
 
 
-def waiting_run(run: FlowRun, default_days: int) -> WaitingRun | None:
+def waiting_run(run: FlowRun) -> WaitingRun | None:
     """Return the run if it waits for an experiment, and neither for a person nor for a block."""
     experiment_ids = tuple(tag_values(run.tags, EXPERIMENT_TAG))
     if not experiment_ids or waits_for_input(run) or needed_block(run):
         return None
-    days = run.parameters.get("deadline_days")
-    known = days if isinstance(days, int | float) and 0 < days <= 3650 else default_days  # noqa: PLR2004
     return WaitingRun(
         event_reference(run),
         waits_for(suspension_key(run)),
         experiment_ids,
-        timedelta(days=known),
+        patience_of(run.parameters),
         since=run.state.timestamp if run.state else None,
         webhook=run.parameters.get("webhook") is not None,
         unpaid=_may_have_been_paid(run),
@@ -221,15 +219,13 @@ def _healed(mark: Watermark, clock: datetime | None) -> Watermark:
     return mark.model_copy(update={"feed": min(mark.moved or clock, clock), "floor": None})
 
 
-def waiting_runs(
-    client: SyncPrefectClient, experiment_ids: Iterable[str], default_days: int
-) -> list[WaitingRun]:
+def waiting_runs(client: SyncPrefectClient, experiment_ids: Iterable[str]) -> list[WaitingRun]:
     """Read the suspended runs that wait for one of these experiments."""
     found: dict[UUID, WaitingRun] = {}
     for chunk in _chunks(sorted(experiment_ids)):
         tags = [EXPERIMENT_TAG + experiment_id for experiment_id in chunk]
         for page in read_run_pages(client, suspended_filter(any_tags=tags)):
-            found.update((run.id, waiting) for run in page if (waiting := waiting_run(run, default_days)))
+            found.update((run.id, waiting) for run in page if (waiting := waiting_run(run)))
     return list(found.values())
 
 

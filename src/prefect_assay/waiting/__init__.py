@@ -14,6 +14,7 @@ from prefect_assay.waiting.decide import (
     deadline_of,
     decide,
     is_worth_waking,
+    patience_of,
     waits_for,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "deadline_of",
     "decide",
     "is_worth_waking",
+    "patience_of",
     "waits_for",
 ]

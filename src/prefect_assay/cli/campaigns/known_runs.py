@@ -31,7 +31,7 @@ from prefect_assay.runs.tags import (
     tag_values,
 )
 from prefect_assay.runs.transient_failures import needed_block
-from prefect_assay.waiting import DEADLINE_DAYS, WaitsFor, waits_for
+from prefect_assay.waiting import WaitsFor, patience_of, waits_for
 
 CAMPAIGN: Final = "campaign"
 EXPERIMENT: Final = "experiment"
@@ -175,7 +175,7 @@ def _deadline(run: FlowRun) -> datetime | None:
     """When the run stops waiting, counted from its start: minutes before the order, from which the run counts."""
     if _kind(run) != EXPERIMENT or run.start_time is None:
         return None
-    return run.start_time + timedelta(days=float(run.parameters.get("deadline_days") or DEADLINE_DAYS))
+    return run.start_time + patience_of(run.parameters)
 
 
 def _with_experiments(client: SyncPrefectClient, runs: list[FlowRun]) -> list[RunLine]:
