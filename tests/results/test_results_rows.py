@@ -1,6 +1,7 @@
 """Tidy rows from result records: null is not zero, failures are told apart, nothing unknown is lost."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from prefect_assay.looping.rules import best_value
 from prefect_assay.models.result import Result
 from prefect_assay.models.selection import Objective
 from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.results import Level, Outcome, from_csv, rows, to_csv, unread_units
+from prefect_assay.results import Level, Outcome, from_csv, rows, summarize, to_csv, unread_units
 
 
 def result(*entries, result_type="affinity"):
@@ -91,6 +92,100 @@ def test_nanomolar_becomes_molar_and_each_replicate_may_have_a_unit_of_its_own()
     assert (found[0].kon_per_M_s, found[0].kd_log_std) == (7.0e4, 0.1)
     assert json.loads(found[0].extra) == {"kd_units": "nM"}
     assert unread_units([result(NANOMOLAR)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("in_entry", "in_result"),
+    [
+        ({"kd_unit": "nM"}, {}),
+        ({"kd_mean_units": "nM"}, {}),
+        ({"KdUnit": "nM"}, {}),
+        ({"unit": "nM"}, {}),
+        ({"units": {"kd": "nM", "kon": "1/(M s)"}}, {}),
+        ({"units": {"kd_mean": "nM"}}, {}),
+        ({}, {"kd_units": "nM"}),
+        ({}, {"units": {"kd": "nM"}}),
+        ({}, {"metadata": {"kd_units": "nM"}}),
+    ],
+)
+def test_a_unit_counts_wherever_a_record_names_it(in_entry, in_result):
+    entry = {name: value for name, value in NANOMOLAR.items() if name != "kd_units"}
+    made = Result.model_validate(
+        {"id": "r-1", "result_type": "affinity", "summary": [{**entry, **in_entry}], **in_result}
+    )
+    found = rows([made])
+    assert [row.kd_M for row in found] == [pytest.approx(4.2e-9)] * 3
+    assert [row.kon_per_M_s for row in found] == [7.0e4, None, None]
+
+
+@pytest.mark.parametrize("value", [4.2, -9.1, 0.5])
+def test_a_number_that_no_measurement_gives_in_molar_puts_the_unit_of_all_in_doubt(value):
+    odd = {"sequence_name": "d1", "kd_mean": value, "kd_app": {"value": value}, "binding": "true"}
+    other = {**odd, "sequence_name": "d2", "kd_mean": 0.004, "kd_app": None}
+    named = {**other, "sequence_name": "d3", "kd_units": "M"}
+    found = rows([result(odd, other), result(named)])
+    assert [row.kd_M for row in found] == [None, None, 0.004]
+    assert [json.loads(row.extra)["kd_mean"] for row in found[:2]] == [value, 0.004]
+    assert [design.kd_M for design in summarize(found)] == [0.004, None, None]
+    (line,) = unread_units([result(odd, other), result(named)])
+    assert "K_D in result r-1 is without a unit" in line
+
+
+def test_an_apparent_kd_has_the_unit_of_its_record():
+    entry = {"sequence_name": "d1", "binding": "true", "kd_app": {"value": 42.0}}
+    (design,) = summarize(rows([result({**entry, "kd_units": "nM"})]))
+    assert design.kd_M == pytest.approx(4.2e-8)
+    (design,) = summarize(rows([result({**entry, "kd_units": "mg/mL"})]))
+    assert design.kd_M is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "column", "unit"),
+    [
+        ({"tm": 331.2, "tm_unit": "K"}, "tm_C", "'K', and only .C is known"),
+        ({"tm": 131.0, "units": "F"}, "tm_C", "'F', and only .C is known"),
+        ({"tm": 331.2}, "tm_C", "without a unit"),
+        ({"concentration_value": 2.0, "concentration_units": "mg/mL"}, "concentration_nM", "'mg/mL'"),
+        ({"kon_mean": 1e-4, "kon_units": "1/(nM s)"}, "kon_per_M_s", "1/.nM s.', and only"),
+        ({"koff_mean": 1.0, "koff_unit": "1/h"}, "koff_per_s", "'1/h', and only 1/s is known"),
+    ],
+)
+def test_no_number_of_another_unit_is_in_a_column(entry, column, unit):
+    made = result({"sequence_name": "d1", **entry}, result_type="thermostability")
+    (row,) = rows([made])
+    assert getattr(row, column) is None
+    name = next(iter(entry))
+    assert json.loads(row.extra)[name] == entry[name]
+    (line,) = unread_units([made])
+    assert re.search(unit, line)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"tm": 61.5, "tm_unit": "°C"},
+        {"kon_mean": 1e5, "kon_units": "1/(M·s)"},
+        {"kon_mean": 1e5, "kon_units": "M^-1 s^-1"},
+        {"koff_mean": 1e-3, "koff_units": "s^-1"},
+        {"concentration_value": "12.5", "unit": "nM"},
+    ],
+)
+def test_the_unit_of_the_column_in_other_spellings(entry):
+    made = result({"sequence_name": "d1", **entry})
+    (row,) = rows([made])
+    assert float(next(iter(entry.values()))) in {
+        row.tm_C,
+        row.kon_per_M_s,
+        row.koff_per_s,
+        row.concentration_nM,
+    }
+    assert unread_units([made]) == ()
+
+
+def test_what_comes_in_place_of_a_number_is_kept():
+    (row,) = rows([result({"sequence_name": "d1", "kd_mean": {"value": 4.2, "unit": "nM"}})])
+    assert row.kd_M is None
+    assert json.loads(row.extra) == {"kd_mean": {"value": 4.2, "unit": "nM"}}
 
 
 @pytest.mark.parametrize("unit", ["uM", "nm", "mg/mL", 7, ["M"]])

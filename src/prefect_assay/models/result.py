@@ -41,6 +41,11 @@ def _whole(value: Any) -> int | None:
     return int(number) if number is not None and number.is_integer() else None
 
 
+def _text(value: Any) -> str:
+    """What a value says; a number that is none, such as NaN, says nothing."""
+    return "" if isinstance(value, float) else str(value).strip()
+
+
 def _sequence(value: Any) -> Any:
     return value if isinstance(value, dict | str) else None
 
@@ -72,9 +77,9 @@ class ResultSummary(WireModel):
 
 
 class _Measured(WireModel):
-    """A record of numbers, which keeps the texts that are none."""
+    """A record of numbers, which keeps what is none."""
 
-    _unread: dict[str, str] = PrivateAttr(default_factory=dict)
+    _unread: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -82,15 +87,15 @@ class _Measured(WireModel):
         made = handler(data)
         if isinstance(data, Mapping):
             made._unread = {  # noqa: SLF001  its own model
-                name: text
+                name: value
                 for name in cls.model_fields
-                if isinstance(text := data.get(name), str) and text.strip() and getattr(made, name) is None
+                if (value := data.get(name)) is not None and _text(value) and getattr(made, name) is None
             }
         return made
 
     @property
-    def unread(self) -> Mapping[str, str]:
-        """The texts, such as `>1e-4`, that came in place of a number, by field."""
+    def unread(self) -> Mapping[str, Any]:
+        """What came in place of a number or a word, such as `>1e-4` or an object with a value and a unit, by field."""
         return self._unread
 
 
@@ -101,6 +106,8 @@ class Replicate(_Measured):
     kd: Number = None
     kon: Number = None
     koff: Number = None
+    tm: Number = None
+    concentration_value: Number = None
     binding: Word = None
     expression: Word = None
     fit_quality: Word = None
@@ -122,21 +129,24 @@ class ResultEntry(_Measured):
     expression: Word = None
     fit_quality: Word = None
     tm: Number = None
+    concentration_value: Number = None
     replicates: Annotated[tuple[Replicate, ...], BeforeValidator(_objects)] = ()
 
     @property
     def name(self) -> str | None:
         """The design's name, in whichever field this variant has it."""
-        inner = self.sequence.get("name") if isinstance(self.sequence, dict) else None
-        return self.sequence_name or _word(inner) or _word((self.model_extra or {}).get("name"))
+        inner = self.sequence if isinstance(self.sequence, dict) else {}
+        named = _word(inner.get("name")) or _word(inner.get("sequence_name"))
+        return self.sequence_name or named or _word((self.model_extra or {}).get("name"))
 
     @property
     def aa_string(self) -> str | None:
         """The design's residues, in whichever field this variant has them."""
         if isinstance(self.sequence, str):
             return self.sequence
-        inner = self.sequence.get("aa_string") if self.sequence else None
-        return _word(inner) or _word((self.model_extra or {}).get("aa_string"))
+        inner = self.sequence or {}
+        shown = next((inner[name] for name in ("aa_string", "sequence", "residues") if inner.get(name)), None)
+        return _word(shown) or _word((self.model_extra or {}).get("aa_string"))
 
     @property
     def design_id(self) -> str | None:

@@ -35,6 +35,7 @@ from prefect_assay.results.kinetics.analysis import (
 )
 from prefect_assay.results.ranks import Ranked, groups_of
 from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.results.units import KD, apparent, factor_of
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _OPEN: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING})
@@ -320,14 +321,11 @@ def _melting_values(
 
 def _apparent(row: ResultRow) -> float | None:
     """The apparent K_D (M), which the laboratory gives where its class has no mean."""
-    found = _extra(row).get("kd_app")
-    value = found.get("value") if isinstance(found, Mapping) else found
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return (
-        _positive(value)
-        if is_number and snake_case(str(row.result_type)) == ExperimentType.AFFINITY
-        else None
-    )
+    extra = _extra(row)
+    value, factor = apparent(extra), factor_of(KD, str(extra.get("kd_units") or KD.shown[0]))
+    if value is None or factor is None or snake_case(str(row.result_type)) != ExperimentType.AFFINITY:
+        return None
+    return _positive(value / factor)
 
 
 def _extra(row: ResultRow) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.vocabulary import ExperimentType, snake_case
 from prefect_assay.results.matching import Matched, match
 from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.results.units import QUANTITIES, Units, parts_of, places_of
 
 # Consumed by columns of their own; everything else of a record is kept in `extra`.
 _ENTRY_COLUMNS: Final = frozenset(
@@ -24,9 +25,7 @@ _REPLICATE_COLUMNS: Final = frozenset(
     {"replicate", "kd", "kon", "koff", "binding", "expression", "fit_quality"}
     | {"tm", "binding_strength", "concentration_value"}
 )
-_NUMBERS: Final = ("tm", "concentration_value")  # columns of numbers that the models do not name everywhere
-# service-shapes, Results: M. How many of the unit are one M.
-_KD_UNITS: Final = {"M": 1.0, "nM": 1e9}
+_WORDS: Final = ("binding", "binding_strength", "expression", "fit_quality")
 _NO_EXPRESSION: Final = frozenset({"none", "no", "false", "no_expression", "not_expressed", "failed"})
 _BINDS: Final = frozenset({"strong", "medium", "weak"})
 # Their numbers have columns: a screening without a call, or a melting curve without a Tm, measured nothing.
@@ -53,8 +52,11 @@ def rows(
     """
     results = tuple(results)
     matched = matched or match(results, ordered)
+    units = Units.of(results)
     found = [
-        row for i, result in enumerate(results) for row in _result_rows(i, result, experiment_code, matched)
+        row
+        for i, result in enumerate(results)
+        for row in _result_rows(i, result, experiment_code, matched, units)
     ]
     names = {design.name for design in matched.designs.values()}
     absent = [design for design in ordered if design.name not in names]
@@ -64,35 +66,8 @@ def rows(
 
 
 def unread_units(results: Iterable[Result]) -> tuple[str, ...]:
-    """A line per result whose K_D is in an unknown unit, so that its cells are empty."""
-    found = {
-        (result.id, unit)
-        for result in results
-        for entry in result.summary
-        for part in (entry, *entry.replicates)
-        if (unit := _kd_unit(part.model_extra or {}, entry.model_extra or {})) not in _KD_UNITS
-    }
-    return tuple(
-        f"K_D in result {result_id} is in {unit!a}, and only {' and '.join(_KD_UNITS)} are known here: kd_M is empty, and "
-        "the value is in the column extra, as it came"
-        for result_id, unit in sorted(found)
-    )
-
-
-def _kd_unit(*fields: Mapping[str, Any]) -> str:
-    """The unit of K_D, of a replicate or else of its entry; M by default."""
-    named = next((value for each in fields if (value := each.get("kd_units")) is not None), "M")
-    return str(named).strip()[:20]
-
-
-def _kd_columns(field: str, raw: Mapping[str, Any], unit: str, extra: dict[str, Any]) -> dict[str, Any]:
-    """K_D in M. In an unknown unit it stays in `extra`: a wrong number in the table is worse than none."""
-    value = _number(raw.get(field))
-    if unit in _KD_UNITS:
-        return {"kd_M": None if value is None else value / _KD_UNITS[unit]}
-    if value is not None:
-        extra |= {field: value, "kd_units": unit}
-    return {"kd_M": None}
+    """A line per result with numbers in an unknown unit, so that their cells are empty."""
+    return Units.of(results).lines()
 
 
 def _absent_row(design: ProteinSequence, experiment_code: str, outcome: Outcome) -> ResultRow:
@@ -108,7 +83,9 @@ def _absent_row(design: ProteinSequence, experiment_code: str, outcome: Outcome)
     )
 
 
-def _result_rows(index: int, result: Result, experiment_code: str, matched: Matched) -> Iterator[ResultRow]:
+def _result_rows(
+    index: int, result: Result, experiment_code: str, matched: Matched, units: Units
+) -> Iterator[ResultRow]:
     for number, entry in enumerate(result.summary):
         ordered = matched.designs.get((index, number))
         control = _control(entry)
@@ -120,50 +97,25 @@ def _result_rows(index: int, result: Result, experiment_code: str, matched: Matc
             "control": ordered.control if control is None and ordered else control,
             "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
         }
-        yield _summary_row(entry, shared)
-        for replicate in entry.replicates:
-            yield _replicate_row(replicate, shared, entry)
-
-
-def _summary_row(entry: ResultEntry, shared: Mapping[str, Any]) -> ResultRow:
-    raw = without_open_links(entry.model_dump(mode="json"))
-    extra = {key: value for key, value in raw.items() if key not in _ENTRY_COLUMNS and value is not None}
-    extra |= _unread(entry, raw)
-    _keep_rest_of_sequence(extra)
-    values = {
-        **_kd_columns("kd_mean", raw, _kd_unit(raw), extra),
-        "kd_log_std": _number(entry.kd_log_std),
-        "kon_per_M_s": _number(entry.kon_mean),
-        "koff_per_s": _number(entry.koff_mean),
-        "tm_C": _number(entry.tm),
-        "binding_strength": _text(entry.binding_strength),
-        "expression": _text(entry.expression),
-    }
-    return _row(Level.SUMMARY, shared, values, raw, extra)
-
-
-def _replicate_row(replicate: Replicate, shared: Mapping[str, Any], entry: ResultEntry) -> ResultRow:
-    raw = without_open_links(replicate.model_dump(mode="json"))
-    unit = _kd_unit(raw, entry.model_extra or {})
-    extra = {key: value for key, value in raw.items() if key not in _REPLICATE_COLUMNS and value is not None}
-    extra |= _unread(replicate, raw)
-    values = {
-        "replicate": replicate.replicate,
-        **_kd_columns("kd", raw, unit, extra),
-        "kon_per_M_s": _number(replicate.kon),
-        "koff_per_s": _number(replicate.koff),
-        "tm_C": _number(raw.get("tm")),
-        "binding_strength": _text(raw.get("binding_strength")),
-        "expression": _text(replicate.expression),
-    }
-    return _row(Level.REPLICATE, shared, values, raw, extra)
-
-
-def _unread(part: ResultEntry | Replicate, raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Texts in place of a column's number, such as `>1e-4`: they fit no column."""
-    named = {field: text for field in _NUMBERS if isinstance(text := raw.get(field), str)}
-    kept: dict[str, Any] = without_open_links({**part.unread, **named})
-    return kept
+        for part in parts_of(entry):
+            raw = without_open_links(part.model_dump(mode="json"))
+            columns = _ENTRY_COLUMNS if part is entry else _REPLICATE_COLUMNS
+            extra = {key: value for key, value in raw.items() if key not in columns and value is not None}
+            extra |= without_open_links(dict(part.unread))
+            places = places_of(result, entry, part)
+            values = {
+                column: value
+                for quantity in QUANTITIES
+                for column, value in units.column(quantity, extra, *places).items()
+            }
+            if isinstance(part, Replicate):
+                replicate: dict[str, Any] = {**values, "replicate": part.replicate}
+                yield _row(Level.REPLICATE, shared, replicate, raw, extra)
+            else:
+                _keep_rest_of_sequence(extra)
+                yield _row(
+                    Level.SUMMARY, shared, {**values, "kd_log_std": _number(part.kd_log_std)}, raw, extra
+                )
 
 
 def _row(
@@ -173,9 +125,7 @@ def _row(
     raw: Mapping[str, Any],
     extra: Mapping[str, Any],
 ) -> ResultRow:
-    values["binding"] = _text(raw.get("binding"))
-    values["fit_quality"] = _text(raw.get("fit_quality"))
-    values["concentration_nM"] = _number(raw.get("concentration_value"))
+    values |= {word: _text(raw.get(word)) for word in _WORDS}
     values["log10_kd"] = _log10(values["kd_M"])
     return ResultRow(
         **shared,
