@@ -10,10 +10,11 @@ from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE
 from prefect_assay.archive.read import choose_version, chosen_version, read_plan
 from prefect_assay.blocks import Archive
 from prefect_assay.errors import ArchiveError, InvalidSpec
+from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.spec import ExperimentSpec, Plan
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import collate, from_csv, summarize, to_csv
-from prefect_assay.results.row import CampaignTable
+from prefect_assay.results.row import CampaignTable, ResultRow
 from prefect_assay.runs.transient_failures import READ
 
 
@@ -97,12 +98,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
         documents=[Document(path=TABLE_PATH, content_type="text/csv", body=to_csv(table))],
         now=datetime.now(UTC),
     )
-    kept = kept_table(archive, campaign_id)
-    if kept is None:
-        raise ArchiveError(
-            f"the table of campaign {campaign_id} was written and cannot be found; check the archive"
-        )
-    return kept.model_copy(update={"record": record})
+    return _campaign_table(table, record.location, record)
 
 
 def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
@@ -110,8 +106,17 @@ def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
     found = latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
     if found is None:
         return None
-    table = from_csv(found.read(TABLE_PATH))
-    best = next((each for each in summarize(table) if not each.control), None)
+    return _campaign_table(from_csv(found.read(TABLE_PATH)), found.location)
+
+
+def _campaign_table(
+    rows: tuple[ResultRow, ...], version: str, record: ArchiveRecord | None = None
+) -> CampaignTable:
+    best = next((each for each in summarize(rows) if not each.control), None)
     known = best is not None and best.qualifier != ">"
-    location = f"{found.location}/{TABLE_PATH}"
-    return CampaignTable(location=location, rows=table, best_kd_M=best.kd_M if best and known else None)
+    return CampaignTable(
+        location=f"{version}/{TABLE_PATH}",
+        rows=rows,
+        best_kd_M=best.kd_M if best and known else None,
+        record=record,
+    )
