@@ -1,6 +1,6 @@
 """Common to all blocks: links for the Prefect UI, strict fields, and errors that never repeat a given value."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, HttpUrl, model_validator
 
@@ -17,6 +17,18 @@ class StrictFields(BaseModel):
     """Base of every block, listed before `Block`, which accepts any field."""
 
     model_config = ConfigDict(hide_input_in_errors=True)  # the value may be a secret under a wrong name
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def load(cls, name: str, validate: bool = True, client: Any = None) -> Self:  # noqa: FBT001, FBT002 - Prefect's
+            """Prefect's, for type checkers: elsewhere than in an event loop, which has `aload`, it returns a block."""
+            raise NotImplementedError
+
+        @classmethod
+        async def aload(cls, name: str, validate: bool = True, client: Any = None) -> Self:  # noqa: FBT001, FBT002
+            """Prefect's, whose decorators hide its type."""
+            raise NotImplementedError
 
     @model_validator(mode="before")
     @classmethod

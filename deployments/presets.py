@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.objects import BlockDocument
@@ -15,7 +16,7 @@ from prefect_assay.runs.children import deployment_of
 NAME: Final = "main"  # of the blocks that `prefect-assay init` saves
 # The flows that people start. An experiment is started by its campaign, with the campaign's blocks.
 _FORMS: Final = (deployment_of("campaign"), deployment_of("design-build-test"))
-_BLOCKS: Final = {
+_BLOCKS: Final[Mapping[str, tuple[type[Block], ...]]] = {
     "credentials": (blocks.AssayCredentials,),
     "policy": (blocks.SpendingPolicy,),
     "archive": (blocks.LocalArchive, blocks.S3Archive),

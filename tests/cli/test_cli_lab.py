@@ -1,3 +1,5 @@
+import io
+import json
 import os
 import re
 import signal
@@ -60,6 +62,15 @@ def test_a_port_in_use_is_an_error_without_our_traceback():
         )
     assert done.returncode == 1
     assert "the lab ended with code" in done.stderr
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_long_tokens_are_printed_only_where_no_block_takes_them(capsys, in_blocks):
+    names = ("token", "viewer_token", "partner_token", "sim_token", "portal_url", "mcp_url")
+    ready = {"base_url": "http://127.0.0.1:9"} | {name: f"<{name}>" for name in names}
+    assert command._introduce(io.StringIO(json.dumps(ready) + "\n"), in_blocks=in_blocks) == ready
+    shown = capsys.readouterr().out
+    assert [name for name in names if f"<{name}>" in shown] == list(names[3:] if in_blocks else names)
 
 
 @pytest.mark.parametrize("wallet", [False, True])

@@ -70,6 +70,7 @@ def run(guard, **options):
     options["names"] = sorted(guard._names)
     options["ui"] = settings.ui.api_url
     options["analytics"] = settings.analytics_enabled
+    options["leases"] = settings.concurrency.lease_storage
     options["scheduler"] = settings.services.scheduler.enabled
     options["cors"] = settings.api.cors_allowed_origins
     print(json.dumps(options))
@@ -136,10 +137,14 @@ def test_what_the_user_has_configured_stays(tmp_path):
     assert started(tmp_path, "--host", "127.0.0.1", **chosen)["ui"] == "/v9/api"
 
 
-def test_nothing_is_sent_from_a_server_on_a_database_of_the_user(tmp_path):
-    """It takes no other setting of a shipped file."""
+def test_a_server_on_a_database_of_the_user_sends_nothing_and_keeps_leases_on_disk(tmp_path):
+    """`check` advises to start it so; it takes no other setting of a shipped file."""
     url = "postgresql+asyncpg://user:password@db.example.org/prefect"
-    assert started(tmp_path, PREFECT_SERVER_DATABASE_CONNECTION_URL=url)["analytics"] is False
+    found = started(tmp_path, PREFECT_SERVER_DATABASE_CONNECTION_URL=url)
+    assert (found["analytics"], found["leases"]) == (
+        False,
+        "prefect.server.concurrency.lease_storage.filesystem",
+    )
 
 
 @pytest.mark.parametrize(

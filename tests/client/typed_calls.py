@@ -1,4 +1,4 @@
-"""What type checkers see of both faces. Never run: `make check` reads it with mypy and pyright.
+"""What type checkers see of both faces, and of saved blocks. Never run: `make check` reads it with mypy and pyright.
 
 `type: ignore` marks calls that must be errors: both checkers fail where a comment is not needed.
 """
@@ -7,6 +7,7 @@
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, Protocol, assert_type
 
+from prefect_assay.blocks import AssayExperiment
 from prefect_assay.client import AssayClient, AsyncAssayClient
 from prefect_assay.client.http.request import Operation
 from prefect_assay.models.base import Page
@@ -54,3 +55,8 @@ def refused(client: AssayClient) -> None:
     client.tokens(page_size=5)  # type: ignore[call-arg]
     client.iter_tokens(limit=5)  # type: ignore[call-arg]
     AssayClient.experiment("e1")  # type: ignore[call-arg, arg-type]
+
+
+async def saved_blocks() -> None:
+    assert_type(AssayExperiment.load("job"), AssayExperiment)
+    assert_type(await AssayExperiment.aload("job"), AssayExperiment)

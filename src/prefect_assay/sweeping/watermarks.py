@@ -110,7 +110,7 @@ def read_block(mark: Watermark) -> AssayCredentials:
                 "the block was deleted, and its name is not known: start the campaigns of its runs again"
             ) from error
         try:
-            return cast("AssayCredentials", AssayCredentials.load(mark.name))
+            return AssayCredentials.load(mark.name)
         except ValueError:
             raise ConfigurationError(
                 "the block was deleted: save it again under this name, and its runs are checked again"

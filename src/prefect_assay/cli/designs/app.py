@@ -34,6 +34,31 @@ sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True
 designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
 catalog = typer.Typer()
 
+Goal = Annotated[
+    ObjectiveWord, typer.Option("--objective", help="What a round should improve, and a hit is measured by.")
+]
+HitLimit = Annotated[
+    float | None,
+    number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
+]
+MethodColumn = Annotated[str | None, typer.Option(help="The column that names the method. Default: method.")]
+HigherIsBetter = Annotated[
+    bool | None,
+    typer.Option(
+        "--higher-is-better/--lower-is-better",
+        help="With --score. Default: as its name says, where it is known.",
+    ),
+]
+
+
+def _refuse_direction(score: str | None, *, higher_is_better: bool | None) -> None:
+    """Refuse the direction of a score that is not named."""
+    if score is None:
+        refuse_ignored(
+            {"--higher-is-better": higher_is_better or None, "--lower-is-better": higher_is_better is False},
+            "it belongs to --score",
+        )
+
 
 @catalog.command()
 def targets(
@@ -100,21 +125,10 @@ def designs_select(
         int, typer.Option(min=0, max=NUMBER_MAX, help="The same seed and input give the same choices.")
     ] = 0,
     score: Annotated[str | None, typer.Option(help="The column to rank by, by its title.")] = None,
-    higher_is_better: Annotated[
-        bool | None,
-        typer.Option(
-            "--higher-is-better/--lower-is-better",
-            help="With --score. Default: as its name says, where it is known.",
-        ),
-    ] = None,
-    method_column: Annotated[
-        str | None, typer.Option(help="The column that names the method. Default: method.")
-    ] = None,
-    objective: Annotated[ObjectiveWord, typer.Option(help="What the round should improve.")] = "affinity",
-    hit_limit: Annotated[
-        float | None,
-        number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
-    ] = None,
+    higher_is_better: HigherIsBetter = None,
+    method_column: MethodColumn = None,
+    objective: Goal = "affinity",
+    hit_limit: HitLimit = None,
     aim: Annotated[
         AimWord | None,
         typer.Option(help="With gp: most hits, or the best value. Default: hits, unless most hit already."),
@@ -175,14 +189,7 @@ def designs_select(
 ) -> None:
     """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
     with reported(as_json=as_json):
-        if score is None:
-            refuse_ignored(
-                {
-                    "--higher-is-better": higher_is_better or None,
-                    "--lower-is-better": higher_is_better is False,
-                },
-                "it belongs to --score",
-            )
+        _refuse_direction(score, higher_is_better=higher_is_better)
         if policy != "gp":
             refuse_ignored(
                 {
@@ -258,17 +265,10 @@ def designs_backtest(
         typer.Option(metavar="COLUMN", help="Keep the groups of this column apart, such as author."),
     ] = None,
     score: Annotated[str | None, typer.Option(help="A score for top_score, by its title.")] = None,
-    higher_is_better: Annotated[
-        bool | None, typer.Option("--higher-is-better/--lower-is-better", help="With --score.")
-    ] = None,
-    method_column: Annotated[
-        str | None, typer.Option(help="The column that names the method. Default: method.")
-    ] = None,
-    objective: Annotated[ObjectiveWord, typer.Option(help="What a round should improve.")] = "affinity",
-    hit_limit: Annotated[
-        float | None,
-        number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
-    ] = None,
+    higher_is_better: HigherIsBetter = None,
+    method_column: MethodColumn = None,
+    objective: Goal = "affinity",
+    hit_limit: HitLimit = None,
     aim: Annotated[
         AimWord, typer.Option(help="Count hits, or how far the best value is from the best of all.")
     ] = "hits",
@@ -277,14 +277,7 @@ def designs_backtest(
 ) -> None:
     """Play purchases on a table of measured designs, by families, with all policies: which one would have found most?"""
     with reported(as_json=as_json):
-        if score is None:
-            refuse_ignored(
-                {
-                    "--higher-is-better": higher_is_better or None,
-                    "--lower-is-better": higher_is_better is False,
-                },
-                "it belongs to --score",
-            )
+        _refuse_direction(score, higher_is_better=higher_is_better)
         from prefect_assay.cli.designs.backtest import play
 
         chosen = {
@@ -318,11 +311,8 @@ def designs_history(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A designer's score; can be repeated. Default: all numbers."),
     ] = None,
-    objective: Annotated[ObjectiveWord, typer.Option(help="What a hit is measured by.")] = "affinity",
-    hit_limit: Annotated[
-        float | None,
-        number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
-    ] = None,
+    objective: Goal = "affinity",
+    hit_limit: HitLimit = None,
     csv: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write one line per measured design; - prints it.")
     ] = None,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _STOP_SECONDS: Final = 10.0
 _NAME: Final = "lab"
+_API_TOKENS: Final = frozenset({"token", "viewer_token", "partner_token"})
 _CAP_CENTS: Final = 2_000_000
 
 
@@ -59,7 +60,7 @@ def run_lab(
     for number in (signal.SIGINT, signal.SIGTERM):  # also where the parent ignores Ctrl-C
         signal.signal(number, signal.default_int_handler)
     try:
-        ready = _introduce(process.stdout)
+        ready = _introduce(process.stdout, in_blocks=receiver is not None)
         if ready and receiver is not None:
             _save_blocks(ready, receiver)
         process.wait()
@@ -72,7 +73,8 @@ def run_lab(
         process.kill()
 
 
-def _introduce(output: IO[str] | None) -> dict[str, Any]:
+def _introduce(output: IO[str] | None, *, in_blocks: bool) -> dict[str, Any]:
+    """Print what the lab says when it is ready; tokens of the API only where no block takes them, as they are long."""
     line = output.readline() if output else ""
     if not line:
         return {}
@@ -87,7 +89,8 @@ def _introduce(output: IO[str] | None) -> dict[str, Any]:
         ("portal", "portal_url", "signs a person in: the member's pages (docs/portal.md)"),
         ("tools", "mcp_url", "every call as a tool, for an assistant (docs/tools.md)"),
     ):
-        console.print(f"  {name:<14}{ready[key]}  [dim]{purpose}[/dim]")
+        if not (in_blocks and key in _API_TOKENS):
+            console.print(f"  {name:<14}{ready[key]}  [dim]{purpose}[/dim]")
     console.print(
         "Every experiment has a page with its progress and curves: its `experiment_url`. "
         "Quotes and hosted invoices have pages to accept and to pay.\nCtrl-C stops the lab."

@@ -33,6 +33,7 @@ _logger = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 0.5
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _UI_API_URL: Final = "PREFECT_SERVER_UI_API_URL"
+_LEASES: Final = "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"
 _CORS_ORIGINS: Final = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 
 
@@ -98,7 +99,8 @@ def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
     refresh_global_settings_context()
     set_defaults(
         {
-            ANALYTICS: settings_of(EMBEDDED)[ANALYTICS],
+            # With any database; several servers that share one have others (postgres.env).
+            **{name: settings_of(EMBEDDED)[name] for name in (ANALYTICS, _LEASES)},
             # Relative: the UI asks the address that its page came from.
             _UI_API_URL: api.base_path or "/api",
             # By default Prefect lets every page read its answers; a browser may keep such an answer for other pages.
