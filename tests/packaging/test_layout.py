@@ -63,3 +63,11 @@ def test_every_package_describes_itself_and_lists_its_public_names():
         if not text.startswith('"""') or not (of_modules_only or "__all__" in text):
             silent.append(package)
     assert silent == []
+
+
+def test_every_module_that_the_page_sends_a_reader_to_exists():
+    start = PAGE.partition("## Where to look first")[2].partition("\n## ")[0]
+    named = re.findall(r"`([\w/]+\.py)`", start)
+    assert named
+    source = ROOT / "src" / "prefect_assay"
+    assert [name for name in named if not (ROOT / name).exists() and not (source / name).exists()] == []
