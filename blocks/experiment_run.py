@@ -1,7 +1,6 @@
 """The flow run behind an `AssayExperiment`: starting it, waiting for it, reading its results.
 
-Everything is read from Prefect and the archive, so that a job is found again after any crash of its caller. What the run
-does is the flow's affair.
+Everything is read from Prefect and the archive, so a caller that crashed finds its job again.
 """
 
 import asyncio

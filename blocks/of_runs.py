@@ -1,6 +1,6 @@
-"""The saved blocks of a flow run's parameters, by their types, for what looks after runs from outside of them.
+"""Loads the blocks that a flow run was started with, for the sweep and for commands.
 
-A run itself waits for a block that is missing (`runs/block_references.py`); these raise.
+A missing block raises here; the run itself waits for it (`runs/block_references.py`).
 """
 
 from typing import TypeVar, cast

@@ -1,4 +1,4 @@
-"""`X402Wallet` and `SharedPaymentTokens`: the means of the two machine rails."""
+"""`X402Wallet` and `SharedPaymentTokens`: what the two machine rails pay with."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
 """Automations on the events of docs/events.md, off unless an operator chooses them: `deploy --automation NAME=TARGET`.
 
-A recipe is an event, what has to match, and one action: a notification by a saved block, or a run of a deployment. It
+A recipe has an event, a condition on it, and one action: a notification by a saved block, or a run of a deployment. It
 must not know what sends the event.
 """
 

@@ -1,4 +1,4 @@
-"""The saved blocks of one name as defaults of the deployed forms, so that a person fills in only what is to be measured."""
+"""Makes the saved blocks of one name the defaults of the deployed forms. A person then fills in only what to measure."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Warnings about a Prefect server's settings, where it publishes them, and about what operators have changed."""
+"""Warns about a Prefect server's published settings, and about what operators have changed."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The shipped settings files, and how a process takes such settings as defaults."""
+"""The shipped settings files, and how a process uses their settings as defaults."""
 
 import os
 from collections.abc import Mapping

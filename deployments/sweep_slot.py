@@ -1,4 +1,4 @@
-"""The slot of the sweep, which runs one at a time: one that nothing holds would cancel every later sweep.
+"""Frees the slot of the sweep when no sweep holds it. A lost slot would cancel every later sweep.
 
 Prefect counts slots in its database and keeps their leases elsewhere. A power loss, or a restored copy of the database,
 can leave a slot without its lease, and Prefect then never frees it.

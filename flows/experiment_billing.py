@@ -57,7 +57,7 @@ def approve_price(
 ) -> int:
     """What this experiment may cost, in US cents. See `approve_spending`.
 
-    An earlier approval of the order is the limit. A person's approval holds above the cap, a rule's only below it.
+    An earlier approval of the order is the limit. One by a person counts even above the cap, one by a rule only below it.
     Each approval is recorded in the order's log.
     """
     before = run.book.read().approved

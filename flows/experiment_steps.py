@@ -82,7 +82,7 @@ def _passes(error: AssayError) -> bool:
 
 
 def leave(run: ExperimentRun) -> None:
-    """Record that this run has ended, for those who cancel another run of the order. Never fails the run."""
+    """Record in the order's log that this run has ended, for a later cancellation. Never fails the run."""
     try:
         run.book.end_work(str(current_run.id))
     except AssayError as error:
@@ -332,7 +332,7 @@ def _conclude(
 
 
 def _looks_again(run: ExperimentRun) -> bool:
-    """Whether a data package that is away is looked for again: everything else is archived, so not for days."""
+    """Whether to look again for a missing data package. Everything else is archived, so not for days."""
     counted = [int(count) for count in tag_values(own_tags(), RETRY_TAG) if count.isdecimal()]
     looks = max([len(run.package_looks), *counted])
     run.package_looks.append(datetime.now(UTC))

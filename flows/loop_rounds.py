@@ -1,4 +1,4 @@
-"""The rounds of a loop: what the log decides next, and for each round the question to a person, its campaign, its end.
+"""The rounds of a loop: reads from the log what comes next, asks a person, runs the campaign, records the end.
 
 Every step may be repeated: a campaign is found by its id, and the log keeps one end of each round.
 """

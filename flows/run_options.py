@@ -1,4 +1,4 @@
-"""The parameters of one run as typed values: those that the flows share, and those of an experiment or a campaign.
+"""The parameters of one run as typed values: shared ones, and those of an experiment or a campaign.
 
 The flows keep flat parameters, because Prefect makes a form of them and stores them with suspended runs. Inside a flow
 they travel as one frozen value, and a parent hands the same value to its child runs.

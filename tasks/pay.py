@@ -256,7 +256,7 @@ def record_hosted(
 
 
 def _count(book: OrderBook, invoice: Invoice) -> None:
-    """Count a hosted invoice that bills more than was approved: it is committed, and the caps are about what remains."""
+    """Reserve what a hosted invoice bills, where that is more than was approved."""
     approved = book.state.approved
     billed = 0 if invoice.status == InvoiceStatus.VOID else invoice.amount or 0
     if approved is None or billed <= approved.amount_cents:
@@ -377,7 +377,7 @@ def _by_hand(client: AssayClient, order: Order) -> PayByHand:
 
 
 def _hosted_invoice_of(client: AssayClient, order: Order, book: OrderBook) -> Invoice:
-    """The invoice that a person pays, also one that was issued in place of a void one, and one that no list names."""
+    """The invoice that a person pays. It may replace a void one, or be missing in the list of invoices."""
     ordered = book.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
         try:

@@ -1,7 +1,7 @@
-"""Make and archive the derived files of a campaign, and the plots of artifacts. Nothing here fails a run.
+"""Make and archive the derived files of a campaign, and the plots of artifacts. No error here fails a run.
 
-The results are in the archive before any of this begins. An error becomes a line in the log and in the artifact, with the
-command that makes the report again.
+The results are archived before. An error is shown in the log and in the artifact, with the command that makes the report
+again.
 """
 
 from collections.abc import Callable

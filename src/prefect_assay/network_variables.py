@@ -1,4 +1,4 @@
-"""The environment's variables for proxies and certificates, judged before a client is made of them.
+"""Checks the environment's variables for proxies and certificates before a client is made.
 
 httpx, botocore and Prefect read them when they make a client or send the first request, and fail each in its own way. This
 module must not know any of them.

@@ -1,4 +1,4 @@
-"""What an operator has to know: problems by kind, found from facts, saved, and shown as metrics (docs/alerts.md)."""
+"""Problems that an operator has to know: their kinds, finding, saving and showing them as metrics (docs/alerts.md)."""
 
 from prefect_assay.alerts.kinds import ALERTS, AlertKind
 

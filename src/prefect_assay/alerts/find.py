@@ -1,6 +1,6 @@
-"""From facts to problems. Pure: no Prefect, no service, no clock.
+"""Finds the problems in the facts. Pure: no Prefect, no service, no clock.
 
-Who gathers the facts is the sweep (`sweeping/alert_facts.py`), except for its own silence, which others have to notice.
+The sweep gathers the facts (`sweeping/alert_facts.py`). Others have to notice a silent sweep.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The kinds of problems: the one table from which events, metrics, automations and docs/alerts.md follow."""
+"""The table of the kinds of problems. Events, metrics, automations and docs/alerts.md follow it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -76,7 +76,7 @@ def approve_spending(
         figures: more lines of the form, after the price and the cap.
         because: a reason to ask even within the cap.
         may_ask: without it only an earlier answer counts.
-        otherwise: the consequence without an approval.
+        otherwise: what happens without an approval.
 
     Raises:
         BudgetExceeded: an approval is needed, and this run cannot ask because it is not deployed.

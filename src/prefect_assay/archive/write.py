@@ -1,8 +1,8 @@
 """Write one version of an experiment's files. Every step may run twice, on two machines, after any crash.
 
-Order of writing, each step conditional on the name being free:
+Files are written in this order, each only if its name is free:
 
-1. `claim.json`, the names and digests to be: its writer owns the number; other content takes the next number.
+1. `claim.json` lists the names and digests. Its writer owns the version number; other content takes the next one.
 2. The files, a few at a time.
 3. `manifest.json`: the version is complete. Its bytes follow from the claim, so any writer of the content may write it.
 4. The version's entry in the register, `BOOKS/VERSIONS/`, so that `verify` notices a version that is gone.
@@ -45,7 +45,7 @@ Crate = Callable[[Manifest], bytes]
 
 
 class Document(Model):
-    """One file to archive; `links` names the fields that hold a link which works without a token.
+    """One file to archive; `links` names the fields with a link that works without a token.
 
     With its `digest`, computed while the file was received, the body is read only once, for its upload. A body that
     differs from the digest is refused there.

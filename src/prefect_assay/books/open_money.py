@@ -1,7 +1,7 @@
-"""The open money of an archive, from the logs of its orders: what is to be paid, to come, or to be decided.
+"""The open money of an archive, from the logs of its orders: to be paid, to be billed, or to be decided.
 
-Independent of runs: an order of a canceled, a completed or a deleted run is in the list until its log says that it came to
-nothing, or that it is paid and its results are archived. `ordering.open_money` adds what the service shows.
+An order is in the list until its log says that it came to nothing, or that it is paid and its results are archived.
+The state of its runs does not count, nor whether they were deleted. `ordering.open_money` adds what the service shows.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Signals that end a command which has processes to stop: none of them gets lost."""
+"""Handles the signals that end a command with child processes. None of them gets lost."""
 
 import signal
 from types import FrameType, TracebackType

@@ -1,6 +1,6 @@
 """What a campaign needs of the service, in one table: `init`, `check`, `drift` and docs/service.md follow it.
 
-Only calls of the contract are needed. Every other call improves something, and a campaign completes without it.
+Only calls of the contract are needed. A campaign completes without any other call.
 """
 
 from dataclasses import dataclass

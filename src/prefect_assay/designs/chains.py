@@ -1,4 +1,4 @@
-"""Taking one chain of each design, and deciding about what is in doubt: the choices of `Reading` applied to what was read."""
+"""Applies the choices of `Reading`: which chain of each design to take, and what to do about doubts."""
 
 import re
 from collections.abc import Sequence

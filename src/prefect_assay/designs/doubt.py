@@ -1,7 +1,7 @@
-"""Is it the right protein? Pure functions over read designs: what is refused, what needs a choice, and what is only said.
+"""Is it the right protein? Decides what is refused, what needs a choice, and what is only reported. Pure functions.
 
 Refused: a chain or part of a design that is the target, or that equals the native input. A choice is needed: a chain, a
-beginning or an end that unrelated designs share. Said: what variants of one scaffold share, and known parts.
+beginning or an end that unrelated designs share. Reported: what variants of one scaffold share, and known parts.
 
 Residues are compared by words of four: variants share most of them, and unrelated proteins some percent. A large file is
 looked at by a sample that is spread evenly over it.

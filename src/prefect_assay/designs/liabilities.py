@@ -1,4 +1,4 @@
-"""What is worth a second look before a well is paid: motifs and lengths that often cost a measurement. Pure.
+"""Points out motifs and lengths that often spoil a measurement, before a well is paid. Pure.
 
 Nothing is refused: a motif in a sequence says nothing about the fold, and some are wanted. docs/designs.md has sources.
 """

@@ -1,4 +1,4 @@
-"""What was read, in lines for a person who decides about an order: everything that could change it."""
+"""Lines about what was read, for a person who decides about an order: everything that could change it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Every measured design of an archive with what its designer said, what was decided on it, and what came of it.
+"""Every measured design of an archive, with its designer's columns, the decision on it, and its results.
 
 The newest results, the plan's columns, the report's verdict and price, and a loop's decision are joined here, when they are
 read, so that no file changes when a result comes later. A decision is joined by campaign and residues.

@@ -1,4 +1,4 @@
-"""The candidates of rounds in the lake, made from the loop's log and the kept pools: what was decided on each, and why."""
+"""Writes the candidates of each round to the lake: what was decided on each and why, from the loop's log and pools."""
 
 import json
 from collections.abc import Iterator, Mapping

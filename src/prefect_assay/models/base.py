@@ -1,7 +1,7 @@
 """The base models, all frozen: data flows one way, and each stage creates a new value.
 
 `Model` is for values of this package, `WireModel` for answers of the service, `ExactModel` for terms of payment,
-`StoredModel` for what a later version may read.
+`StoredModel` for records that a later version may read.
 """
 
 from collections.abc import Mapping

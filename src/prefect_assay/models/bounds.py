@@ -1,4 +1,4 @@
-"""Bounds of what people enter, so that Prefect's database, JSON and a browser keep every value as it is.
+"""Bounds of user input: Prefect's database, JSON and a browser keep every value within them unchanged.
 
 The same bounds are in the forms, at the command line and in the models. PostgreSQL keeps no NUL character, UTF-8 no half
 of a surrogate pair, a browser no integer beyond 2^53, and Prefect writes but cannot read what is nested too deeply.

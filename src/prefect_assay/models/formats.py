@@ -1,4 +1,4 @@
-"""Format numbers of what is kept for years: what a later version has written otherwise is refused, and never guessed at.
+"""Format numbers of records that are kept for years. A reader refuses a format that it does not know.
 
 A number rises when this version would misread what the next one writes. A field that a reader may leave out raises none.
 """

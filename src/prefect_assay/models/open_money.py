@@ -1,4 +1,4 @@
-"""Open money: what is to be paid, to come or to be decided, of orders of whatever runs. Amounts are US cents without VAT."""
+"""Open money of orders: to be paid, to be billed, or to be decided. Amounts are US cents without VAT."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

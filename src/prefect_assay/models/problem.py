@@ -1,4 +1,4 @@
-"""A problem that an operator should know of, and the limits from which something is one."""
+"""A problem that an operator should know of, and the limits beyond which one is reported."""
 
 from datetime import datetime
 

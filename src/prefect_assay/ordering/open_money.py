@@ -1,4 +1,4 @@
-"""The open money of one service account: the logs of its orders, beside what the service shows of each.
+"""The open money of one service account: the logs of its orders, compared with what the service shows.
 
 The log says which experiments are ours, and the service what became of them: a person may pay, reject or cancel
 without a run. Nothing is changed here.

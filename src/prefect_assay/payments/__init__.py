@@ -1,4 +1,4 @@
-"""Paying invoices by machine: rails, the guard, the ledger and the one way through them, `settle` (docs/paying.md).
+"""Paying an invoice once by machine: `settle` reads, asks the guard, records and sends (docs/paying.md).
 
 Knows neither Prefect nor where its record is kept. Only `issuer` uses the client, for its HTTP helpers.
 """

@@ -1,4 +1,4 @@
-"""The invoice of one experiment by the contract's calls: its status from the experiment, its amount from the challenge.
+"""Reads the invoice of one experiment: its status from the experiment, its amount from the payment challenge.
 
 The contract has `GET /experiments/{id}/invoice`, without an amount, and the pay path (2.8, 4.5). `GET /invoices/{id}` is
 not in it: where a service has that call, its answer is used instead. A probe of the pay path can move no money.

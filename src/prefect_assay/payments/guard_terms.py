@@ -1,4 +1,4 @@
-"""The faults of one transfer or one charge: the part of the guard that differs between rails. Empty lists allow nothing."""
+"""The part of the guard that differs between rails: the terms of a transfer or charge. Empty lists allow nothing."""
 
 from collections.abc import Collection
 from typing import Final

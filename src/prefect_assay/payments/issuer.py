@@ -1,4 +1,4 @@
-"""Request a shared payment token from the user's issuer. One request: a token whose answer was lost expires unused."""
+"""Requests a shared payment token from the user's issuer, once. If the answer is lost, the token expires unused."""
 
 from typing import Final
 from urllib.parse import urlsplit

@@ -1,6 +1,6 @@
-"""An invoice as the service shows it, next to what is recorded of its payment.
+"""Reads the invoice of a payment, and records how the payment ended.
 
-Money may have moved whenever this is called: no reading and no record that fails may hide that.
+Money may have moved before the call. A failed read or record must not hide that.
 """
 
 import logging

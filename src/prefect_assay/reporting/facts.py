@@ -1,7 +1,7 @@
 """The events of an order and its experiment, made of what a run has just read or done (docs/events.md).
 
-A run calls these at every execution; `emit` sends each fact once. In the first execution of a run, what an earlier run
-of the same order has left is no news: the times in the order's log, and an unchanged archive, show it.
+A run calls these at every execution; `emit` sends each fact once. In its first execution a run reports no fact of an
+earlier run of the order. It recognizes them by the times in the order's log, and by an unchanged archive.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What people see of an experiment in the laboratory: a stage, the dates of its updates, and when results are expected.
+"""Shows people where an experiment is in the laboratory: its stage, its updates, and when results are expected.
 
 It must not know why a run waits, nor how an experiment is read.
 """

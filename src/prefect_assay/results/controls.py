@@ -1,4 +1,4 @@
-"""Controls: which were expected to bind, which did, and what rests on them. Pure.
+"""Controls: which were expected to bind, and which did. Pure.
 
 A control binds unless the laboratory (`positive_control` of its result) or the designer says otherwise. The designer says it
 in a column `control type` or `expected`, with a word such as `negative`.

@@ -1,6 +1,6 @@
-"""The ranked table of designs, one for all places: artifact, terminal and report show the same columns and words.
+"""The ranked table of designs. Artifact, terminal and report show the same columns and words.
 
-What all designs share is in the title. The columns fit 80 characters; a name gives way, the values never do.
+What all designs share is in the title. The columns fit 80 characters; names are shortened, values never.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The unit of each number of a result. One that is not its column's leaves the cell empty, and is named.
+"""The unit of each number of a result. A number in another unit than its column's leaves the cell empty, and is reported.
 
 The contract shows no unit (2.10), and the published shapes one, `kd_units` (service-shapes, Results). So a unit is looked
 for wherever a record may have it, and a number that no measurement gives in the column's unit is in another one: a wrong

@@ -1,4 +1,4 @@
-"""Everything this package asks of Prefect about runs: tags, queries, suspending, waking, crashes, heartbeats.
+"""Finding, suspending and waking runs: tags, queries, children, crashes, heartbeats.
 
 Nothing here knows the service, orders or payments. docs/waiting.md explains `wait_until`.
 """

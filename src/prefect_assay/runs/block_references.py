@@ -1,7 +1,7 @@
-"""References to the blocks of a deployed run, which stores them by id; its labels keep their names.
+"""Keeps the name of each block of a run in its labels, because Prefect stores only its id.
 
-A block that is saved again has another id. A block that is missing or not valid leaves its parameter empty; the step
-that needs it waits.
+A block that is deleted and saved again has another id, and is found by its name. A block that is missing or not valid
+leaves its parameter empty; the step that needs it waits.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""How often a run may crash, and rescheduling crashed runs, which Prefect's automations do without counting.
+"""Limits how often a run may crash, and reschedules crashed runs. Prefect's automations reschedule without counting.
 
 A run that has begun stops itself after too many crashes; the sweep looks after runs that never began.
 """

@@ -1,4 +1,4 @@
-"""Runs whose process sends no heartbeats any more: the sweep marks them as crashed where no automation did.
+"""Marks runs without heartbeats as crashed, for the sweep, where no automation did.
 
 One that is being canceled is set to Cancelled, where the Prefect server's own cleanup, after five minutes, is switched off.
 A server that was away itself looks the same, so the sweep looks twice, with the time of a heartbeat between.

@@ -1,4 +1,4 @@
-"""What a run's parameters may be: values that Prefect's database keeps, and no more of them than it takes.
+"""Checks a run's parameters before Prefect gets them: values that its database can keep, and a size that it accepts.
 
 Prefect checks the size only when it makes the run, and its error quotes the whole request. Knows no flow.
 """

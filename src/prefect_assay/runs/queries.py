@@ -1,4 +1,4 @@
-"""Flow runs as they are read of Prefect, by filters that no other module builds.
+"""Reads flow runs from Prefect. No other module builds filters.
 
 Other flows of a server may be called `experiment` or `campaign`, too; `is_assay_run` recognizes the runs of this package.
 A run whose parameters the server has stored and cannot send, such as lists within a thousand lists, makes every page with

@@ -1,6 +1,6 @@
 """Why the runs of our deployments cannot start: what is paused, has no slot, no worker or no scheduler.
 
-Judged by what the Prefect server knows at this moment: the sweep, which reports everything else, may be what cannot start.
+Read from the Prefect server at the moment of the question, because the sweep itself may be what cannot start.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the state of a run means to this package, and the changes of state that it requests."""
+"""Reads the state of a run, and asks Prefect to change it."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

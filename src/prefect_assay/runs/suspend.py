@@ -1,4 +1,4 @@
-"""`wait_until`, the one primitive that waits (docs/waiting.md), and `outlast`, the same patience for any other step.
+"""`wait_until` suspends a run until something is ready; `outlast` retries any other step (docs/waiting.md).
 
 This module does not know what a run waits for: it only calls `ready` and `step`.
 """

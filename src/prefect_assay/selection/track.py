@@ -1,4 +1,4 @@
-"""What became of earlier proposals: per method what was proposed, bought and hit, and predicted scores against values.
+"""How earlier proposals did: per method how many were proposed, bought and hit; predicted scores against measured values.
 
 Needs no NumPy.
 """

@@ -1,6 +1,6 @@
 """What the sweep does, each part in its own module (docs/waiting.md); the flow `sweep` runs them.
 
-Nothing here knows the flows, or what is asked of a person.
+Nothing here knows the flows, or the questions to a person.
 """
 
 from prefect_assay.sweeping.cancellations import report_canceled_runs, report_cancellation

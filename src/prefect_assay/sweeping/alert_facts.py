@@ -1,6 +1,6 @@
-"""Gathers the facts behind alerts, from what one sweep reads anyway and a few requests more in its full check.
+"""Gathers the facts that alerts are made of. Most are what a sweep has read; its full check sends a few requests more.
 
-Which facts are problems is decided in `alerts.find`. Each request fails alone, and a failed read never closes an alert.
+`alerts.find` decides which facts are problems. Each request fails alone, and a failed read never closes an alert.
 """
 
 import json

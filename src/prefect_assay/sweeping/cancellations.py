@@ -1,4 +1,4 @@
-"""Reports, for a canceled run, what the laboratory will still do and bill, and settles what can be settled.
+"""After a run is canceled: withdraws what can be withdrawn, and reports what the laboratory will still do and bill.
 
 The hook of a killed run calls this; a suspended run has no process, so the sweep does it. The run's tag records what
 was reported.

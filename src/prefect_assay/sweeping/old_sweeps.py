@@ -1,4 +1,4 @@
-"""Removes the sweep's own finished runs: at one in five minutes they would be most of what a Prefect server keeps."""
+"""Deletes the sweep's own finished runs. At one in five minutes they would soon be most of a server's runs."""
 
 from datetime import datetime
 from typing import Final

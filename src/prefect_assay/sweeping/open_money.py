@@ -1,6 +1,6 @@
-"""Open money of every archive and every service that a saved block names, whatever became of the runs.
+"""Collects the open money of every saved archive and service, whatever became of the runs.
 
-An archive's log says whose it is, so each is read with a token of its own service, and with no other.
+Each log names its account, and is read with a token of that account only.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Runs that have failed, or crashed for good, with an order that no other run waits for. Nothing is changed here."""
+"""Lists runs that have failed, or crashed for good, with an order that no other run waits for. Changes nothing."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator

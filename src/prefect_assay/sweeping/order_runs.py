@@ -1,4 +1,4 @@
-"""What this Prefect server knows of the runs of open orders. Nothing is changed here."""
+"""Reads the runs of open orders from this Prefect server. Changes nothing."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What one sweep has done so far. Each part fails alone, and the next sweep does what this one has not done."""
+"""Keeps what one sweep has done. Each part fails alone, and the next sweep does the rest."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Runs that need a person: crashed, hanging, late or blocked; each with the next step. Nothing is changed here."""
+"""Lists the runs that need a person: crashed, hanging, late or blocked, each with the next step. Changes nothing."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

@@ -1,6 +1,6 @@
 """Reads one token's updates feed, and selects the waiting runs that may go on. Nothing here wakes a run.
 
-Times of the feed are the service's; the time of a reading is this process's.
+The times of rows are by the service's clock, the time of a reading by this machine's.
 """
 
 import hashlib
@@ -119,7 +119,7 @@ def missed_delivery(
 
 
 def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
-    """Read the updates since the watermark, newest first. Without one nothing is news: the full check covers all before.
+    """Read the updates since the watermark, newest first. Without one nothing is new.
 
     A new row is recognized by its id, down to the newest hundred: a row with a wrong time hides no other. Further down
     the times decide.
@@ -195,7 +195,7 @@ class _Reading:
         return mark.model_copy(update={"moved": moved, "floor": floor})
 
     def misdated(self) -> Iterator[Update]:
-        """Rows whose time cannot be right: none, later than the clock, or later than what was listed after them."""
+        """Rows without a time, with one later than the service's clock, or one later than the rows listed after them."""
         feed = self._newest if self._certain else self.mark.feed
         for row in self._suspects:
             late = self.clock is None and feed is not None and row.timestamp and row.timestamp - feed > _WRONG

@@ -1,4 +1,4 @@
-"""Importing Prefect in a receiver: once, by one thread at a time.
+"""Imports Prefect in a receiver, by one thread at a time.
 
 Two threads that import it at the same moment end in Python's `deadlock detected by _ModuleLock`, and Prefect's plugins are
 left out.

@@ -1,4 +1,4 @@
-"""Watches the open problems and the sweep from the receiver's process: for its metrics, and to notice a silent sweep.
+"""Reads the open problems for the receiver's metrics, and notices a silent sweep.
 
 Prefect is asked once a minute by a thread of its own; nothing here delays a delivery.
 """

@@ -1,4 +1,4 @@
-"""Wake-ups one at a time, behind a bounded queue of which each order has a bounded share."""
+"""Wakes runs one at a time. The queue is bounded, and so is the share of each order."""
 
 import asyncio
 from collections import Counter

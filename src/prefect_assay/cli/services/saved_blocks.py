@@ -1,4 +1,4 @@
-"""The blocks of one name: what is saved, the same with some fields changed, and saving them again; those for a lab.
+"""Loads, changes and saves the blocks of one name; makes those for a lab.
 
 A block holds more than a command asks for, and its user may have set the rest in the Prefect UI.
 """

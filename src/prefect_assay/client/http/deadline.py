@@ -1,6 +1,6 @@
 """One limit of time for a whole answer: connecting, sending, the head, the body, a file.
 
-httpx limits each step without progress alone, and a service that sends a byte a second makes progress for ever. The
+httpx limits only a step without progress, and a service that sends a byte a second makes progress for ever. The
 asynchronous face has `asyncio.timeout`; for the synchronous one each read of the network ends at the deadline of the
 request that it belongs to.
 """

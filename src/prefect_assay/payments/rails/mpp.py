@@ -1,8 +1,7 @@
 """The `mpp-spt` rail: a charge to a shared payment token, which the user's own issuer makes for this one payment.
 
-A signed transfer has a nonce that prevents a second settlement; a token has none. So a payment in doubt is never sent
-again. A malformed `WWW-Authenticate` arrives before anything is allowed and is a PaymentRefused. What arrives after the
-payment is read without failing.
+A token has no nonce that prevents a second settlement, so a payment in doubt is never sent again. Before the payment, a
+malformed `WWW-Authenticate` raises PaymentRefused. After it, reading an answer never raises.
 """
 
 from base64 import urlsafe_b64encode

@@ -2,7 +2,7 @@
 
 The nonce of an authorisation is the payer's choice. Here it follows from the service's address, the invoice and the
 wallet, so that all authorisations for one invoice share it, and the token contract itself refuses to settle a second.
-Faults of `PAYMENT-REQUIRED` are a PaymentRefused; what arrives after the payment is read without failing.
+Before the payment, a malformed `PAYMENT-REQUIRED` raises PaymentRefused. After it, reading an answer never raises.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The top of a report: what bound, how sure that is, what the controls say, what is under way, and what to do next. Pure."""
+"""The top of a report: what bound and how sure that is, the controls, what is under way, the next step. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

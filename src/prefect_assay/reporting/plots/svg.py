@@ -1,9 +1,9 @@
-"""The SVG of matplotlib, made small, themed and safe: what every figure passes through at the end.
+"""The last step of every figure: makes the SVG of matplotlib small, themed and safe.
 
 Coordinates are rounded to a tenth of a pixel, and groups, names and metadata of the drawing library are dropped. Each
 colour of the palette is an attribute, for paper and for drawing programs; a style sheet changes it where the reader
-prefers a dark scheme. The paper is part of the drawing and changes with the ink, so a figure is legible on a page of
-either scheme, also where page and system disagree. Knows no data.
+prefers a dark scheme. The background is part of the drawing and changes with the lines, so a figure is legible on a
+page of either scheme. Knows no data.
 """
 
 import re
