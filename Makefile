@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo kinetics-tables gb1 test test-long test-newest test-lowest docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
+.PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
@@ -72,17 +72,21 @@ test-long: $(VENV)/.installed
 	  $(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
 
 # The fast tests in another environment: the locked versions on the newest Python, or the lowest that pyproject.toml allows.
+# ROOMS=tests/books plays those of some rooms.
+ROOMS ?=
 FAST := not e2e and not long and not fuzz and not crash and not soak and not browser and not conformance
 NEWEST ?= $(shell .ci/newest-python)
-test-newest: $(VENV)/.installed
-	@echo "fast tests on $(NEWEST)"
+newest-env: $(VENV)/.installed
 	@test -x build/newest-env/bin/python || $(NEWEST) -m venv build/newest-env
 	@$(BIN)/uv pip install --quiet --python build/newest-env/bin/python -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python build/newest-env/bin/python --no-deps --reinstall-package prefect-assay .
-	@build/newest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)"
+
+test-newest: newest-env
+	@echo "fast tests on $(NEWEST)"
+	@build/newest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
 
 # Test tools are the newest that go with those versions.
-test-lowest: $(VENV)/.installed
+lowest-env: $(VENV)/.installed
 	@test -x build/lowest-env/bin/python || $(PYTHON) -m venv build/lowest-env
 	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --no-annotate --extra all \
 	  --output-file build/lowest.txt pyproject.toml
@@ -90,7 +94,9 @@ test-lowest: $(VENV)/.installed
 	  --output-file build/lowest-test.txt pyproject.toml
 	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python -r build/lowest-test.txt
 	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python --no-deps --reinstall-package prefect-assay .
-	@build/lowest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)"
+
+test-lowest: lowest-env
+	@build/lowest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
 
 # Ends on time: the tests of tests/fuzz share the time among themselves.
 FUZZ_MINUTES ?= 10
