@@ -92,7 +92,7 @@ def campaign(
     Args:
         designs: a FASTA file, a table or a workbook: a path on the worker, an s3:// address, or pasted FASTA text; or a round of
             a loop in this archive, `loop:<loop>/<round>`.
-        assay: what to measure.
+        assay: the type of assay, its target, and how often each design is measured.
         campaign_id: the same id is ordered only once. Empty: a digest of designs and assay, so the same file
             submitted twice is ordered once; to measure again, choose another id.
         limit_cents: a lower cap for the whole campaign. Empty: the policy's cap.

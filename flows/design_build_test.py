@@ -99,7 +99,7 @@ def design_build_test(
             workbook in it is a round, in the order of the names. With a designer these rounds come first.
         designer: what proposes the next round: an importable function (`module:function`), or a deployment (`flow/name`).
         loop_id: names the loop; part of every round's campaign id.
-        assay: what to measure in every round.
+        assay: the type of assay, its target, and how often each design is measured, in every round.
         designs_per_round: most designs that a round measures. Empty: all of a file; of a designer one experiment's.
         selection: how the designs of a round are chosen from what was proposed. Empty: the first ones, in their order.
         budget_cents: what all rounds together may cost, in US cents without VAT.

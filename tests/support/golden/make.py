@@ -52,7 +52,7 @@ def make(folder: Path) -> None:
         assets=[offer.asset],
         pay_to=[offer.pay_to],
     )
-    with prefect_test_harness(), LocalLab(clock="auto") as lab:
+    with prefect_test_harness(server_startup_timeout=120), LocalLab(clock="auto") as lab:
         for kind in ExperimentType:
             campaign(
                 designs=str(designs_of(kind)),
