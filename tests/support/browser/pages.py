@@ -21,6 +21,7 @@ class Interface(Protocol):
     def retry(self, page: Page, run: str) -> Response: ...
     def approve(self, page: Page, run: str) -> Response: ...
     def resume(self, page: Page, run: str) -> Response: ...
+    def asked(self, page: Page) -> Locator: ...
 
 
 class V1:
@@ -71,6 +72,12 @@ class V1:
         dialog.wait_for(state="hidden")
         return answer
 
+    def asked(self, page: Page) -> Locator:
+        """The field of the decision, in the form that a suspended run's page opens."""
+        page.get_by_role("button", name="Resume").first.click()
+        page.get_by_text(_BEFORE).wait_for()
+        return page.locator(".p-modal .p-select-button").first
+
     def _choose(self, page: Page) -> None:
         page.get_by_text(_BEFORE).wait_for()
         decision = page.locator(".p-modal .p-select-button__control")
@@ -119,6 +126,13 @@ class V2:
         answer = _answer(page, call, dialog.get_by_role("button", name=name))
         dialog.wait_for(state="hidden")
         return answer
+
+    def asked(self, page: Page) -> Locator:
+        """The field of the decision, in the form that a suspended run's page opens."""
+        page.locator("button[aria-haspopup=menu]").first.click()
+        page.get_by_role("menuitem", name="Resume").click()
+        page.get_by_text(_BEFORE).wait_for()  # comes later than the form
+        return page.get_by_role("dialog").get_by_role("button", name="Select")
 
     def _choose(self, page: Page) -> None:
         page.get_by_text(_BEFORE).wait_for()  # comes later than the form

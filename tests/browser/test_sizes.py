@@ -1,0 +1,160 @@
+"""`make browser`: what a person has to read fits the window, in both of Prefect's user interfaces and at two sizes.
+
+The form, the question about money, the sleeping run, the results, what remains after a cancellation, and the report. With
+ASSAY_BROWSER_LOOK=folder the window of each is kept, to be looked at.
+"""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from prefect.states import Cancelled
+
+from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.deployments.presets import preset_blocks
+from prefect_assay.sweeping.cancellations import report_canceled_runs
+from support.browser.steps import asks, in_production
+from support.runs.world import eventually
+
+BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
+WINDOWS = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 400, "height": 800}}
+SECONDS = 180
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def blocks(world):
+    """Blocks as `init` saves them, in the forms. Saved before a browser is there: within its loop Prefect would save nothing."""
+    for name in ("credentials", "archive"):
+        world.shared()[name].save("main", overwrite=True)
+    asks_always = SpendingPolicy(per_experiment_cents=100, per_campaign_cents=5_000_000)
+    asks_always.save("main", overwrite=True)
+    preset_blocks(world.api)
+    return asks_always
+
+
+@pytest.fixture(scope="module")
+def asking(world, blocks):
+    """An experiment over its cap."""
+    run = world.experiment("egfr-asks", BINDER, policy=blocks)
+    return eventually(lambda: (r := world.run(run)) and asks(r) and r, seconds=SECONDS, what="the question")
+
+
+@pytest.fixture(scope="module")
+def measured(world):
+    """A campaign with results."""
+    run = world.campaign(world.designs("egfr-done", BINDER), campaign_id="egfr-done")
+    (child,) = world.suspended_children("egfr-done", seconds=SECONDS)
+    in_production(world, child, seconds=SECONDS)
+    world.advance(days=16)
+    return world.until(run, "Completed", seconds=SECONDS)
+
+
+@pytest.fixture(scope="module")
+def canceled(world):
+    """A canceled experiment that the laboratory goes on with, and what is known of it."""
+    run = world.experiment("egfr-canceled", BINDER)
+    world.asleep(run, seconds=SECONDS)
+    world.api.set_flow_run_state(run.id, Cancelled(), force=True)
+    problems = []
+    report_canceled_runs(world.api, datetime.now(UTC), problems)
+    assert problems == []
+    return run
+
+
+@pytest.fixture(params=WINDOWS)
+def window(request):
+    return request.param
+
+
+@pytest.fixture
+def opened(person, window):
+    """A page of the interface in this window, kept to be looked at when the test ends."""
+    with person._tab() as page:
+        page.set_viewport_size(WINDOWS[window])
+
+        def go(path, text):
+            page.goto(path if "://" in path else f"{person.interface.root}{path}", wait_until="commit")
+            page.get_by_text(text).first.wait_for()
+            page.wait_for_load_state("networkidle")
+            return page
+
+        yield go
+
+
+def kept(page, name, person, window):
+    if folder := os.environ.get("ASSAY_BROWSER_LOOK"):
+        page.screenshot(path=Path(folder) / f"{name}-{person.name}-{window}.png")
+
+
+def in_window(page, locator):
+    """Whether all of an element is seen without scrolling."""
+    box, size = locator.bounding_box(), page.viewport_size
+    return (
+        box is not None
+        and box["x"] >= 0
+        and box["y"] >= 0
+        and box["x"] + box["width"] <= size["width"]
+        and box["y"] + box["height"] <= size["height"]
+    )
+
+
+def test_the_form_begins_with_the_designs_and_has_its_blocks(world, person, window, opened):
+    served = world.api.read_deployment_by_name("campaign/assay-campaign")
+    page = opened(f"/deployments/deployment/{served.id}/run", "Designs")
+    kept(page, "form", person, window)
+    assert in_window(page, person.interface.field(page, "Designs"))
+    for block in ("Account at the laboratory", "Spending policy", "Archive"):
+        page.get_by_text(block, exact=True).first.wait_for()
+    assert page.get_by_text("main", exact=True).count() >= len(("credentials", "policy", "archive"))
+
+
+def test_the_decision_is_seen_without_scrolling(asking, person, window, opened):
+    page = opened(f"/runs/flow-run/{asking.id}", "Suspended")
+    decision = person.interface.asked(page)
+    kept(page, "approval", person, window)
+    if window == "narrow":
+        decision.scroll_into_view_if_needed()
+    assert in_window(page, decision)
+
+
+def test_a_sleeping_run_is_seen_to_sleep(asking, person, window, opened):
+    page = opened(f"/runs/flow-run/{asking.id}", "Suspended")
+    kept(page, "suspended", person, window)
+    assert in_window(page, page.get_by_text("Suspended").first)
+
+
+def test_the_results_are_within_the_window(world, measured, person, window, opened):
+    artifact = max(world.artifacts(measured, "assay-campaign-report-"), key=lambda one: one.created)
+    page = opened(f"/artifacts/artifact/{artifact.id}", "1 of 1 experiments have results")
+    table = page.locator("table").first
+    table.wait_for()
+    table.scroll_into_view_if_needed()
+    kept(page, "results", person, window)
+    cells = table.locator("td, th")
+    edges = cells.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().right)")
+    assert len(edges) >= 8
+    if window == "wide":  # elsewhere the table is scrolled
+        assert max(edges) <= page.viewport_size["width"]
+
+
+def test_what_remains_after_a_cancellation_is_read_at_once(world, canceled, person, window, opened):
+    (artifact,) = world.artifacts(canceled, "assay-canceled-")
+    page = opened(f"/artifacts/artifact/{artifact.id}", "Ordered")
+    kept(page, "canceled", person, window)
+    said = page.get_by_text("is billed").first
+    said.scroll_into_view_if_needed()
+    assert in_window(page, said)
+
+
+def test_the_report_has_no_text_beside_the_window(world, measured, person, window, opened):
+    (report,) = Path(world.archive.root).glob("**/egfr-done/REPORT/v*/report.html")
+    page = opened(report.as_uri(), "Campaign egfr-done")
+    kept(page, "report", person, window)
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    sizes = page.locator(".figures svg text").evaluate_all(
+        "texts => texts.map(text => text.getBoundingClientRect().height)"
+    )
+    assert min(sizes) >= 9, "legible"
