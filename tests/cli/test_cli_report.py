@@ -2,12 +2,14 @@
 
 import hashlib
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from prefect_assay.archive import Document, LocalStore, archive_version
 from support.command import command
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
 TABLE = (
     b"experiment_code,result_id,result_type,level,name,outcome,kd_M\r\n"
     b"LAB-001-001,r1,affinity,summary,tight,measured,3e-09\r\n"
@@ -39,6 +41,26 @@ def test_it_writes_one_file_and_shows_the_ranking(archive, tmp_path):
     assert done.out.index("tight") < done.out.index("loose")
     assert "3.00 nM" in (tmp_path / "round-1-report.html").read_text(encoding="utf-8")
     assert sorted(archive.rglob("*")) == before
+
+
+def test_what_bound_how_sure_and_what_to_do_next_is_read_at_80_columns(tmp_path):
+    """By somebody who sees only the terminal, of the golden campaign: two of seven bind, beside the control."""
+    done = command("report", "golden-affinity", str(GOLDEN), cwd=tmp_path, COLUMNS="80")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("Result: "))]
+    assert max(map(len, table)) <= 80
+    ranked = [line.split() for line in table if line[:1].isdigit()]
+    assert [row[0] for row in ranked] == ["1", "2"]
+    assert all("nM" in row for row in ranked), "a value and its interval in the line of each binder"
+    assert sum("no binding" in line for line in table) == 5
+    said = dict(
+        line.split(": ", 1) for line in lines if line.startswith(("Result: 2", "Controls: ", "Next: "))
+    )
+    best = ranked[0][2]
+    assert said["Result"].startswith("2 of 7 bind, best ")
+    assert f"({best})" in said["Result"]
+    assert said["Controls"].startswith("1 of 1 control as expected")
 
 
 def test_json_names_the_file_and_its_digest(archive, tmp_path):

@@ -116,8 +116,8 @@ def test_every_value_is_escaped():
         experiment_page(record, [record], [{**result, "title": EVIL, "data_package_url": EVIL}]),
         quote_page({**record, "line_items": lines, "total_cents": 1}, record),
         quote_page({**record, "status": "open"}, record),
-        invoice_page(record, record),
-        invoice_page({**record, "status": "paid"}, record),
+        invoice_page(record, record, {"line_items": lines}),
+        invoice_page({**record, "status": "paid"}, record, {}),
     ):
         page = Page(text).check()
         assert "<script" not in text
@@ -155,11 +155,18 @@ def test_an_open_quote_can_be_decided_and_a_closed_one_not():
 
 def test_an_unpaid_invoice_can_be_paid_and_a_paid_one_not():
     invoice = {"id": "in_1", "status": "open", "amount_cents": 5}
-    page = Page(invoice_page(invoice, EXPERIMENT)).check()
+    item = {
+        "description": "Affinity of 8 designs",
+        "quantity": 8,
+        "unit_price_cents": 21_900,
+        "total_cents": 175_200,
+    }
+    page = Page(invoice_page(invoice, EXPERIMENT, {"line_items": [item]})).check()
     assert page.forms() == {"./pay": "post"}
-    assert "$0.05" in page.text
+    for said in ("$0.05", "Affinity of 8 designs", "$219.00", "$1,752.00"):
+        assert said in page.text
     for status in ("paid", "void", "uncollectible"):
-        assert Page(invoice_page({**invoice, "status": status}, EXPERIMENT)).check().forms() == {}
+        assert Page(invoice_page({**invoice, "status": status}, EXPERIMENT, {})).check().forms() == {}
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ def quote_page(quote: Record, experiment: Record) -> str:
     )
 
 
-def invoice_page(invoice: Record, experiment: Record) -> str:
-    """An invoice, and, while it is unpaid, the button that pays it (`./pay`)."""
+def invoice_page(invoice: Record, experiment: Record, quote: Record) -> str:
+    """An invoice with the lines of its quote, and, while it is unpaid, the button that pays it (`./pay`)."""
     status = str(invoice.get("status", ""))
     return pages.render(
         "invoice.html",
@@ -129,6 +129,7 @@ def invoice_page(invoice: Record, experiment: Record) -> str:
         status=status,
         facts=[experiment.get("name"), experiment.get("code")],
         invoice=invoice,
+        quote=quote,
         payable=status in invoices.PAYABLE,
         paid=status == InvoiceStatus.PAID,
     )
@@ -174,7 +175,8 @@ def show_invoice(lab: TheLab, key: str) -> Response:
         experiment = db.known("experiments", invoice["experiment_id"], "experiment")
         names = ("amount_cents", "payment_method", "paid_at")
         view = invoices.view(lab, invoice) | {name: invoice[name] for name in names}
-        return page(invoice_page(view, _experiment(lab, db, experiment)))
+        quote = load(db.get("quotes", invoice["quote_id"]) or {}, "line_items")
+        return page(invoice_page(view, _experiment(lab, db, experiment), quote))
 
 
 def _public(row: Row) -> Row:
