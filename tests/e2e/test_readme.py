@@ -179,7 +179,10 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     assert not [p for p in descendants(worker.pid) if "prefect.engine" in command_of(p)]
 
     shown = made.run(status)
-    assert shown.count("unpaid invoice: http://127.0.0.1") == 2
+    assert shown.count(" USD  ordered, not paid: ") == 2
+    pages = {one["provider_hosted_invoice_url"] for one in made.listed("invoices")}
+    assert len(pages) == 2
+    assert pages <= {line.strip() for line in shown.splitlines()}, "each link is in a line of its own"
     assert shown.count("waits for the laboratory") == 2
     made.pay()
     made.lab.advance(days=20)
@@ -190,7 +193,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     )
     made.note("paid, woken by webhooks, archived")
     assert made.orders() == 2
-    assert "unpaid invoice" not in made.run(status)
+    assert "not paid" not in made.run(status)
     metrics = httpx.get(f"http://127.0.0.1:{made.receiver}/assay/metrics").text
     assert re.search(r'outcome="woken".*\} [1-9]', metrics), metrics
     assert list((made.home / "assay-archive").rglob("manifest.json"))
