@@ -1,7 +1,8 @@
 """`make browser`: what a person has to read fits the window, in both of Prefect's user interfaces and at two sizes.
 
 The form, the question about money, the sleeping run, the results, what remains after a cancellation, and the report. With
-ASSAY_BROWSER_LOOK=folder the window of each is kept, to be looked at.
+ASSAY_BROWSER_LOOK=folder the window of each is kept, to be looked at; with ASSAY_BROWSER_PICTURES=docs/images the pictures
+of docs/ui.md that other tests do not take are made again.
 """
 
 import os
@@ -20,6 +21,7 @@ from support.runs.world import eventually
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
 WINDOWS = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 400, "height": 800}}
 SECONDS = 180
+DOCUMENTED = {"form", "approval", "canceled"}
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
@@ -87,6 +89,8 @@ def opened(person, window):
 def kept(page, name, person, window):
     if folder := os.environ.get("ASSAY_BROWSER_LOOK"):
         page.screenshot(path=Path(folder) / f"{name}-{person.name}-{window}.png")
+    if (folder := os.environ.get("ASSAY_BROWSER_PICTURES")) and window == "wide" and name in DOCUMENTED:
+        page.screenshot(path=Path(folder) / f"ui-{name}-{person.name}.png")
 
 
 def in_window(page, locator):
