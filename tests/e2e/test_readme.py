@@ -180,9 +180,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
 
     shown = made.run(status)
     assert shown.count(" USD  ordered, not paid: ") == 2
-    pages = {one["provider_hosted_invoice_url"] for one in made.listed("invoices")}
-    assert len(pages) == 2
-    assert pages <= {line.strip() for line in shown.splitlines()}, "each link is in a line of its own"
+    assert {one["provider_hosted_invoice_url"] for one in made.listed("invoices")} <= set(shown.split())
     assert shown.count("waits for the laboratory") == 2
     made.pay()
     made.lab.advance(days=20)
