@@ -14,6 +14,12 @@ from uuid import UUID
 
 import psutil
 import pytest
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import IntervalSchedule
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
@@ -162,6 +168,21 @@ def sweep_often(world):
     world.api.update_deployment_schedule(sweep.id, sweep.schedules[0].id, active=True, schedule=often)
 
 
+def stop_sweeping(world):
+    """Until no sweep is left: one that is killed with its machine keeps the slot of the sweep for Prefect's five minutes."""
+    sweep = world.api.read_deployment_by_name("sweep/assay-sweep")
+    world.api.update_deployment_schedule(sweep.id, sweep.schedules[0].id, active=False)
+    at_work = FlowRunFilter(
+        deployment_id=FlowRunFilterDeploymentId(any_=[sweep.id]),
+        state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.PENDING, StateType.RUNNING])),
+    )
+    eventually(
+        lambda: not world.api.count_flow_runs(flow_run_filter=at_work),
+        seconds=WITHIN,
+        what="the end of the last sweep",
+    )
+
+
 def all_asleep(world, runs):
     eventually(
         lambda: all(world.run(run).state.name == "Suspended" for run in runs),
@@ -189,6 +210,7 @@ def test_after_fifty_kills_each_run_has_ordered_and_paid_once_and_completes(worl
     sweep_often(world)
     all_asleep(world, runs)
 
+    stop_sweeping(world)
     world.fault("delay", method="GET", path="/api/v1/experiments/*", seconds=30, count=LIMIT - 1)
     wake(world, runs)
     eventually(
@@ -199,6 +221,7 @@ def test_after_fifty_kills_each_run_has_ordered_and_paid_once_and_completes(worl
     left = killer.kill_machine()
     assert {*left.values()} == {StateType.RUNNING, StateType.PENDING}
     world.stack.start_runner()
+    sweep_often(world)
 
     # What the machine has left goes on after minutes: meanwhile the others are killed, most of them several times.
     others = [run for run in runs if run.id not in left]
