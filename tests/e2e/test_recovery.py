@@ -10,6 +10,7 @@ import signal
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 import pytest
 from prefect.client.orchestration import get_client
@@ -131,7 +132,9 @@ def test_a_killed_flow_process_goes_on_by_itself(world, recover, sleeper):
     on = ("Running", "Crashed", "AwaitingRetry", "Running", "Suspended")
     until_it_went_through(world, recover, run, *on, seconds=300)
     world.asleep(run, seconds=150)
-    assert history(world, run).count("Crashed") == 1  # Prefect's worker would report it twice
+    states = sorted(world.api.read_flow_run_states(run.id), key=lambda state: state.timestamp)
+    before_its_wait = list(takewhile(lambda state: state.name != "Suspended", states))
+    assert crashes_in_a_row(before_its_wait) == 1  # Prefect's worker and its runner may both report it
     ordered_and_paid_once(world, "killed-child")
     assert world.creates() == before + 1
 
