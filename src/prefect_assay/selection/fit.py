@@ -15,7 +15,7 @@ from prefect_assay.selection.kernel import NOISE, PARTS, SLOPE, Kernel, Sites
 from prefect_assay.selection.process import Evidence, Process
 
 SEARCHED: Final = 500  # measured designs that the search for lengths and noise looks at
-_TRANSFERS: Final = (0.5, 1.0)
+_UNKNOWN: Final = 0.5  # of a part of other targets, while it is not known whether they are like the pool's
 _FEWEST: Final = 4  # measured designs of one target, of which one differs
 _LENGTHS: Final = (0.125, 0.25, 0.5, 1.0, 2.0)  # in typical distances between measured sequences
 _NOISES: Final = (0.01, 0.03, 0.1, 0.3, 0.6)
@@ -32,12 +32,18 @@ class Model:
     deviation: float
 
 
-def fitted(known: Rows, evidence: Learned, sites: Sites | None) -> tuple[Model, tuple[str, ...]]:
-    """The model of a history that is not empty, and what was decided about other targets."""
+def fitted(
+    known: Rows, evidence: Learned, sites: Sites | None, *, referred: bool
+) -> tuple[Model, tuple[str, ...]]:
+    """The model of a history that is not empty, and what was decided about other targets.
+
+    `referred`: closeness is to a reference, which the middle of a target's designs is not, so that it may mean the same elsewhere.
+    """
     values = evidence.values - SLOPE * known.expected
     kernel, noise = Kernel(sites), NOISE
     own = np.flatnonzero(known.targets == 0)
-    telling = own.size >= _FEWEST and bool(np.ptp(evidence.values[own]) > 0)
+    measured = own.size >= _FEWEST
+    telling = measured and bool(np.ptp(evidence.values[own]) > 0)
     if telling and (sites is not None or evidence.scale.aim is Aim.BEST):
         some = _some(own)
         bounds = evidence.bounds[some]
@@ -46,7 +52,8 @@ def fitted(known: Rows, evidence: Learned, sites: Sites | None) -> tuple[Model, 
         )
     notes: tuple[str, ...] = ()
     if known.targets.any():
-        kernel, notes = _transferred(known, values, kernel, noise, telling=telling)
+        parts = ("groups", *(("shape",) if referred else ()), "scores", "sequence")
+        kernel, notes = _transferred(known, values, kernel, noise, parts, measured=measured)
     robust = evidence.scale.aim is Aim.BEST
     given = Evidence(values, noise / evidence.counts, evidence.bounds)
     process = Process(kernel(known, known).astype(np.float64), given, robust=robust)
@@ -119,11 +126,17 @@ def _likelihood(covariance: Floats, values: Floats, noises: Floats) -> float:
     return -0.5 * len(values) * float(np.log(max(process.misfit, 1e-12))) - process.half_log_determinant
 
 
-def _across(covariance: Floats, targets: NDArray[np.int32], values: Floats, noise: float) -> float:
-    """The log likelihood of each value given all values of other targets, summed."""
+def _across(
+    covariance: Floats,
+    targets: NDArray[np.int32],
+    values: Floats,
+    noise: float,
+    predicted: NDArray[np.int32],
+) -> float:
+    """The log likelihood of each value of the targets `predicted` given all values of other targets, summed."""
     inverse = np.linalg.inv(covariance + noise * np.eye(len(values)))
     pulled, total = inverse @ values, 0.0
-    for target in np.unique(targets):
+    for target in predicted:
         own = np.flatnonzero(targets == target)
         spread = np.linalg.inv(inverse[np.ix_(own, own)])
         variance = np.maximum(np.diag(spread), noise)
@@ -132,27 +145,29 @@ def _across(covariance: Floats, targets: NDArray[np.int32], values: Floats, nois
 
 
 def _transferred(
-    known: Rows, values: Floats, kernel: Kernel, noise: float, *, telling: bool
+    known: Rows, values: Floats, kernel: Kernel, noise: float, parts: Sequence[str], *, measured: bool
 ) -> tuple[Kernel, tuple[str, ...]]:
-    """How much the results of other targets count: as much as predicts each design best from those of other targets.
+    """How much the results of other targets count in these parts: as much as predicts designs best from other targets alone.
 
-    A design's own target does not help to predict it: where that has results, a transfer has little to add, and the difference
-    would say nothing about the first purchase on a target.
+    These are the designs of the pool's target; before some are measured, those of each other target, and then no part counts more
+    than half, because nothing says yet that the pool's target is like the others. A design's own target does not help to predict it:
+    where that has results, a transfer has little to add, and the difference would say nothing about a purchase without them.
     """
     others = np.flatnonzero(known.targets != 0)
     named = len(np.unique(known.targets[others]))
-    if not telling and named == 1:
-        return kernel.with_transfer(**dict.fromkeys(PARTS, 0.5)), (
+    if not measured and named == 1:
+        return kernel.with_transfer(**dict.fromkeys(PARTS, _UNKNOWN)), (
             f"{len(others)} results of another target count half: there is nothing yet to compare them with",
         )
+    predicted = np.zeros(1, dtype=np.int32) if measured else np.unique(known.targets)
 
     def fit(tried: Kernel) -> float:
-        return _across(tried(known, known).astype(np.float64), known.targets, values, noise)
+        return _across(tried(known, known).astype(np.float64), known.targets, values, noise, predicted)
 
     kernel = kernel.with_transfer(constant=1.0)
     without = best = fit(kernel)
-    for part in ("groups", "shape", "scores", "sequence"):
-        for much in _TRANSFERS:
+    for part in parts:
+        for much in (_UNKNOWN, 1.0) if measured else (_UNKNOWN,):
             tried = kernel.with_transfer(**{part: much})
             if (found := fit(tried)) > best:
                 best, kernel = found, tried

@@ -83,13 +83,13 @@ class GaussianProcessRanking:
             own = np.flatnonzero(known.targets == 0)
             note = f"{len(known) - own.size} results of other targets do not count: the candidates are variants at a few positions"
             known, self._evidence = known[own], self._evidence.taking(own, note)
-        shapes = None
+        shapes, references = None, _references(candidates, history, targets)
         if self._sites is None:
-            shapes = Shapes(_sample(self._rows, known), _references(candidates, history, targets))
+            shapes = Shapes(_sample(self._rows, known), references)
             known = shapes(known)
         notes: tuple[str, ...] = ()
         if len(known):
-            self._model, notes = fitted(known, self._evidence, self._sites)
+            self._model, notes = fitted(known, self._evidence, self._sites, referred=0 in references)
         self.notes = (*self._evidence.notes, *notes, *self._screened(int(free.sum())), *self._said(known))
         self._rows = shapes(self._rows) if shapes else self._rows
         self._mean, self._deviation = self._predicted()
