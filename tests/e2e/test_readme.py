@@ -15,6 +15,7 @@ import httpx
 import psutil
 import pytest
 
+from prefect_assay.deployments.work_pool import FLOW_QUEUE
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
 from prefect_assay.localstack.processes import command_of, descendants
@@ -145,8 +146,9 @@ def machine(tmp_path):
 
 
 def part(process, name):
-    """The process of a part of `up`."""
-    return next(p for p in psutil.Process(process.pid).children() if f"cli {name}" in command_of(p))
+    """The process of a part of `up`; the worker is Prefect's, and the sweep has one of its own."""
+    own = f"--work-queue {FLOW_QUEUE} " if name == "worker" else f"cli {name}"
+    return next(p for p in psutil.Process(process.pid).children() if own in command_of(p))
 
 
 def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
