@@ -1,8 +1,8 @@
-"""What a user configures once, in the Prefect UI or in code. Secrets are kept in blocks and nowhere else.
+"""Blocks: what a user configures once, in the Prefect UI or in code. Secrets are kept in blocks and nowhere else.
 
 A block holds settings and builds clients and stores from them; it must not know any workflow. `AssayExperiment` starts
-a deployment by its name. This package is the entry point of a Prefect collection, so every process that imports Prefect
-imports it: heavy packages (httpx, boto3, eth-account) are imported on first use.
+a deployment by its name. This package is the entry point of a Prefect collection, so every process
+that imports Prefect imports it. Heavy packages (httpx, boto3, eth-account) are imported on first use.
 """
 
 from prefect_assay.blocks.archives import Archive, LocalArchive, S3Archive

@@ -1,4 +1,4 @@
-"""How the flows get onto a Prefect server and run there.
+"""Deploys the flows to a Prefect server, and runs them there.
 
 `setup` registers and deploys what `prefect.yaml` lists, `worker` and `serve` run it; the `*.env` files are settings for
 servers and runners. No module here may hold a secret or know what a flow does.

@@ -1,6 +1,6 @@
 """`experiment`: one laboratory experiment, from its specification to its archived results.
 
-The flow starts from the top after every wake-up, crash and upgrade, and keeps no state between executions: the order's
+The flow starts from the top after every wake-up, crash and upgrade, and keeps no state between executions. The order's
 log names the experiment, the invoice shows whether it is paid, and the archive compares before it writes.
 """
 

@@ -1,4 +1,4 @@
-"""Which requests of web browsers a server answers: those of its own pages, under its own names.
+"""Refuses what web browsers send from other pages than a server's own, or under other names.
 
 A page of any other origin can send requests to this machine's ports, and by DNS rebinding under a name of its own.
 Programs send no `Origin`. It must not know the applications that it guards: Prefect's server, the lab, the receiver.

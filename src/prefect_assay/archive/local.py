@@ -1,7 +1,7 @@
 """The archive in a folder. A killed process never leaves a half file under a final name.
 
-Content is written to a temporary file, synced, and linked to its final name: the link is atomic and fails when the
-name exists, which is this store's conditional write.
+Content is written to a temporary file, synced, and linked to its final name. The link is atomic and fails when the name
+exists: that is this store's conditional write.
 """
 
 import contextlib

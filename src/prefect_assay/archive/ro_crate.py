@@ -1,7 +1,7 @@
-"""`ro-crate-metadata.json`: what a folder of the archive holds, for people and programs that do not know this package.
+"""Makes `ro-crate-metadata.json`: it describes a folder of the archive for readers that do not know this package.
 
-RO-Crate 1.1 as JSON-LD, made of a manifest and of what the caller says about the measurement: pure functions, the same
-input gives the same bytes. No address of the service appears, so no link that works without a token does.
+RO-Crate 1.1 as JSON-LD, from a manifest and the caller's words about the measurement. Pure functions: the same input
+gives the same bytes. No address of the service appears, and so no link that works without a token.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The command line: the commands of all rooms in one program.
 
-`prefect-assay --help` must not import Prefect, httpx or boto3: each command imports its module when it runs, and
-choices are literals, which a test compares with the vocabulary.
+`prefect-assay --help` must not import Prefect, httpx or boto3. Each command imports its module when it runs, and choices
+are literals, which a test compares with the vocabulary.
 """
 
 import os

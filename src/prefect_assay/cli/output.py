@@ -1,4 +1,4 @@
-"""What commands print: lines as they are, tables without borders, and JSON."""
+"""Prints for commands: lines as they are, tables without borders, and JSON."""
 
 import json
 from typing import Any

@@ -1,7 +1,7 @@
 """The filter and sort language of the lists (contract 4.1), built from Python values.
 
-The contract does not define quoting. Words of letters, digits and `_ . : + -` are bare, as in its examples; everything
-else, and text that would read as a number, a truth value or null, is in double quotes with backslash escapes.
+The contract does not define quoting. Words of letters, digits and `_ . : + -` are bare, as in its examples. Everything
+else is in double quotes with backslash escapes, also text that would read as a number, a truth value or null.
 """
 
 import math

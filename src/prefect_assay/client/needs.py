@@ -1,4 +1,4 @@
-"""What a campaign needs of the service, in one table: `init`, `check`, `drift` and docs/service.md follow it.
+"""The calls that a campaign needs of the service, in one table for `init`, `check`, `drift` and docs/service.md.
 
 Only calls of the contract are needed. A campaign completes without any other call.
 """

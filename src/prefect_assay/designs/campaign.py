@@ -1,10 +1,10 @@
-"""What a campaign makes of checked designs: batches of experiments, its default id, the columns of its plan. Pure.
+"""Makes batches of experiments, the default campaign id and the plan's columns from checked designs. Pure.
 
-Batches are cut from the designs sorted by name: the batch index is in the order key, and a re-sorted file must not
+Batches are cut from the designs sorted by name. The batch index is in the order key, and a re-sorted file must not
 order anything twice. The id follows from the content: a second start of the same input is the same campaign.
 
-The designer's own columns are in neither. A plan is read at every wake-up, so its size is bounded; columns are left
-out whole, because a column with gaps looks like missing measurements.
+The designer's own columns are in neither. A plan is read at every wake-up, so its size is bounded. Columns are
+left out whole, because a column with gaps looks like missing measurements.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Programs whose tables are known: what identifies them, and which columns are the name, the sequence, the parent and the scores.
 
-All of it is data; docs/designs.md has the same table for people. Columns that hold sequences which are not the design (the
-designed residues alone, the target, nucleotides) are named, so that they are never taken and raise no doubt.
+All of it is data; docs/designs.md has the same table for people. Columns of sequences that are not the design
+(the designed residues alone, the target, nucleotides) are named, so they are never taken and raise no doubt.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The table of event kinds: one frozen model per kind, whose fields are the event's payload.
 
-Pure. `resource` says what the event happens to, and `identity` names the fields that, with event and resource, make the
-fact: the same fact has the same id. Amounts are US cents without VAT. Times in a payload are the service's. No field
+Pure. `resource` says what the event happens to. `identity` names the fields that make the fact, with event and resource:
+the same fact has the same id. Amounts are US cents without VAT. Times in a payload are the service's. No field
 holds a secret or a link that works without a token.
 """
 

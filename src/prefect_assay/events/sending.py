@@ -1,7 +1,7 @@
 """Sends events, best effort, once per fact and run. Nothing here fails a run or makes it wait for long.
 
-Prefect's server keeps an id once, but fires automations again for one that is repeated after half an hour, and a run
-executes the same lines at each wake-up. So a run remembers in a label what it has sent. The label is written after the
+Prefect's server keeps an id once, but fires automations again for one that is repeated after half an hour. A run
+executes the same lines at each wake-up, so it remembers in a label what it has sent. The label is written after the
 events have left the process: a run that is killed in between sends the same ids again within seconds.
 """
 

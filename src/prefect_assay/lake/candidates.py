@@ -1,7 +1,7 @@
 """The candidates of loops in the lake: `LAKE/candidates/loop=.../round=.../part-v001-<SHA-256>.parquet`, one file per round.
 
-A file says what was decided on each candidate of a round, and is never changed; what was measured later is joined when it
-is read. A million candidates pass through in batches. Knows no loop: the rows are given.
+A file says what was decided on each candidate of a round, and is never changed. Later results are joined when it is
+read. A million candidates pass through in batches. Knows no loop: the rows are given.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Every measured design of an archive, with its designer's columns, the decision on it, and its results.
 
-The newest results, the plan's columns, the report's verdict and price, and a loop's decision are joined here, when they are
-read, so that no file changes when a result comes later. A decision is joined by campaign and residues.
+Joins, at reading, the newest results, the plan's columns, the report's verdict and price, and a loop's decision. So no
+file changes when a result comes later. A decision is joined by campaign and residues.
 """
 
 import csv

@@ -1,6 +1,6 @@
 """Write the lake: `LAKE/results/campaign=.../experiment=.../part-v001-<SHA-256>.parquet`, one file per archived version.
 
-A file follows from its version alone and is named by its content, so it is never changed: a later version of an
+A file follows from its version alone, is named by its content, and is never changed. A later version of an
 experiment adds a file, and readers take the highest version. Parquet of another pyarrow has other bytes; a version that
 has a file gets no second one.
 """

@@ -1,7 +1,7 @@
 """Read the lake: the rows of the newest version of each experiment, filtered and sorted.
 
-The files are read through the archive's store, so that a bucket needs no second set of credentials, and each is compared
-with the digest in its name.
+The files are read through the archive's store, so a bucket needs no second set of credentials. Each is compared with
+the digest in its name.
 """
 
 import hashlib

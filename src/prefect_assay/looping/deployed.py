@@ -1,8 +1,8 @@
 """A designer that is a deployment: started once per round, waited for without a process, read when it has completed.
 
-It gets those of the parameters below that its flow has: `loop_id`, `round`, `n`, `budget_cents`, `history` (address of a
-table of all measured designs), `measurements` and `round_name` (the table and name of the round before), and `candidates`,
-the address to write to. One that does not take `candidates` writes a file into the loop's source.
+It gets those of these parameters that its flow has: `loop_id`, `round`, `n`, `budget_cents`; `history`, the address of a
+table of all measured designs; `measurements` and `round_name`, the table and name of the round before; `candidates`, the
+address to write to. One without `candidates` writes a file into the loop's source.
 """
 
 from collections.abc import Callable, Mapping

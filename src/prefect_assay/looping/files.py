@@ -1,7 +1,7 @@
 """Design files in a folder or a bucket's prefix: which are complete, and which a loop has not taken yet.
 
-A file of a folder may still be being written. It is complete when its name is not one of an unfinished file, it is not
-empty, and neither its size nor its time has changed for `settle` seconds. Objects of S3 appear whole. Knows no loop.
+A file of a folder may still grow. It is complete when it is not empty, its name is not one of an unfinished file, and
+neither its size nor its time has changed for `settle` seconds. Objects of S3 appear whole. Knows no loop.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What a loop has measured and ordered, from the archive: what its designers and its selection learn from."""
+"""Reads from the archive what a loop has measured and ordered, for its designers and its selection."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What all rounds of a loop share: its settings, its archive and its log. Knows nothing of any one round."""
+"""`Loop`: the settings, archive and log that all rounds of a loop share. Knows nothing of any one round."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

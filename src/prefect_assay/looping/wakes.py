@@ -1,7 +1,7 @@
-"""Which suspended loops may go on, for the sweep, and which run a loop belongs to.
+"""Finds, for the sweep, the suspended loops that may go on.
 
-A loop that waits is found by a tag, and looked at where it waits: at the designer's run, or at the folder. Only a loop that
-would go on is woken.
+A loop that waits is found by a tag, and looked at where it waits: at the designer's run, or at the folder. Only a loop
+that would go on is woken.
 """
 
 import re

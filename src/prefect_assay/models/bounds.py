@@ -1,7 +1,7 @@
 """Bounds of user input: Prefect's database, JSON and a browser keep every value within them unchanged.
 
-The same bounds are in the forms, at the command line and in the models. PostgreSQL keeps no NUL character, UTF-8 no half
-of a surrogate pair, a browser no integer beyond 2^53, and Prefect writes but cannot read what is nested too deeply.
+The same bounds are in the forms, at the command line and in the models. PostgreSQL keeps no NUL character, UTF-8 no
+half of a surrogate pair, a browser no integer beyond 2^53. Prefect writes, but cannot read, what is nested too deeply.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Which designs of a pool are bought next: how it is decided, the choices with their reasons, and the fate of all others."""
+"""A selection from a pool: how it is made, the chosen designs with their reasons, and the fate of all others."""
 
 import zlib
 from array import array

@@ -1,4 +1,4 @@
-"""What to measure: a target, the assay that a user chooses, an order's specification, a campaign's plan.
+"""The target, the assay that a user chooses, an order's specification, a campaign's plan.
 
 Contract 2.2, 2.3, 2.11 and service-shapes, Targets.
 """

@@ -1,6 +1,6 @@
 """The service's rules for a specification (contract 2.2, 2.3 and 8), with every finding at once.
 
-In a campaign, the service could refuse an order after others were placed, so `designs` checks a user's input with this
+In a campaign, the service could refuse an order after others were placed. So `designs` checks a user's input with this
 module, and the client its requests.
 """
 

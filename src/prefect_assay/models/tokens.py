@@ -1,7 +1,7 @@
 """Tokens, their owners, and what partners mint (contract 2.13 and 4.6; service-shapes, Tokens and identity).
 
 A token's text is a secret and stays in `SecretStr`; records carry ids only. Of a mint request the contract shows
-`org.type` and `expires_at` only; the other fields have the names of the local lab, and `extra` carries further ones.
+`org.type` and `expires_at` only. The other fields have the names of the local lab; `extra` carries further ones.
 """
 
 from typing import Annotated, Any, Literal

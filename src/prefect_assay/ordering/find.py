@@ -1,8 +1,8 @@
 """Find the experiment of an order by its log or by the order key in its name, and decide which of several it is.
 
 An experiment with the key is the order if its record proves it: type, target and sequences can be read and agree. The
-contract does not show the record (2.1), so where nothing in it contradicts and everything that it has can be read, the
-order's own unanswered create, sent before the experiment was made, is evidence as well. Everything else a person decides.
+contract does not show the record (2.1). So an unanswered create of the order, sent before the experiment was made, is
+evidence as well, if everything in the record can be read and nothing contradicts. Everything else a person decides.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What a wallet of the `x402-exact` rail holds, read from a node of its network. Reads only, and signs nothing."""
+"""Reads the balance of an `x402-exact` wallet from a node of its network. Signs nothing."""
 
 import re
 from collections.abc import Iterable

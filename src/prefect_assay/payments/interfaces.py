@@ -1,4 +1,4 @@
-"""What a payment needs, as protocols: the service (`PayApi`) and the record of the order (`Ledger`).
+"""The two protocols that a payment uses: the service (`PayApi`) and the record of the order (`Ledger`).
 
 `AssayClient` satisfies `PayApi`; `prefect_assay.books` keeps the record in the archive. It holds no credential.
 """

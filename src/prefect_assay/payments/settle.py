@@ -1,8 +1,8 @@
 """Pay the invoice of one order, once: read, judge, record, send, and read the outcome.
 
 Every step may run again after any crash, on any machine, because the invoice and the record are read first. A
-credential is sent at most once per call, and never again for a payment that may have been made, unless the rail's nonce
-makes a second settlement impossible. This module reads no header and signs nothing.
+credential is sent at most once per call. It is never sent again for a payment that may have been made, unless the
+rail's nonce makes a second settlement impossible. This module reads no header and signs nothing.
 """
 
 import logging

@@ -1,8 +1,8 @@
-"""Which design of the order each entry of a result is about: by name, folded name, residues, or sequence id, in this order.
+"""Matches each entry of a result to a design of the order: by name, folded name, residues or sequence id, in this order.
 
-No shape of results is in the contract, and name and sequence are optional in the published ones. A number under the wrong
-design is worse than one that is listed without its design. So an entry that names none for certain gets a row of its
-own, named by its place in the answer.
+No shape of results is in the contract, and name and sequence are optional in the published ones. A number under the
+wrong design is worse than one that is listed without its design. So an entry that names none for certain gets a row of
+its own, named by its place in the answer.
 """
 
 import re

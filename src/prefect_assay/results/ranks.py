@@ -1,4 +1,4 @@
-"""Which ranks could swap: designs in groups that the scatter between replicates cannot tell apart. Pure."""
+"""Groups designs whose ranks could swap, because the scatter between replicates cannot tell them apart. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

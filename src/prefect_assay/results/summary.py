@@ -1,9 +1,9 @@
 """One row per design: its value with interval, what the laboratory reports, verdict, group of ranks, doubts and price.
 
-A row is a design of one experiment. Of several results of a kind the last one with an outcome counts, results of another
-kind fill in what it does not have (a melting temperature). K_D is the geometric mean over all replicates that have one, or a
-limit; the laboratory's own mean, over the replicates of its choice, stands beside it. The number of a non-binder is an
-artefact of the fit, and left out.
+A row is a design of one experiment. Of several results of a kind the last one with an outcome counts. Results of
+another kind fill in what it does not have, such as a melting temperature. K_D is the geometric mean over all replicates
+that have one, or a limit. The laboratory's own mean, over the replicates of its choice, stands beside it. The number of
+a non-binder is an artefact of the fit, and left out.
 """
 
 import json

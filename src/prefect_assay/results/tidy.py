@@ -1,4 +1,4 @@
-"""From the service's result records to tidy rows (contract 2.10).
+"""Turns the service's result records into tidy rows (contract 2.10).
 
 Nothing raises for odd content, so that a new field does not end a wait of ten days: the rest goes to `extra`.
 """

@@ -1,4 +1,4 @@
-"""What the sweep does, each part in its own module (docs/waiting.md); the flow `sweep` runs them.
+"""The parts of the sweep, each in its own module (docs/waiting.md); the flow `sweep` runs them.
 
 Nothing here knows the flows, or the questions to a person.
 """

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes: text, compressed text, a workbook, or a Parquet file; and its content.
+"""Tells by its first bytes what a file is: text, compressed text, a workbook or Parquet; and reads its content.
 
 The name of the file decides nothing. Compressed text is read as a stream. A zip archive is read if it holds one file.
 """

@@ -1,7 +1,7 @@
 """Bytes to lines of text, in blocks: decoding, line ends, and the limits that stop a wrong file early.
 
-A block at a time, because a pool of a million designs has millions of lines and a call for each is what takes the
-time. What is wrong with the bytes is an error at its line, after the lines before it have been read.
+A block at a time, because a pool of a million designs has millions of lines, and a call for each would be slow. What is
+wrong with the bytes is an error at its line, after the lines before it have been read.
 """
 
 import codecs

@@ -1,4 +1,4 @@
-"""What an experiment's status means for a run that waits, and whether the run is worth waking.
+"""Decides what an experiment's status means for a run that waits, and whether to wake the run.
 
 Pure: no clock, no I/O, no Prefect. A run and the sweep decide by the same `decide`, so that a run which would go on is
 never left suspended.

@@ -1,8 +1,8 @@
-"""What happens to one delivery: read it, prove it genuine, wake the runs that wait for it, answer.
+"""Handles one delivery: reads it, proves it genuine, wakes the runs that wait for it, answers.
 
-It keeps no store and trusts no header: the secret follows from the path's order key and the signing key, and the
-experiment's id is taken from the signed body. The answer follows the wake-up: the service repeats a delivery after a 5xx
-and never after a 4xx (contract 6, rule 3), so only what will be wrong the next time, too, is a 4xx.
+It keeps no store and trusts no header. The secret follows from the path's order key and the signing key, and the
+experiment's id is taken from the signed body. The answer follows the wake-up. The service repeats a delivery after a
+5xx and never after a 4xx (contract 6, rule 3). So only what will be wrong the next time, too, is a 4xx.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""How a receiver is watched: counters, throttled log lines, and the endpoints for health, readiness and metrics.
+"""Watches a receiver: counters, throttled log lines, and the endpoints for health, readiness and metrics.
 
 No label of a counter holds what a sender chooses: every label has a few values that are defined in this package.
 """

@@ -1,6 +1,6 @@
 """Signs and verifies webhook deliveries, and derives each experiment's secret. Pure: no I/O, no clock of its own.
 
-The secret of an order is an HMAC of its order key, so the receiver needs no store, and a leaked secret signs for one
+The secret of an order is an HMAC of its order key. So the receiver needs no store, and a leaked secret signs for one
 address only.
 """
 

@@ -1,1 +1,1 @@
-"""What is read from an archive: results, reports, payments, verification."""
+"""Commands that read an archive: results, reports, payments, verification."""

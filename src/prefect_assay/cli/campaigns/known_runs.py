@@ -1,7 +1,6 @@
-"""What the Prefect API knows of loops, campaigns and experiments: one frozen line per run. It prints nothing.
+"""Reads loops, campaigns and experiments from the Prefect API: one frozen line per run. It prints nothing.
 
-A run carries what people ask for in its state, its tags and its labels: reading takes a few requests, whatever their
-number, and none to the service.
+State, tags and labels of the runs are enough: that takes a few requests, whatever their number, and none to the service.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What `run` and `loop` are about to buy, shown before anything is ordered; at a terminal a person confirms it."""
+"""Shows what `run` and `loop` are about to buy, before anything is ordered; at a terminal a person confirms it."""
 
 import sys
 from collections import Counter

@@ -1,7 +1,7 @@
 """`prefect-assay init`: asks for what a campaign needs, tries it, and saves it as blocks of one name.
 
-Safe to repeat: what is not given stays as it is in the saved block of that name, and the output says which blocks have
-changed. The token is never an option.
+Safe to repeat: what is not given stays as it is in the saved block. The output says which blocks have changed. The token
+is never an option.
 """
 
 import os

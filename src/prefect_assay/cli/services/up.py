@@ -1,8 +1,7 @@
 """`prefect-assay up`: Prefect server, worker and receiver of one machine as one process tree with one log.
 
-The parts are the commands that can also be run one by one. What belongs to a campaign is in the Prefect home and the
-archive, so that `up` goes on after Ctrl-C, a restart of the machine, or the end of a part. It must not know what a part
-does.
+The parts are the commands that can also be run one by one. Campaigns live in the Prefect home and the archive. So `up`
+goes on after Ctrl-C, a restart of the machine, or the end of a part. It must not know what a part does.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Names every difference between two interfaces, and what it does to the client.
 
-A change breaks the client if the service no longer takes what the client sends, requires what it does not send, or
-answers in a way that the client cannot read. Where the client reads the answer without a field that it knows, the value
+A change breaks the client if the service refuses what it sends, requires what it does not send, or answers in a way
+that it cannot read. Where the client reads the answer without a field that it knows, the value
 is empty.
 """
 

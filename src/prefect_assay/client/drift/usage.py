@@ -1,4 +1,4 @@
-"""What the client sends and reads, taken from the client itself.
+"""Lists what the client sends and reads, from the client itself.
 
 Every operation is built with everything set and with as little as possible; nothing is sent. The parameters and the
 body of these samples are what the client may send; the model of an answer is what it reads.

@@ -1,8 +1,8 @@
 """Read a list page by page, lazily, while rows move under the reader (contract 4.1).
 
 Lists are newest first, so each new row pushes the others back by one, and a row that leaves pulls them forward. Each
-page therefore starts at the last row already seen. If the page shows a seen row, nothing lies unread between the two;
-if not, rows have left in front: the page is discarded and reading steps back until a seen row shows.
+page therefore starts at the last row already seen. If the page shows a seen row, nothing lies unread between the two. If
+not, rows have left in front: the page is discarded, and reading steps back until a seen row shows.
 """
 
 from collections.abc import Callable, Iterator, Sequence

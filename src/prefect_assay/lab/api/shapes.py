@@ -1,7 +1,7 @@
 """Shapes of answers: their base, the error bodies (contract 2.12 and 7), identity, tokens and webhooks (contract 4.6).
 
 Shapes describe answers in `openapi.json`, and the tests hold answers to them; nothing is parsed with them. A field
-without a default is always there; `x: T | None = None` may be null or absent, `x: T = absent()` absent but never null.
+without a default is always there. `x: T | None = None` may be null or absent, `x: T = absent()` absent but never null.
 """
 
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What an experiment costs (contract 2.5). Integer US cents, excluding VAT. Knows no database.
+"""Prices an experiment (contract 2.5). Integer US cents, excluding VAT. Knows no database.
 
 The figures are invented. The parts of an estimate have two published sets of field names; every part carries both.
 """

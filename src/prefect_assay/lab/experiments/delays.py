@@ -1,4 +1,4 @@
-"""How long things take in lab time, decided once per experiment from the lab's seed and the experiment's code."""
+"""Decides how long things take in lab time, once per experiment, from the lab's seed and the experiment's code."""
 
 import random
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the customer commits to: accepting or rejecting a quote, and paying the invoice (contract 2.6, 3 and 4.5).
+"""Accepts or rejects a quote, and takes the payment of an invoice (contract 2.6, 3 and 4.5).
 
 Rails run on real time, as an authorisation is signed with the payer's wall clock. The settlement, the spent credential
 and the experiment's next step are one transaction.

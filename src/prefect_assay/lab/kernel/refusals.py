@@ -1,4 +1,4 @@
-"""What the lab refuses (contract 7), and the base of strict request bodies. Knows no HTTP library."""
+"""The refusals of the lab (contract 7), and the base of strict request bodies. Knows no HTTP library."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

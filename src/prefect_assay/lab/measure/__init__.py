@@ -1,4 +1,4 @@
-"""What the laboratory measures: a landscape, real data, or else a stated model (docs/lab-measurements.md).
+"""Measures an experiment: from a landscape, real data, or else a stated model (docs/lab-measurements.md).
 
 Everything is a function of the request: no clock, no store, no network.
 """

@@ -1,4 +1,4 @@
-"""Which assay makes which records and which files."""
+"""The table of assays: the records and files that each makes."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What tests set on API requests through the control surface (docs/lab.md): faults, and a rate limit.
+"""Faults and a rate limit that tests set on API requests through the control surface (docs/lab.md).
 
 The most important fault is `lose_answer`: the request is handled completely and its answer never arrives.
 """

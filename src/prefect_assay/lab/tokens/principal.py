@@ -1,4 +1,4 @@
-"""What one caller may do: the rights of its role, narrowed by every check of its token, which Biscuit evaluates."""
+"""Decides what a caller may do: the rights of its role, narrowed by every check of its token, which Biscuit evaluates."""
 
 import logging
 from collections.abc import Iterable

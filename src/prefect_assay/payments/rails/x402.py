@@ -1,7 +1,7 @@
 """The `x402-exact` rail: a stablecoin transfer that the payer authorises by signature (EIP-3009, x402 v2).
 
-The nonce of an authorisation is the payer's choice. Here it follows from the service's address, the invoice and the
-wallet, so that all authorisations for one invoice share it, and the token contract itself refuses to settle a second.
+The payer chooses the nonce of an authorisation. Here it follows from the service's address, the invoice and the wallet.
+So all authorisations for one invoice share it, and the token contract refuses to settle a second.
 Before the payment, a malformed `PAYMENT-REQUIRED` raises PaymentRefused. After it, reading an answer never raises.
 """
 

@@ -1,6 +1,6 @@
 """One experiment of a report, from the files of its newest archived version.
 
-Answers are kept as they came, so a field may be absent or odd: a value that cannot be read is left out, and never ends a
+Answers are kept as they came, so a field may be absent or odd. A value that cannot be read is left out, and never ends a
 report. A file that differs from its manifest does.
 """
 

@@ -1,4 +1,4 @@
-"""What a report says, collected from a campaign's archive alone: plan, specifications, raw answers and the orders' log.
+"""Collects what a report says from a campaign's archive alone: plan, specifications, raw answers and the orders' log.
 
 Nothing here depends on when or where it is collected: the same archive gives the same contents, in another folder as
 well. Each file that is read is compared with its manifest, so no value comes from a file that has changed.

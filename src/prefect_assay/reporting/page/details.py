@@ -1,4 +1,4 @@
-"""What a report has beyond its ranked table: all values of each design, the conditions as measured, tables to download. Pure."""
+"""The parts of a report below its ranked table: all values of each design, conditions, tables to download. Pure."""
 
 import base64
 from collections import Counter

@@ -1,7 +1,7 @@
 """Fits and figures of a report, one data package in memory at a time. Without an extra the rest is made, and a note says so.
 
-A sensorgram takes some 13 kB of the page and a tenth of a second, so at most `SENSORGRAMS_MAX` replicates are drawn: those
-of the best designs first. The fits of all replicates are kept.
+A sensorgram takes some 13 kB of the page and a tenth of a second. So at most `SENSORGRAMS_MAX` replicates are drawn,
+those of the best designs first. The fits of all replicates are kept.
 """
 
 import logging

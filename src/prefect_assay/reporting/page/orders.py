@@ -1,4 +1,4 @@
-"""What was ordered and paid, from the log of orders in the archive, in words and US cents. Writes nothing."""
+"""Says what was ordered and paid, from the log of orders in the archive, in words and US cents. Writes nothing."""
 
 from datetime import datetime
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the figures of single replicates share: verdicts, captions, thinning, limits. Knows no figure."""
+"""Verdicts, captions, thinning and limits, shared by the figures of single replicates. Knows no figure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A drawing in pixels, on matplotlib: settings, axes, texts and legends that all figures share. Knows no data.
 
-The settings of matplotlib are global: while a figure is drawn they are, under a lock, matplotlib's defaults and
-`_SETTINGS`, so that neither the user's own settings nor another thread changes the bytes. Texts other than tick labels
-never reach matplotlib, which would look for TeX and for glyphs in a name: a key is drawn in the place of each.
+The settings of matplotlib are global. While a figure is drawn, under a lock, they are matplotlib's defaults and
+`_SETTINGS`: neither the user's settings nor another thread changes the bytes. Only tick labels reach matplotlib, which
+would look for TeX and for glyphs in a name. A key is drawn in the place of every other text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What an instrument adds to the curves of one replicate, as a covariance and as columns with priors.
+"""Models what an instrument adds to the curves of one replicate: a covariance, and columns with priors.
 
-Each sensor has its offset, a jump where the dissociation starts, drift that is straight or bent, wander, and noise that is
-white or correlated over seconds. The subtracted blank has them, too, and brings them into all curves. These are the
-covariance. Bulk shift, Rmax and the error of one curve's concentration depend on the curve or the model: they are columns
-of a linear problem with Gaussian priors, solved inside. docs/kinetics.md has the reasons. Knows no mechanism.
+Each sensor has its offset, a jump where the dissociation starts, drift that is straight or bent, wander, and noise that
+is white or correlated over seconds. The subtracted blank has them, too, and brings them into all curves. These are the
+covariance. Bulk shift, Rmax and the error of one curve's concentration depend on the curve or the model: they are
+columns of a linear problem with Gaussian priors, solved inside. docs/kinetics.md has the reasons. Knows no mechanism.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which replicate of which design a raw file belongs to, and what the service reports for it.
+"""Finds the replicate and design of each raw file, and what the service reports for it.
 
 File names are `raw_data/<name>_<replicate>_<nM>.csv` or, for melting, `<name>_<replicate>.csv`, with every unsafe
 character replaced; a name may itself end in numbers. `aux/curve_sources.csv` has the assignment, where it exists;

@@ -1,4 +1,4 @@
-"""What the residuals say about their noise, and how it widens an interval.
+"""Estimates noise from residuals, and widens intervals by it.
 
 Noise of a sample is white or correlated over a few seconds; each sensor also drifts apart from the others in
 proportion to time; and the noise and drift of a subtracted blank are in every curve. Knows no kinetics.

@@ -1,4 +1,4 @@
-"""From the sensorgrams of one replicate to a matrix that can be fitted: reference, drift, phases, bins.
+"""Turns the sensorgrams of one replicate into a matrix that can be fitted: reference, drift, phases, bins.
 
 The blank (0 nM) is subtracted point by point, and with it the drift that all sensors share. Knows no kinetics.
 """

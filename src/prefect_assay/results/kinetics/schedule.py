@@ -1,7 +1,7 @@
 """When the dissociation starts: found from the curves of a package, and checked. Knows no rate constants.
 
 Where curves fall, they turn sharply from rising or level to falling. Where they do not, each is an exponential with an
-offset before that time and another one after it, and the times are compared by what these leave. Both have to agree, and
+offset before that time and another one after it; the times are compared by what these leave. Both have to agree, and
 one time has to be clearly better than all others; else the start stays in doubt. Instruments are programmed in tens of
 seconds: a time next to one is that one.
 """
