@@ -69,7 +69,7 @@ class Tried:
 
 
 def measured(run: LoopRun, tried: Tried) -> Tried:
-    """All rounds of the log, once each of them has ended or has failed in this run; a designer's loop ends at the first."""
+    """Return all rounds of the log, once each has ended or has failed in this run. A designer's loop ends at the first."""
     while True:
         rounds = run.loop.book.read().rounds
         waiting = [r.fixed for r in rounds if r.ended is None and r.fixed.number not in tried.failed]

@@ -15,7 +15,7 @@ TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its 
 
 
 def open_service(credentials: str | None) -> AssayClient:
-    """A client with the address and token of a named block, else of the environment, of the block of `init`, or of the only one.
+    """A client. Address and token come from the named block, else the environment, the block of `init`, or the only block.
 
     Raises:
         ConfigurationError: none of them names a service with a token.

@@ -27,7 +27,7 @@ def model(kind: type[M]) -> Callable[[Answer], M]:
 
 
 def done(kind: type[M]) -> Callable[[Answer], M]:
-    """A reader for the answer to a change: the contract does not show most of them, and none may have no body at all."""
+    """A reader for the answer to a change. The contract does not show most of them; any may be without a body."""
 
     def read(answer: Answer) -> M:
         return parsed(kind, answer.json() if answer.content.strip() else {}, answer)

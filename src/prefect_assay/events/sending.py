@@ -155,7 +155,7 @@ def resource(fact: Fact) -> dict[str, str]:
 
 
 def related(fact: Fact, run: RunReference | None = None) -> list[dict[str, str]]:
-    """The campaign and the order of a fact, and the run that it is about if that is not the one that reports it."""
+    """The campaign and order of a fact, and the run that it is about, if another run reports it."""
     named = [
         ("flow-run", f"prefect.flow-run.{run.run_id}" if run else None, run.name if run else None),
         (

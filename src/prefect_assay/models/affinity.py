@@ -88,7 +88,7 @@ class UnclearAffinity(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the numbers of a column are: K_D in `unit` (None: it is not said), or with `log` 1 or -1 its (negative) log10."""
+    """Says what the numbers of a column are: K_D in `unit` (None: not said), or with `log` 1 or -1 its (negative) log10."""
 
     unit: str | None = None
     log: int = 0

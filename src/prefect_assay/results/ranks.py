@@ -22,7 +22,7 @@ class Ranked:
 
 
 def groups_of(ranked: Sequence[Ranked]) -> tuple[DesignSummary, ...]:
-    """The designs in their order, with the group of each: A holds the best one and all that cannot be told apart from it.
+    """The designs in their order with their groups: A holds the best one and all that cannot be told apart from it.
 
     A group begins with the first design that is worse than the first of the group before, beyond the scatter (95 %). There are
     no groups over several targets, and none where no scatter is known. Controls have none.

@@ -70,7 +70,7 @@ def in_parts(values: Collection[str]) -> Iterator[list[str]]:
 
 
 def _newest_failed(runs: Iterable[FlowRun]) -> FlowRun | None:
-    """The newest run of an order if it has failed with the order open; None if it has come to its end or another run has taken it up."""
+    """The newest run of an order, if it has failed with the order open. None if the order is over or another run has taken it up."""
     runs = list(runs)
     if any(is_open(run) or (run.state is not None and run.state.is_completed()) for run in runs):
         return None
