@@ -45,7 +45,7 @@ _ASSAY_RUNS: Final[dict[str, Any]] = {
     "for_each": {"prefect.resource.id"},
     "threshold": 1,
 }
-# What other actions than a change of state consist of; the digests of earlier versions do not have these.
+# Fields of other actions than a change of state; the digests of earlier versions do not have them.
 _OTHER_ACTIONS: Final = ("block_document_id", "subject", "body", "deployment_id", "parameters")
 # Responses of a server without automations, or of a plan that has no more of them.
 _REFUSALS: Final = frozenset(

@@ -63,7 +63,7 @@ def approve_price(
     before = run.book.read().approved
     cap_cents, cap_name = run.cap_cents, run.cap_name
     if before is not None and because is None:
-        # What a rule approved holds while the rule does: a cap that was lowered since then is a brake.
+        # An approval by a rule holds only within the present cap: a lowered cap asks again.
         allowed = before.amount_cents if before.by_person else min(before.amount_cents, cap_cents)
         if amount_cents <= allowed:
             return allowed

@@ -98,7 +98,7 @@ def order_experiment(
             repeats=repeats,
         )
     if amount_cents:
-        # It exists, so it counts, even if it was found or another run's refusal released the reservation.
+        # The order exists, so it counts: also if it was found, or a refusal of another run released its reservation.
         budget.reserve(book.order_key, book.campaign_id, amount_cents)
     get_run_logger().info(
         "%s experiment %s",

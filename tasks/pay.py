@@ -345,7 +345,7 @@ def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, book: Order
     try:
         found = client.find_invoice(order.experiment_id)
     except (UnexpectedAnswer, Forbidden) as error:
-        # The contract does not have the list, and an invoice must not wait for it. Once a payment was sent, it was there.
+        # The contract has no list of invoices, so an order goes on without it. If a payment was sent, the list was there.
         if state.payment is not None or not (
             is_absent(error) or isinstance(error, Forbidden) or no_list(error)
         ):

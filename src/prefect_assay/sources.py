@@ -57,7 +57,7 @@ _FOR_CREDENTIALS: Final = (
     "GetRoleCredentials",
     "GetSessionToken",
 )
-# What signs a request: the header and what is hashed for it to the end of the text, parameters of an address, and key ids.
+# Parts of a signature in a text: the header, what is hashed for it, parameters of an address, key ids.
 _SIGNED: Final = re.compile(
     r"""AWS4-.*|\bAWS\s+[^\s:]+:\S+
     |\b(?:X-Amz-)?(?:Credential|Signature|Security-Token|AWSAccessKeyId)\b["']?\s*[=:]\s*[^\s&,]+

@@ -31,7 +31,7 @@ from prefect_assay.runs.suspend import suspend, this_run
 from prefect_assay.runs.tags import ASKS_TAG, add_tags, set_labels
 from prefect_assay.waiting import WaitsFor
 
-# Only a backup: Prefect's own time-out ends a run without a word about the question, at once when a server starts that was off.
+# Only a backup: Prefect's time-out says nothing about the question, and fires as soon as a server that was off starts.
 _BACKUP: Final = timedelta(days=365)
 # A run that lives has sent its own event, and written its label, by then.
 _REPORTED_AFTER: Final = timedelta(minutes=1)

@@ -169,7 +169,7 @@ def _changed_cap(topic: str) -> Approval | None:
 def _approved(given: list[FormAnswer], what: str, amount_cents: int, otherwise: str) -> Approval:
     """The newest answer counts. A refusal is discarded: it ends this execution, and not every retry."""
     last = given[0]
-    # Beside approve a cap gives no room for more, but a lower one contradicts it.
+    # With "approve", a cap that is given adds nothing; one below the amount contradicts the approval.
     cap = last.values.get("cap_cents")
     if last.decision == "approve" and not last.late and (cap is None or int(cap) >= amount_cents):
         return Approval(amount_cents, last.given_by, by_person=True)

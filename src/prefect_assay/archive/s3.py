@@ -194,7 +194,7 @@ class S3Store:
         try:
             return self._asking(partial(self._client.head_object, Bucket=self.bucket, Key=key))
         except ClientError as error:
-            # The answer to a HEAD has no body, so its code is its status: a GET is refused with the cause's own.
+            # The answer to a HEAD has no body that names the cause. A GET has one.
             if error_code(error) in _UNNAMED:
                 self._get(key)["Body"].close()
             raise

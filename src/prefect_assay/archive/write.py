@@ -40,7 +40,7 @@ _FILES_AT_ONCE: Final = 4  # of a version: most are small, and cost the round tr
 _JSON: Final = "application/json"
 _RESERVED: Final = frozenset({MANIFEST_NAME, CLAIM_NAME, CRATE_NAME})
 
-# The version's description (`ro_crate`), made of its manifest without the description: the same input, the same bytes.
+# The version's description (`ro_crate`), made from the manifest without it: the same input gives the same bytes.
 Crate = Callable[[Manifest], bytes]
 
 

@@ -59,7 +59,7 @@ def chosen(
     if whole:
         return decided
     if loop.selection is not None:
-        # All that a loop measures is for its target, whatever its designer calls it.
+        # All results of a loop are for its target, whatever the designer's column of targets says.
         target = loop.selection.target or loop.assay.target or loop.loop_id
         before = loop_history(loop.archive, loop.book.read().rounds, loop.placed)
         selected = select(

@@ -11,7 +11,7 @@ from typing import Any, Final
 from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.formats import MANIFEST_FORMAT
 
-# Whatever a deployment's word for the payment provider is, as in `<provider>_hosted_invoice_url`.
+# With any word for the payment provider in front, as in `<provider>_hosted_invoice_url`.
 _FIELD: Final = re.compile(r"(^|[._])(quote|invoice|package)_url$")
 _SIGNED: Final = re.compile(r"[?&][a-z0-9_.~-]*(signature|sig|token)=", re.IGNORECASE)
 

@@ -135,7 +135,7 @@ def snake_case(value: Any) -> Any:
 
 
 _OtherSpelling = Annotated[T | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)]
-# A word as it is spelled here, which nearly every answer has, needs no call of Python.
+# The usual spelling is found without a call of a Python function.
 KnownOrText = Annotated[T | _OtherSpelling[T], Field(union_mode="left_to_right")]
 AnyExperimentStatus = KnownOrText[ExperimentStatus]
 AnyResultsStatus = KnownOrText[ResultsStatus]

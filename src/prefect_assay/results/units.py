@@ -65,7 +65,7 @@ CONCENTRATION: Final = Quantity(
     "the concentration", "concentration_nM", ("concentration_value", "concentration"), {"nM": 1.0}, ("nM",)
 )
 QUANTITIES: Final = (KD, KON, KOFF, TM, CONCENTRATION)
-# What a unit without a quantity is of: the first of these that the record has.
+# A unit that names no quantity belongs to the first of these that the record has.
 _MAIN: Final = (KD, TM, CONCENTRATION)
 
 

@@ -22,7 +22,7 @@ from prefect_assay.runs.transient_failures import is_busy
 
 CRASHES_MAX: Final = 5
 CRASHES_AUTOMATION: Final = "assay-crashes"
-# What a state says that no person has requested: of the automation, and the beginning of the sweep's.
+# Messages of states that no person has requested: the automation's, and the beginning of the sweep's.
 RESCHEDULED_BY_AUTOMATION: Final = "It crashed, and goes on where the service says it is."
 _RESCHEDULED_BY_SWEEP: Final = "Rescheduled by the sweep: "
 

@@ -18,7 +18,7 @@ from prefect_assay.runs.tags import ORDER_TAG, REPLACED_TAG, tag_values
 # the laboratory delivers meanwhile.
 LOST_AFTER: Final = timedelta(days=60)
 
-# What lies between a suspension and the first line of the execution that its wake-up leads to.
+# The states between a wake-up and the first line of the flow.
 _WOKEN: Final = frozenset({"Resuming", "Late", "Pending", "Submitting", "InfrastructurePending", "Running"})
 _EXPIRED: Final = "and never resumed"  # Prefect's message for a suspension that timed out
 _EXPIRED_FOR: Final = timedelta(hours=1)  # by then the sweep has rescheduled the run or never will

@@ -182,6 +182,6 @@ def _raise_at_once(response: httpx.Response) -> None:
 
 
 def _may_pass(error: Exception, attempt: int) -> bool:
-    # A refusal is final the second time: the first may be a run just deleted, or a kept client's stale CSRF token.
+    # The first refusal may be of a run just deleted, or of the kept client's stale CSRF token; the second is final.
     refused_once = isinstance(error, httpx.HTTPStatusError) and attempt == 0
     return refused_once or is_away(error)

@@ -88,7 +88,7 @@ class AlertFacts:
         default_factory=dict
     )  # credentials blocks that cannot be read now: their names
     _unread: set[str] = field(default_factory=set)  # kinds that were not looked at everywhere
-    # Problems that may be over or not, by kind and subject: what could not be read of one block ends none of its own.
+    # Problems, by kind and subject, that stay open because their block could not be read.
     unclear: set[tuple[str, str]] = field(default_factory=set)
 
     def note_suspended(self, run: FlowRun) -> None:

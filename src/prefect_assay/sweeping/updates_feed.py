@@ -40,7 +40,7 @@ _DIGEST: Final = 12
 _SHOWN: Final = 3  # experiments in a message
 _BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS_PER_REQUEST: Final = 40
-# Temporary errors in a row: the service is away, and every further request would be retried for long.
+# After so many temporary errors in a row the service counts as away: each further request would be retried for long.
 _FAILURES_MAX: Final = 3
 # A delivery may be under way, or be repeated after a failure.
 _DELIVERED_WITHIN: Final = timedelta(minutes=5)

@@ -40,7 +40,7 @@ _STYLES: Final = {
     "Cancelled": "red",
     "Suspended": "cyan",
 }
-# Prefect's words before the message of an exception, and what a person calls the end that each of these classes is.
+# Prefect's words before an exception's message, and the words for people for some classes of it.
 _EXCEPTION: Final = re.compile(r"Flow run encountered an exception: (?P<kind>\w+): ")
 _ENDS: Final = {
     "ApprovalRejected": "Rejected",

@@ -45,7 +45,7 @@ _SERVER_ERRORS: Final = range(500, 600)
 CLIENT_ERRORS: Final = range(400, 500)
 # The server or a proxy gave up on the request, which may have been handled; 499 is a proxy's "client closed request".
 NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
-# Whoever answers these has not let the request through: no valid token, too large, not as described, too many.
+# A server that answers these has not taken the request: no valid token, too large, not as described, too many.
 _NOT_PASSED_ON: Final = frozenset(
     {
         HTTPStatus.UNAUTHORIZED,

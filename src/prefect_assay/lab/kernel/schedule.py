@@ -11,7 +11,7 @@ from typing import Final
 
 from prefect_assay.lab.kernel.store import Db, Row
 
-# Beyond the reach of any clock (`clock_driver`): what is held waits for a lab event.
+# Later than any clock can be (`clock_driver`): a held row waits for a lab event.
 NEVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
 
 

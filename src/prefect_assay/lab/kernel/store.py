@@ -26,7 +26,7 @@ Change = Mapping[str, Any]
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# Without its comment, which is no reason to refuse a file of earlier wording.
+# Without comments: a database is not refused because one was reworded.
 _TABLES: Final = re.sub(
     r"(?m)^--.*\n", "", (files("prefect_assay.lab.kernel") / "tables.sql").read_text(encoding="utf-8")
 )
