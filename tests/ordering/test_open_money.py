@@ -265,13 +265,16 @@ def play(tmp_path, seed, orders):
             record_look(look)
         alone = as_recorded(Books(LocalStore(tmp_path / "archive"), "", "org"))
         ours = [item for item in looks.money.items if not item.surplus and item.kind is not OpenKind.QUOTE]
-        unknown = {item.order_key for item in alone.items if item.kind is OpenKind.UNSURE}
+        # A lost order that has come to light, and an invoice that was voided although the work goes on.
+        unsure = [item for item in (*alone.items, *ours) if item.kind is OpenKind.UNSURE]
+        unknown = {item.order_key for item in unsure}
         unpaid = {OpenKind.TO_PAY, OpenKind.TO_VOID}
-        assert sum(i.amount_cents for i in alone.items if i.kind is OpenKind.TO_PAY) == sum(
+        logged = [item for item in alone.items if item.order_key not in unknown]
+        assert sum(i.amount_cents for i in logged if i.kind is OpenKind.TO_PAY) == sum(
             i.amount_cents for i in ours if i.kind in unpaid and i.order_key not in unknown
         )
         paid = {OpenKind.TO_DELIVER, OpenKind.TO_REFUND}
-        assert sum(i.amount_cents for i in alone.items if i.kind is OpenKind.TO_DELIVER) == sum(
+        assert sum(i.amount_cents for i in logged if i.kind is OpenKind.TO_DELIVER) == sum(
             i.amount_cents for i in ours if i.kind in paid and i.order_key not in unknown
         )
         return expected, history
