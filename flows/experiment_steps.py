@@ -294,9 +294,10 @@ def _conclude(
         kept = _archive(run, order, payment, finished)
     record = kept.record if kept else None
     outcome = outcome_of(finished, decision)
-    if kept is not None and kept.away and record is not None and _looks_again(run):
+    if kept is not None and (kept.away or kept.unread) and _looks_again(run):
+        missing = "its results" if kept.unread else f"the packages of {', '.join(kept.away)}"
         raise ServiceUnavailable(
-            f"data packages of experiment {finished.code} are away; everything else is archived in {record.location}"
+            f"experiment {finished.code}: {missing} cannot be read now; everything else is archived in {kept.record.location}"
         )
     if kept is not None and kept.unread:
         raise ResultsUnread(
@@ -332,7 +333,7 @@ def _conclude(
 
 
 def _looks_again(run: ExperimentRun) -> bool:
-    """Whether to look again for a missing data package. Everything else is archived, so not for days."""
+    """Whether what cannot be read now is looked for again: everything else is archived, so not for days."""
     counted = [int(count) for count in tag_values(own_tags(), RETRY_TAG) if count.isdecimal()]
     looks = max([len(run.package_looks), *counted])
     run.package_looks.append(datetime.now(UTC))

@@ -18,7 +18,7 @@ from prefect_assay.archive.store import Digest, json_bytes, save
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.failures import CLIENT_ERRORS
-from prefect_assay.client.operations.results import RawDocument, results_of
+from prefect_assay.client.operations.results import RawDocument
 from prefect_assay.errors import (
     AccessError,
     ArchiveError,
@@ -33,7 +33,7 @@ from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import ResultRow, match, rows, to_csv, unread_units
+from prefect_assay.results import ResultRow, match, results_in, rows, sequence_names, to_csv, unread_units
 from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.transient_failures import READ
@@ -95,9 +95,9 @@ def archive_experiment(
             raise TransientError(
                 f"the results of experiment {experiment.id} are released, and cannot be read yet"
             )
-        results, unread = results_of(raw)
+        results, unread = results_in({document.name: document.body for document in raw})
         notes += unread
-        table = _table(client, experiment, spec, results, notes, complete=complete)
+        table = _table(received, experiment, spec, results, notes, complete=complete, unread=bool(unread))
         record = archive_version(
             archive.get_store(),
             archive.prefix,
@@ -167,8 +167,8 @@ def _received(client: AssayClient, experiment_id: str, notes: list[str]) -> Iter
     for document in client.documents(experiment_id):
         if document.absent:
             notes.append(
-                f"raw/{document.name} takes the place of a list that the service does not seem to have: a 404 in other words "
-                "than its own. If it has the list, run the experiment again to archive it"
+                f"raw/{document.name} takes the place of an answer that the service does not seem to have: it refused, or a page "
+                "that is not its own came. If it has the answer, run the experiment again to archive it"
             )
         yield document
 
@@ -183,25 +183,18 @@ def _document(received: RawDocument) -> Document:
 
 
 def _table(
-    client: AssayClient,
+    received: Iterable[RawDocument],
     experiment: Experiment,
     spec: ExperimentSpec,
     results: tuple[Result, ...],
     notes: list[str],
     *,
     complete: bool,
+    unread: bool,
 ) -> tuple[ResultRow, ...]:
     """The rows, each under its design; a note for what cannot be read or names none. Nothing here ends the run."""
-    ids: dict[str, str] = {}
-    matched = match(results, spec.designs)
-    if matched.nameless and any(entry.design_id for result in results for entry in result.summary):
-        try:  # the contract does not have this list
-            ids = {row.id: row.name for row in client.iter_experiment_sequences(experiment.id) if row.name}
-        except AssayError as error:
-            notes.append(
-                f"The sequences of the experiment cannot be listed, so ids in results name no design: {error}"
-            )
-        matched = match(results, spec.designs, ids)
+    ids = sequence_names(document.body for document in received if document.name.startswith("sequences-"))
+    matched = match(results, spec.designs, ids)
     notes += matched.nameless
     notes += unread_units(results)
     return rows(
@@ -210,6 +203,7 @@ def _table(
         ordered=spec.designs,
         complete=complete,
         matched=matched,
+        unread=unread,
     )
 
 

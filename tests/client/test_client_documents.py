@@ -116,7 +116,7 @@ def whole_but(name, body):
 
 
 @pytest.mark.parametrize("body", ROUTERS)
-@pytest.mark.parametrize("name", ["quote", "invoice", "results"])
+@pytest.mark.parametrize("name", ["results"])
 def test_what_a_gateway_does_not_find_is_not_left_out(face, server, name, body):
     server.will(*whole_but(name, body))
     with pytest.raises(errors.UnexpectedAnswer, match=f"{name}: the service answered 404"):
@@ -124,14 +124,70 @@ def test_what_a_gateway_does_not_find_is_not_left_out(face, server, name, body):
 
 
 @pytest.mark.parametrize("body", ROUTERS)
-@pytest.mark.parametrize("name", ["sequences", "updates"])
-def test_a_note_takes_the_place_of_a_list_that_the_contract_does_not_have(face, server, name, body):
+@pytest.mark.parametrize("name", ["sequences", "quote", "invoice", "updates"])
+def test_a_note_takes_the_place_of_an_answer_that_results_do_not_need(face, server, name, body):
     server.will(*whole_but(name, body))
     documents = {document.name: document for document in face("documents", "e1")}
     note = documents.pop(f"{name}.absent.json")
     assert (note.absent, json.loads(note.body)) == (True, {"status_code": 404})
     assert len(documents) == len(WHOLE) - 1
     assert not any(document.absent or document.name.startswith(name) for document in documents.values())
+
+
+@pytest.mark.parametrize(
+    "answer", [reply(403, {"error": "no access"}), reply(410, b""), reply(204, b""), reply(200, GATEWAY)]
+)
+@pytest.mark.parametrize("name", ["sequences", "quote", "invoice", "updates"])
+def test_results_do_not_wait_for_what_the_service_refuses_beside_them(face, server, name, answer):
+    answers = [reply(200, listed(1, total=1)) for _ in WHOLE]
+    answers[WHOLE.index(name)] = answer
+    server.will(*answers)
+    documents = {document.name: document.absent for document in face("documents", "e1")}
+    assert documents[f"{name}.absent.json"]
+    assert not documents["results-0001.json"]
+
+
+@pytest.mark.parametrize("answer", [reply(202, {"status": "processing"}), reply(204, b""), reply(200, b" ")])
+def test_results_that_are_not_there_yet_are_no_document(face, server, answer):
+    server.will(*[reply(200, listed(1, total=1)) for _ in WHOLE[:-1]], answer)
+    assert "results-0001.json" not in [document.name for document in face("documents", "e1")]
+
+
+@pytest.mark.parametrize("body", [b"name,kd\nd1,1e-9\n", b'{"name": "d1"}\n{"name": "d2"}\n'])
+def test_results_that_are_no_json_are_kept_as_they_came(face, server, body):
+    server.will(
+        *[reply(200, listed(1, total=1)) for _ in WHOLE[:-1]], reply(200, body, content_type="text/csv")
+    )
+    *_, document = face("documents", "e1")
+    assert (document.name, document.body) == ("results-0001.txt", body)
+
+
+def pages(*answers):
+    return [*[reply(200, listed(1, total=1)) for _ in WHOLE[:-1]], *answers]
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "second"),
+    [
+        ({"items": [{"id": "r1"}], "has_more": True}, {}, "limit=100&offset=1"),
+        ({"items": [{"id": "r1"}], "next": "/api/v1/x?page=2&limit=1"}, {}, "limit=1&page=2"),
+        ({"items": [{"id": "r1"}], "links": {"next": "?page=2"}}, {}, "limit=100&page=2"),
+        ({"results": [{"id": "r1"}], "next_cursor": "r1"}, {}, "limit=100&cursor=r1"),
+        (
+            [{"id": "r1"}],
+            {"Link": '<https://a.example/?a=1>; rel="prev", </x?page=2>; rel="next"'},
+            "limit=100&page=2",
+        ),
+        ([{"id": "r1"}], {"Link": "</x?offset=1>; rel=next"}, "limit=100&offset=1"),
+    ],
+)
+def test_results_on_pages_are_kept_to_the_last(face, server, body, headers, second):
+    server.will(
+        *pages(reply(200, body, **headers), reply(200, {"items": [{"id": "r2"}], "next": None}))
+    )
+    names = [document.name for document in face("documents", "e1")]
+    assert names[-2:] == ["results-0001.json", "results-0002.json"]
+    assert server.seen[-1].target == f"/api/v1/experiments/e1/results?{second}"
 
 
 @pytest.mark.parametrize("body", [GATEWAY, {"error": "no"}])

@@ -11,7 +11,6 @@ from prefect_assay.client.http.failures import result
 from prefect_assay.client.http.request import Answer
 from prefect_assay.client.needs import NEEDS, Need
 from prefect_assay.client.operations import billing, experiments
-from prefect_assay.client.operations.results import RawDocument, results_of
 from prefect_assay.models.base import DECIDES, WireModel
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
@@ -175,30 +174,6 @@ BASE = "https://lab.example"
 )
 def test_an_acceptance_names_its_invoice_at_the_service_s_own_pay_path_only(answered, invoice):
     assert invoice_id_of(QuoteAcceptance.model_validate(answered), BASE) == invoice
-
-
-def raw(body, name="results-0001.json"):
-    return RawDocument(name=name, content_type="application/json", body=json.dumps(body).encode())
-
-
-ROW = {"id": "r", "result_type": "affinity", "summary": [{"name": "a", "kd_mean": 1e-9}]}
-
-
-@pytest.mark.parametrize(
-    "body",
-    [[ROW], {"items": [ROW]}, {"results": [ROW]}, ROW, {"result": ROW}, {"items": ["x", ROW, {"title": 1}]}],
-)
-def test_results_are_read_in_every_form_of_a_list_and_row_by_row(body):
-    found, _ = results_of([raw(body)])
-    assert [one.id for one in found] == ["r"]
-
-
-@pytest.mark.parametrize("body", [{"plates": [[1]]}, "later", 7, [1, 2], [{"id": "r", "data": []}], None])
-def test_results_of_an_unknown_shape_name_their_raw_file(body):
-    found, lines = results_of([raw(body)])
-    assert not any(one.summary for one in found)
-    assert all("raw/results-0001.json" in line for line in lines)
-    assert lines
 
 
 def test_only_calls_of_the_contract_are_needed():

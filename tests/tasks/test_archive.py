@@ -208,7 +208,7 @@ def test_complete_results_that_cannot_be_read_are_archived_and_named(tmp_path, b
     found = unread_results(tmp_path, body)
     (raw,) = found.unread
     assert json.loads(Path(raw).read_text()) == body
-    assert {row.outcome for row in found.rows} == {"missing"}
+    assert {row.outcome for row in found.rows} == {"unknown"}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Readers of accepted answers: tolerant of unknown fields, clear about missing ones. Also `get` and `once`."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from prefect_assay.client.http.request import NO_BODY, Answer, Operation, Request
+from prefect_assay.client.http.request import NO_BODY, Answer, Operation, Parameters, Request
 from prefect_assay.errors import NotFound, OutcomeUnknown, UnexpectedAnswer
 from prefect_assay.models.base import Page, wire_names
 
@@ -15,6 +17,7 @@ M = TypeVar("M", bound=BaseModel)
 # `items` is the contract's; the others are the earlier variant's (contract 9.4).
 _ROWS: Final = ("items", "results", "updates", "sequences", "data", "tokens", "webhooks")
 _LISTED: Final = 5
+_NEXT: Final = re.compile(r"""<(?P<address>[^>]*)>(?:;[^,<]*)?;\s*rel="?next\b""", re.IGNORECASE)
 
 
 def model(kind: type[M]) -> Callable[[Answer], M]:
@@ -99,6 +102,31 @@ def rows_and_total(answer: Answer) -> tuple[list[object], int]:
     """The rows of a list answer as received, and the service's count of the whole list."""
     rows, words = _rows(answer)
     return rows, _number(words.get("total"), len(rows))
+
+
+def next_page(answer: Answer) -> tuple[Parameters, bool]:
+    """What leads to the next page of a list, where a link or a cursor does; and whether the answer says that there is one.
+
+    The contract has offsets only (4.1), and does not show the lists of one experiment.
+    """
+    words = answer.fields()
+    links = words.get("links")
+    inside = links.get("next") if isinstance(links, dict) else None
+    link = next(
+        (one for one in (_linked(answer), words.get("next"), inside) if isinstance(one, str) and one), None
+    )
+    if link is not None:
+        return tuple(parse_qsl(urlsplit(link).query)), True  # of the same path: only its query counts
+    cursor = words.get("next_cursor")
+    if isinstance(cursor, str) and cursor:
+        return (("cursor", cursor),), True
+    return (), words.get("has_more") is True
+
+
+def _linked(answer: Answer) -> str | None:
+    """The `next` of a Link header (RFC 8288)."""
+    found = _NEXT.search(answer.headers.get("link", ""))
+    return found["address"] if found else None
 
 
 def parsed(kind: type[M], value: object, answer: Answer) -> M:

@@ -5,8 +5,11 @@ byte and names these fields in its manifest. Nothing else repeats such a link, e
 """
 
 import re
+from codecs import BOM_UTF8
 from datetime import datetime
 from typing import Any, Final
+
+from pydantic_core import from_json
 
 from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.formats import MANIFEST_FORMAT
@@ -60,6 +63,15 @@ class ArchiveRecord(Model):
     files: int
     total_bytes: int
     unchanged: bool  # it was complete before, and nothing was written
+
+
+def read_json(body: bytes) -> Any:
+    """The JSON of an answer, with or without a byte order mark; ValueError for anything else.
+
+    Not the standard library's: its depth follows the recursion limit, which libraries of the x402 extra raise so far that a
+    deeply nested body kills the process.
+    """
+    return from_json(body.removeprefix(BOM_UTF8))
 
 
 def open_links(body: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import from_csv, molar, to_csv, to_parquet
 from prefect_assay.results.matching import match
 from prefect_assay.results.ranked import markdown_table, outcome_line, rich_table
+from prefect_assay.results.reading import results_in, sequence_names
 from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow, collate, summaries
 from prefect_assay.results.summary import best_binders, summarize
 from prefect_assay.results.tables import (
@@ -32,8 +33,10 @@ __all__ = [
     "match",
     "molar",
     "outcome_line",
+    "results_in",
     "rich_table",
     "rows",
+    "sequence_names",
     "summaries",
     "summarize",
     "summary_csv",

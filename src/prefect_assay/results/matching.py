@@ -27,7 +27,7 @@ class Matched:
 
     designs: Mapping[Place, ProteinSequence]
     names: Mapping[Place, str]
-    nameless: tuple[str, ...]  # a line for each entry without design and name
+    nameless: tuple[str, ...]  # a line for each entry that may be about a design, and names none
 
     def name(self, place: Place) -> str:
         """The name of an entry's row; two proteins never share one."""
@@ -57,12 +57,19 @@ def match(
                 taken.add((kinds[place], design.name))
     rest = {place: entry for place, entry in entries.items() if place not in found}
     names = _own_names(rest, results, {design.name for design in designs.all})
+    absent = {design.name for design in designs.all} - {design.name for design in found.values()}
     nameless = tuple(
         f"entry {n + 1} of result {results[i].id} names no design of the order, and is listed as {names[i, n]!r}"
         for i, n in rest
-        if names[i, n] != rest[i, n].name
+        if names[i, n] != rest[i, n].name or (absent and _may_be_ordered(rest[i, n]))
     )
     return Matched(found, names, nameless)
+
+
+def _may_be_ordered(entry: ResultEntry) -> bool:
+    """Whether an entry under a name of its own may be a design's that has no result: nothing shows another protein."""
+    control = entry.sequence.get("control") if isinstance(entry.sequence, dict) else None
+    return not entry.aa_string and control is not True
 
 
 class _Designs:
@@ -77,7 +84,9 @@ class _Designs:
         self._ids = ids
 
     def named(self, entry: ResultEntry) -> ProteinSequence | None:
-        return self._by_name.get(entry.name or "")
+        return self._by_name.get(
+            entry.name or entry.aa_string or ""
+        )  # some put the name where residues may be
 
     def folded(self, entry: ResultEntry) -> ProteinSequence | None:
         return self._folded.get(fold(entry.name)) if entry.name else None

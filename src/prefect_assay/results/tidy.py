@@ -43,11 +43,12 @@ def rows(
     ordered: Sequence[ProteinSequence] = (),
     complete: bool = False,
     matched: Matched | None = None,
+    unread: bool = False,
 ) -> tuple[ResultRow, ...]:
     """Tidy rows: for each design a summary row, then one row per replicate.
 
     Each design of `ordered` without a result gets a row, too: `pending`, or when the results are `complete` `missing`, but
-    `unknown` beside an entry that may be its. `matched` says which design each entry is about. Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
+    `unknown` beside an entry that may be its, or where part of the results is `unread`. `matched` says which design each entry is about. Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
     result says neither (service-shapes, Results).
     """
     results = tuple(results)
@@ -60,8 +61,8 @@ def rows(
     ]
     names = {design.name for design in matched.designs.values()}
     absent = [design for design in ordered if design.name not in names]
-    unnamed = Outcome.UNKNOWN if matched.nameless else Outcome.MISSING
-    outcome = unnamed if complete else Outcome.PENDING
+    unknown = Outcome.UNKNOWN if matched.nameless or unread else Outcome.MISSING
+    outcome = unknown if complete else Outcome.PENDING
     return (*found, *(_absent_row(design, experiment_code, outcome) for design in absent))
 
 

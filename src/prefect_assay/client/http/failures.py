@@ -42,7 +42,7 @@ _SEPARATOR = re.compile(r"\s*(?:\n|;\s)\s*")
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 _REDIRECTS: Final = range(300, 400)
 _SERVER_ERRORS: Final = range(500, 600)
-CLIENT_ERRORS: Final = range(400, 500)
+CLIENT_ERRORS: Final = frozenset(range(400, 500))
 # The server or a proxy gave up on the request, which may have been handled; 499 is a proxy's "client closed request".
 NO_VERDICT: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, 499})
 # A server that answers these has not taken the request: no valid token, too large, not as described, too many.

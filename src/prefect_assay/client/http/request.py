@@ -7,8 +7,6 @@ from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
-from pydantic_core import from_json
-
 from prefect_assay.errors import (
     AssayError,
     InputError,
@@ -16,6 +14,7 @@ from prefect_assay.errors import (
     OutcomeUnknown,
     UnexpectedAnswer,
 )
+from prefect_assay.models.archived import read_json
 from prefect_assay.models.service import WireWords
 
 T = TypeVar("T")
@@ -99,9 +98,7 @@ class Answer:
     def json(self) -> Any:
         """The body in neutral words; UnexpectedAnswer if it is not JSON."""
         try:
-            # Not the standard library's: its depth follows the recursion limit, which libraries of the x402 extra
-            # raise so far that a deeply nested body kills the process.
-            body = from_json(self.content)
+            body = read_json(self.content)
         except ValueError:
             raise UnexpectedAnswer(
                 f"status {self.status} with a body that is not JSON ({len(self.content)} bytes, "
@@ -115,7 +112,7 @@ class Answer:
     def is_json(self) -> bool:
         """Whether the body is JSON, whatever its type says."""
         try:
-            from_json(self.content)
+            read_json(self.content)
         except ValueError:
             return False
         return True

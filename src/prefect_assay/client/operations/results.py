@@ -8,18 +8,24 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, Unpack
 
-from pydantic import ValidationError
-from pydantic_core import from_json
-
-from prefect_assay.client.decoding import get, listed, rows_and_total, unwrapped
+from prefect_assay.client.decoding import get, next_page, rows_and_total
 from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.exchange import ANSWER_BYTES_MAX, Download
-from prefect_assay.client.http.failures import problem_of, undecided
+from prefect_assay.client.http.failures import CLIENT_ERRORS, NO_VERDICT, problem_of, undecided
 from prefect_assay.client.http.pagination import Pager
-from prefect_assay.client.http.request import JSON_TYPE, Answer, Operation, Request, query, segment, succeeded
+from prefect_assay.client.http.request import (
+    JSON_TYPE,
+    Answer,
+    Operation,
+    Parameters,
+    Request,
+    query,
+    segment,
+    succeeded,
+)
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.errors import NotFound, NotReady, UnexpectedAnswer
-from prefect_assay.models.archived import open_links
+from prefect_assay.models.archived import open_links, read_json
 from prefect_assay.models.base import Page
 from prefect_assay.models.result import Result, ResultSummary
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
@@ -98,7 +104,7 @@ class RawDocument:
     """One answer. `name` is unique within its experiment, such as `results-0001.json`.
 
     `links` names the fields, in the service's own spelling, whose link works without a token. With `absent`, it is a note in
-    place of a list that the service may not have, `updates.absent.json`.
+    place of an answer that the service may not have, such as `updates.absent.json`.
     """
 
     name: str
@@ -113,85 +119,76 @@ class _Series:
     name: str
     path: str
     paged: bool = False
-    required: bool = False
-    contracted: bool = (
-        True  # the contract has the path, so that a 404 in other words than the service's is no answer
-    )
+    required: bool = False  # a 404 that the service did not write, or a refusal, is no answer
 
 
 _SERIES: Final = (
     _Series(name="experiment", path="", required=True),
-    _Series(name="sequences", path="/sequences", paged=True, contracted=False),  # contract 4.3: not shown
+    _Series(name="sequences", path="/sequences", paged=True),
     _Series(name="quote", path="/quote"),
     _Series(name="invoice", path="/invoice"),
-    _Series(
-        name="updates", path="/updates", paged=True, contracted=False
-    ),  # contract 4.5: of the organization only
-    _Series(name="results", path="/results", paged=True),
+    _Series(name="updates", path="/updates", paged=True),
+    _Series(name="results", path="/results", paged=True, required=True),
 )
+_RESULTS: Final = _SERIES[-1]
 
-
-# What a service may answer at a path that it does not have.
-_NO_SUCH_CALL: Final = frozenset(
-    {
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.FORBIDDEN,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.METHOD_NOT_ALLOWED,
-        HTTPStatus.NOT_IMPLEMENTED,
-    }
-)
+# Of these a later try may get an answer; every other refusal may be all there is, and results do not wait for it.
+_PASSES: Final = NO_VERDICT | {HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS}
+_NOT_YET: Final = frozenset({HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT})
 
 
 class DocumentWalk:
     """A walk over all answers about one experiment. Those that the service says do not exist are left out, but for its record.
 
-    A 404 of a gateway, or in the middle of a list, is an error: an archive without these answers would look complete. At a
-    path that the contract does not have, a router's 404, a refusal or a page may be all there is, and results must not
-    wait for it: a note takes the place of the list. JSON of another shape than expected is kept as it is.
+    A 404 of a gateway in place of the record or the results, or in the middle of a list, is an error: an archive without these
+    answers would look complete. In place of all others a refusal or a page may be all there is, and results must not wait for
+    it: a note takes their place. JSON of another shape than expected is kept as it is, and so are results that are no JSON.
 
     Lists of one experiment grow at their end or not at all, so plain offsets miss nothing; a result that appears in
-    between may be on two pages. As in `http.pagination`, a short page is the last one only if `total` agrees.
+    between may be on two pages. As in `http.pagination`, a short page is the last one only if `total` agrees, and nothing
+    in it leads to a next one.
     """
 
     def __init__(self, experiment_id: str) -> None:
         self._path = f"/experiments/{segment(experiment_id)}"
         self._waiting = list(_SERIES)
-        self._page = 1
-        self._offset = 0
+        self._page, self._offset = 1, 0
         self._last: list[object] = []
+        self._following: Parameters = ()
 
     def operation(self) -> Operation[Answer | None] | None:
-        """The next answer to fetch; its value is None for a 404 of the service."""
+        """The next answer to fetch; its value is None for a 404 of the service, and for results that are not there yet."""
         if not self._waiting:
             return None
         series = self._waiting[0]
-        params = query(limit=PAGE_LIMIT_MAX, offset=self._offset) if series.paged else ()
-
-        def read(answer: Answer) -> Answer | None:
-            if not succeeded(answer.status):
-                genuine = answer.status == HTTPStatus.NOT_FOUND and problem_of(answer).genuine
-                if self._page > 1 or (series.contracted and not genuine):
-                    raise undecided(answer)
-                return None if genuine else answer
-            if series.contracted or self._page > 1 or answer.is_json:
-                answer.json()  # refuse the page of a proxy, which must not be archived as a result
-            return answer
-
-        def accepts(status: int) -> bool:
-            if succeeded(status):
-                return True
-            return (
-                status in _NO_SUCH_CALL
-                if not series.contracted
-                else status == HTTPStatus.NOT_FOUND and not series.required
-            )
-
+        place = {**dict(query(limit=PAGE_LIMIT_MAX)), **dict(self._following or query(offset=self._offset))}
+        params = tuple(place.items()) if series.paged else ()
         return Operation(
             request=Request(method="GET", path=self._path + series.path, params=params, repeatable=True),
-            read=read,
-            accepts=accepts,
+            read=self._read,
+            accepts=self._accepts,
         )
+
+    def _accepts(self, status: int) -> bool:
+        if succeeded(status) or (status == HTTPStatus.NOT_FOUND and self._path_may_be_empty()):
+            return True
+        return not self._waiting[0].required and status in CLIENT_ERRORS - _PASSES
+
+    def _path_may_be_empty(self) -> bool:
+        return not self._waiting[0].required or self._waiting[0] is _RESULTS
+
+    def _read(self, answer: Answer) -> Answer | None:
+        series = self._waiting[0]
+        if not succeeded(answer.status):
+            genuine = answer.status == HTTPStatus.NOT_FOUND and problem_of(answer).genuine
+            if self._page > 1 or (series.required and not genuine):
+                raise undecided(answer)
+            return None if genuine else answer
+        if series is _RESULTS and (answer.status in _NOT_YET or not answer.content.strip()):
+            return None
+        if (series.required or self._page > 1) and (series is not _RESULTS or _is_page(answer)):
+            answer.json()  # refuse the page of a proxy, which must not be archived as a result
+        return answer
 
     def feed(self, answer: Answer | None) -> tuple[RawDocument, ...]:
         """The answer as a document."""
@@ -199,25 +196,28 @@ class DocumentWalk:
         if answer is None:
             self._next_series()
             return ()
-        if not (succeeded(answer.status) and answer.is_json):
+        is_json = answer.is_json
+        if not (succeeded(answer.status) and (is_json or series is _RESULTS)):
             self._next_series()
             return (_absent(series, answer.status),)
+        page = f"-{self._page:04d}" if series.paged else ""
         document = RawDocument(
-            name=f"{series.name}-{self._page:04d}.json" if series.paged else f"{series.name}.json",
+            name=f"{series.name}{page}.{'json' if is_json else 'txt'}",
             content_type=answer.content_type or JSON_TYPE,
             body=answer.content,
-            links=open_links(from_json(answer.content)),
+            links=open_links(read_json(answer.content)) if is_json else (),
         )
         try:
             rows, total = rows_and_total(answer) if series.paged else ([], 0)
-        except UnexpectedAnswer:  # JSON of another shape: archived as it is
+        except UnexpectedAnswer:  # another shape: archived as it is
             rows, total = [], 0
         # Empty after the last row; repeated by a service that ignores the offset.
         if self._page > 1 and rows in ([], self._last):
             self._next_series()
             return ()
         self._offset += len(rows)
-        if not rows or (len(rows) < PAGE_LIMIT_MAX and self._offset >= total):
+        self._following, more = next_page(answer)
+        if not rows or not (more or len(rows) >= PAGE_LIMIT_MAX or self._offset < total):
             self._next_series()
         else:
             self._page += 1
@@ -226,43 +226,17 @@ class DocumentWalk:
 
     def _next_series(self) -> None:
         self._waiting.pop(0)
-        self._page, self._offset, self._last = 1, 0, []
+        self._page, self._offset, self._last, self._following = 1, 0, [], ()
+
+
+def _is_page(answer: Answer) -> bool:
+    return answer.content_type == "text/html" or answer.content.lstrip().startswith(b"<")
 
 
 def _absent(series: _Series, status: int) -> RawDocument:
     """Without the body: what changes in it, such as a request id, would make it another document each time."""
     body = f'{{"status_code": {status}}}\n'.encode()
     return RawDocument(name=f"{series.name}.absent.json", content_type=JSON_TYPE, body=body, absent=True)
-
-
-def results_of(documents: Iterable[RawDocument]) -> tuple[tuple[Result, ...], tuple[str, ...]]:
-    """The results in archived answers, and a line for each part that is none of a known shape. Never raises.
-
-    A list in any of the forms that lists are read in, or one result by itself (contract 4.2: not shown).
-    """
-    found: dict[str, Result] = {}
-    lines = []
-    for document in documents:
-        body = unwrapped(from_json(document.body), Result, Page)
-        rows = listed(body)
-        if rows is None:
-            rows = [body] if isinstance(body, dict) and body.keys() & {"summary", "result_type"} else None
-        if rows is None:
-            lines.append(f"raw/{document.name} has no list of results")
-            continue
-        for number, row in enumerate(rows, start=1):
-            try:
-                result = Result.model_validate(row)
-            except ValidationError as error:
-                where = ".".join(map(str, error.errors(include_input=False)[0]["loc"])) or "the row"
-                lines.append(f"raw/{document.name}, row {number}: {where} cannot be read")
-            else:
-                found.setdefault(result.id, result)
-                if not (isinstance(row, dict) and isinstance(row.get("summary"), list)):
-                    lines.append(
-                        f"raw/{document.name}, row {number}: result {result.id} has no summary of a known shape"
-                    )
-    return tuple(found.values()), tuple(lines)
 
 
 def documents(experiment_id: str) -> DocumentWalk:

@@ -7,7 +7,7 @@ report. A file that differs from its manifest does.
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,11 +20,8 @@ from prefect_assay.models.result import Result
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.orders import OrderFacts
-from prefect_assay.results import from_csv, rows, to_csv, unread_units
+from prefect_assay.results import from_csv, match, results_in, rows, sequence_names, to_csv, unread_units
 from prefect_assay.results.row import ResultRow
-
-# The contract's word, and those of the earlier variant (contract 9.4)
-_LISTS: Final = ("items", "results", "data")
 
 
 class ReportedResult(Model):
@@ -74,9 +71,9 @@ def reported_experiment(
     manifest = version.manifest
     spec = _spec(version)
     record = _record(version)
-    results = _results(version)
+    results, unread = results_in(_raw(version, "results"))
     order = _order(version, orders)
-    table, notes = _rows(version, results, spec)
+    table, notes = _rows(version, results, spec, unread)
     described = record.experiment_spec if record else None
     return ReportedExperiment(
         code=manifest.experiment_code,
@@ -132,42 +129,33 @@ def _order(version: ArchivedVersion, orders: Mapping[str, OrderFacts]) -> OrderF
     return next((facts for facts in orders.values() if facts.experiment_id == wanted), None)
 
 
-def _results(version: ArchivedVersion) -> tuple[Result, ...]:
-    """The results of all raw answers, each id once."""
-    found: dict[str, Result] = {}
-    for path in sorted(version.files):
-        if path.startswith("raw/results-"):
-            for item in _items(_json(version, path)):
-                try:
-                    result = Result.model_validate(item)
-                except ValidationError:
-                    continue
-                found.setdefault(result.id, result)
-    return tuple(found.values())
-
-
-def _items(body: Any) -> list[Any]:
-    if isinstance(body, list):
-        return body
-    lists = (body.get(name) for name in _LISTS) if isinstance(body, dict) else iter(())
-    return next((value for value in lists if isinstance(value, list)), [])
+def _raw(version: ArchivedVersion, name: str) -> dict[str, bytes]:
+    """The raw answers of a list, by file name."""
+    paths = (path for path in sorted(version.files) if path.startswith(f"raw/{name}-"))
+    return {path.removeprefix("raw/"): version.read(path) for path in paths}
 
 
 def _rows(
-    version: ArchivedVersion, results: tuple[Result, ...], spec: ExperimentSpec | None
+    version: ArchivedVersion,
+    results: tuple[Result, ...],
+    spec: ExperimentSpec | None,
+    unread: tuple[str, ...],
 ) -> tuple[tuple[ResultRow, ...], list[str]]:
     """The tidy rows, made again of the answers, and what is to be known about them."""
     archived = version.read(TABLE_PATH) if TABLE_PATH in version.files else None
     if not results and archived is not None:
         return from_csv(archived), []
     manifest = version.manifest
+    designs = spec.designs if spec else ()
     table = rows(
         results,
         experiment_code=manifest.experiment_code,
-        ordered=spec.designs if spec else (),
+        ordered=designs,
         complete=manifest.results_status == ResultsStatus.ALL,
+        matched=match(results, designs, sequence_names(_raw(version, "sequences").values())),
+        unread=bool(unread),
     )
-    notes = list(unread_units(results))
+    notes = [*unread, *unread_units(results)]
     notes += [
         f"the data package of result {result.id} could not be fetched, so its curves are missing. Run the campaign again "
         "to fetch it"
