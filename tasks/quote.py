@@ -16,10 +16,17 @@ from prefect_assay.errors import (
     PaymentRefused,
     RequestRefused,
     TransientError,
+    UnexpectedAnswer,
 )
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
-from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus, InvoiceStatus, QuoteStatus
+from prefect_assay.models.vocabulary import (
+    AFTER_MATERIALS,
+    OPEN_QUOTES,
+    ExperimentStatus,
+    InvoiceStatus,
+    QuoteStatus,
+)
 from prefect_assay.ordering import acceptance_of
 from prefect_assay.payments.guard import CURRENCY
 from prefect_assay.runs.transient_failures import ONCE
@@ -63,6 +70,12 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
             return Billing(stage=BillingStage.INVOICED)
     except NotReady:
         pass
+    except (
+        UnexpectedAnswer
+    ):  # an invoice that cannot be read holds back no results (contract 3: it exists by then)
+        if client.experiment(experiment_id).status not in AFTER_MATERIALS:
+            raise
+        return Billing(stage=BillingStage.INVOICED)
     status = client.experiment(experiment_id).status
     if status == ExperimentStatus.CANCELED:
         return Billing(stage=BillingStage.CANCELED)

@@ -182,9 +182,7 @@ def pages(*answers):
     ],
 )
 def test_results_on_pages_are_kept_to_the_last(face, server, body, headers, second):
-    server.will(
-        *pages(reply(200, body, **headers), reply(200, {"items": [{"id": "r2"}], "next": None}))
-    )
+    server.will(*pages(reply(200, body, **headers), reply(200, {"items": [{"id": "r2"}], "next": None})))
     names = [document.name for document in face("documents", "e1")]
     assert names[-2:] == ["results-0001.json", "results-0002.json"]
     assert server.seen[-1].target == f"/api/v1/experiments/e1/results?{second}"

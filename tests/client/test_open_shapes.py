@@ -2,10 +2,12 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from prefect_assay import errors
+from prefect_assay.client.decoding import unwrapped
 from prefect_assay.client.drift.usage import USES
 from prefect_assay.client.http.failures import result
 from prefect_assay.client.http.request import Answer
@@ -13,9 +15,12 @@ from prefect_assay.client.needs import NEEDS, Need
 from prefect_assay.client.operations import billing, experiments
 from prefect_assay.models.base import DECIDES, WireModel
 from prefect_assay.models.billing import Quote
-from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.models.experiment import Created, CreateRequest, Experiment, QuoteAcceptance
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.vocabulary import ExperimentStatus
+from prefect_assay.ordering import acceptance_of
 from prefect_assay.payments.due import invoice_id_of
+from prefect_assay.tasks.quote import check_total
 from support.interface.calls import CALLS
 
 SPEC = ExperimentSpec(experiment_type="thermostability", sequences={"a": SequenceValue(aa_string="MKT")})
@@ -71,6 +76,10 @@ def test_a_field_that_decides_is_an_error_with_its_path():
     [
         {"experiment": {"id": "e", "status": "done"}},
         {"data": {"experiment_id": "e", "status": "done"}, "request_id": "r"},
+        {"data": {"experiment": {"id": "e", "status": "done"}}},
+        {"experiment": {"id": "e", "status": "done"}, "meta": {"version": 1}},
+        [{"id": "e", "status": "done"}],
+        {"items": [{"id": "e", "status": "done"}], "total": 1},
     ],
 )
 def test_an_envelope_is_opened(body):
@@ -142,6 +151,13 @@ def test_whatever_its_status_a_failure_that_names_what_it_made_is_no_refusal(sta
         ({"totals": {"total_cents": 5, "tax_cents": 1}}, 5),
         ({"totals": {"total": 5, "amount_total": 6}}, None),
         ({"total": 5.5}, None),
+        ({"amount_total": "5"}, None),
+        ({"amount_total": 5.0}, None),
+        ({"amount_total": {"value": 5}}, None),
+        ({"amount_total": 2, "total_cents": 219}, None),
+        ({"amount_total": 5, "total": "six"}, None),
+        ({"items": [{"amount_total": 5}], "total": 1}, 5),
+        ([{"amount_total": 5}], 5),
         ({"total": "5"}, None),
         ({"total_amount_cents": 5}, 5),
         ({"totals": [5]}, None),
@@ -149,7 +165,67 @@ def test_whatever_its_status_a_failure_that_names_what_it_made_is_no_refusal(sta
     ],
 )
 def test_the_total_of_a_quote_is_read_only_where_it_is_certain(quote, total):
-    assert Quote.model_validate(quote).total == total
+    assert Quote.model_validate(unwrapped(quote, Quote)).total == total
+
+
+@pytest.mark.parametrize(
+    ("quote", "refused"),
+    [
+        ({"currency": "USD"}, False),
+        ({"currency": "usd", "totals": {"currency": "USD"}}, False),
+        ({}, False),
+        ({"currency": "EUR"}, True),
+        ({"currency": {"code": "eur"}}, True),
+        ({"totals": {"total": 5, "currency": "eur"}}, True),
+        ({"currency": "usd", "totals": {"currency": "eur"}}, True),
+    ],
+)
+def test_a_quote_is_in_dollars_only_if_nothing_in_it_says_otherwise(quote, refused):
+    read = Quote.model_validate({"amount_total": 5, **quote})
+    if not refused:
+        assert check_total(read, "e") == 5
+        return
+    with pytest.raises(errors.PaymentRefused, match=r"(?i)eur"):
+        check_total(read, "e")
+
+
+@pytest.mark.parametrize(
+    ("written", "word"),
+    [
+        ("Quote Sent", "quote_sent"),
+        (" in-queue ", "in_queue"),
+        ("WAITING_FOR_MATERIALS", "waiting_for_materials"),
+        ("Cancelled", "canceled"),
+        ("DONE", "done"),
+    ],
+)
+def test_a_status_is_the_same_in_every_spelling(written, word):
+    found = Experiment.model_validate({"id": "e", "status": written})
+    assert found.status is ExperimentStatus(word)
+
+
+@pytest.mark.parametrize("zero", [0, "0", "0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z"])
+def test_the_zero_of_a_clock_is_no_time(zero):
+    assert Quote.model_validate({"expires_at": zero}).expires_at is None
+    made = Experiment.model_validate({"id": "e", "status": "done", "created_at": zero})
+    assert made.created_at.year > 2000
+
+
+@pytest.mark.parametrize(
+    ("pointer", "machine", "rails"),
+    [
+        ({"kind": "machine", "methods": ["x402_exact"]}, True, ("x402-exact",)),
+        ({"kind": "Machine", "methods": "X402-Exact"}, True, ("x402-exact",)),
+        ({"kind": "machine_rail", "pay_url": "/api/v1/invoices/i/pay"}, True, ()),
+        ({"kind": "Hosted Invoice", "hosted_invoice_url": "https://p.example"}, False, ()),
+        ({"kind": "page"}, None, ()),
+        ({}, None, ()),
+    ],
+)
+def test_an_acceptance_says_in_any_spelling_by_what_it_is_paid(pointer, machine, rails):
+    read = QuoteAcceptance.model_validate({"id": "q", "payment": pointer})
+    found = acceptance_of(SimpleNamespace(base_url=BASE), read)
+    assert (found.machine, found.rails) == (machine, rails)
 
 
 BASE = "https://lab.example"

@@ -159,6 +159,29 @@ def test_a_lost_answer_that_never_shows_up_is_said_to_be_unknown(book):
     assert len(book.read().open_attempts) == 1
 
 
+@pytest.mark.parametrize(("status", "lag"), [(400, NEVER), (404, NEVER), (403, 3)])
+def test_a_refusal_in_foreign_words_is_one_if_the_service_lists_nothing_of_it(book, status, lag):
+    refused = OrderOutcomeUnknown("400: bad request; whether it took effect is not known", status_code=status)
+    service = OrderService(trouble=refused, lag=lag)
+    if lag != NEVER:
+        assert ordered(service, book)[0].experiment_id
+        return
+    with pytest.raises(
+        RequestRefused, match=r"lists no experiment of it after .* s; nothing was ordered\. 400: bad request$"
+    ):
+        ordered(service, book)
+    assert kinds(book)[-1] == "refused"
+    assert not book.read().open_attempts
+
+
+@pytest.mark.parametrize("status", [307, 408, 409, 425, 499, 500, 502, None])
+def test_any_other_answer_leaves_open_whether_the_order_was_placed(book, status):
+    lost = OrderOutcomeUnknown("no verdict", status_code=status)
+    with pytest.raises(OrderOutcomeUnknown):
+        ordered(OrderService(trouble=lost, lag=NEVER), book)
+    assert book.read().open_attempts
+
+
 def test_a_partial_failure_that_names_the_experiment_is_the_order(book):
     service = OrderService(trouble=PartialOrder("invoice failed", experiment_id="id-1"), lag=NEVER)
     assert ordered(service, book)[0].experiment_id == "id-1"

@@ -44,6 +44,12 @@ def test_unknown_words_never_end_a_wait_before_the_deadline(status, results, lat
     assert decision == (PastDeadline() if late else Wait())
 
 
+@pytest.mark.parametrize("word", ["complete", "released"])
+def test_an_unknown_word_for_results_is_no_reason_to_leave_them_there(word):
+    assert decide("done", word, NOW, LATER) == Partial()
+    assert decide("in_production", word, NOW, LATER) == Wait()
+
+
 @pytest.mark.parametrize(
     ("parameters", "days"),
     [({"deadline_days": 30}, 30), ({"deadline_days": "30"}, 30), ({"deadline_days": 30.0}, 30), ({}, 45)]

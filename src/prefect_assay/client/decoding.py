@@ -138,11 +138,17 @@ def parsed(kind: type[M], value: object, answer: Answer) -> M:
 
 
 def unwrapped(value: Any, *kinds: type[BaseModel]) -> Any:
-    """The object in an envelope such as `{"data": {...}}`: none of the fields is outside, and there is one object inside."""
-    if not isinstance(value, dict) or any(value.keys() & _names(kind) for kind in kinds):
+    """The object in an envelope such as `{"data": {...}}`, or in a list of one: the only one inside with any of the fields."""
+    names = frozenset().union(*map(_names, kinds))
+    if isinstance(value, dict) and not value.keys() & names:
+        inside = list(value.values())
+    elif isinstance(value, list) and len(value) == 1:
+        inside = value
+    else:
         return value
-    inside = [one for one in value.values() if isinstance(one, dict)]
-    return inside[0] if len(inside) == 1 and any(inside[0].keys() & _names(kind) for kind in kinds) else value
+    opened = [unwrapped(one, *kinds) for one in inside if isinstance(one, dict | list)]
+    found = [one for one in opened if isinstance(one, dict) and one.keys() & names]
+    return found[0] if len(found) == 1 else value
 
 
 @cache

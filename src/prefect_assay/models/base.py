@@ -25,7 +25,12 @@ DECIDES: Final = (
 )
 
 
+_FIRST_YEAR: Final = 2000
+
+
 def _in_utc(value: datetime) -> datetime:
+    if value.year < _FIRST_YEAR:
+        raise ValueError("no time: the zero of a clock")  # what some services write in place of null
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 

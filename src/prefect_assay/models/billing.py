@@ -2,9 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AliasChoices, Field, StrictFloat
+from pydantic import (
+    AliasChoices,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    StrictFloat,
+    model_validator,
+)
 
 from prefect_assay.models.base import DECIDES, Moment, WireModel
 from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus, InvoiceStatus
@@ -38,7 +45,7 @@ class Quote(WireModel):
 
     experiment_id: str | None = None
     id: str | None = None
-    amount_total: Annotated[Cents | None, DECIDES] = Field(
+    amount_total: Cents | None = Field(
         default=None, validation_alias=AliasChoices("amount_total", "total_cents", "amount_cents")
     )
     totals: dict[str, Any] | None = None
@@ -62,15 +69,31 @@ class Quote(WireModel):
     notes: str | None = None
     terms_and_conditions: str | None = None
 
+    _total: int | None = PrivateAttr(default=None)
+
     @property
     def total(self) -> int | None:
-        """The total in US cents, wherever a quote has it (contract 2.7 names no field); None where it is not certain."""
-        if self.amount_total is not None:
-            return self.amount_total
-        places = (self.model_extra or {}, self.totals or {})
-        values = (place.get(name) for place in places for name in _TOTALS)
-        found = {value for value in values if type(value) is int and value >= 0}
-        return found.pop() if len(found) == 1 else None
+        """The total in US cents, wherever a quote has it (contract 2.7 names no field); None where it is not certain.
+
+        It is certain where every field that may be it has the same whole number.
+        """
+        return self._total
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_total(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, Mapping):
+            return handler(data)
+        inside = data.get("totals")
+        places = (data, inside) if isinstance(inside, Mapping) else (data,)
+        said = {
+            str(one).strip().lower(): one for place in places if (one := place.get("currency")) is not None
+        }
+        made = handler({**data, "currency": ", ".join(map(str, said.values()))} if said else data)
+        values = [value for place in places for name in _TOTALS if (value := place.get(name)) is not None]
+        if values and all(type(value) is int and value == values[0] >= 0 for value in values):
+            made._total = values[0]  # noqa: SLF001  its own model
+        return made
 
 
 class ExperimentInvoice(WireModel):

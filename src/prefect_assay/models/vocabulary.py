@@ -126,12 +126,16 @@ ANTIGEN_CONCENTRATIONS_NM: Final = (1000.0, 316.2, 100.0, 31.6, 0.0)
 WEBHOOK_SECRET_MIN_LENGTH: Final = 32
 WEBHOOK_RETRIES_MAX: Final = 3
 
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s-]+")
+_SPELLINGS: Final = {"cancelled": "canceled"}
 
 
 def snake_case(value: Any) -> Any:
-    """`QuoteSent` and `quote_sent` are the same status; anything but a string passes unchanged."""
-    return _WORD_START.sub("_", value).lower() if isinstance(value, str) else value
+    """`QuoteSent`, `Quote sent` and `quote_sent` are the same status; anything but a string passes unchanged."""
+    if not isinstance(value, str):
+        return value
+    word = _WORD_START.sub("_", value.strip()).lower()
+    return _SPELLINGS.get(word, word)
 
 
 _OtherSpelling = Annotated[T | str, Field(union_mode="left_to_right"), BeforeValidator(snake_case)]

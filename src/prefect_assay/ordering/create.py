@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Accepted, Ordered, Refused, Sending
 from prefect_assay.client import AssayClient
+from prefect_assay.client.http.failures import CLIENT_ERRORS, NO_VERDICT
 from prefect_assay.errors import (
     AccessError,
     AssayError,
@@ -24,7 +26,7 @@ from prefect_assay.errors import (
 from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.models.vocabulary import PaymentMethod, snake_case
 from prefect_assay.ordering.find import (
     adopt,
     confirm_order,
@@ -36,7 +38,10 @@ from prefect_assay.ordering.find import (
 from prefect_assay.ordering.identity import search_token
 from prefect_assay.payments.due import invoice_id_of, page_digest
 
-MACHINE: Final = "machine"  # contract 2.6, the kind of a payment pointer
+MACHINE: Final = "machine"  # contract 2.6, the kinds of a payment pointer
+_HOSTED: Final = "hosted_invoice"
+# Neither the service nor a gateway carries out what it refuses so; the search confirms that.
+_REFUSALS: Final = CLIENT_ERRORS - NO_VERDICT - {HTTPStatus.CONFLICT}
 _NOT_READ: Final = "unknown"
 _UNREAD: Final = (TransientError, UnexpectedAnswer, NotFound, AccessError)
 # Longer than a create may take to be answered.
@@ -46,12 +51,16 @@ PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 def acceptance_of(api: AssayClient, answer: QuoteAcceptance, experiment_id: str | None = None) -> Accepted:
     """An acceptance as the log keeps it: without it, a later run could not pay by the contract's calls alone."""
     pointer = answer.payment
+    kind = snake_case(pointer.kind) if pointer else None
+    machine = {MACHINE: True, _HOSTED: False}.get(kind or "")
+    if machine is None and pointer and (pointer.pay_url or pointer.methods):
+        machine = True  # whatever its kind is called: only a machine has a pay path
     return Accepted(
         invoice_id=invoice_id_of(answer, api.base_url),
         experiment_id=experiment_id or answer.experiment_id,
         page=page_digest(answer.hosted_invoice_url or (pointer.hosted_invoice_url if pointer else None)),
-        machine=None if pointer is None or pointer.kind is None else pointer.kind == MACHINE,
-        rails=pointer.methods if pointer else (),
+        machine=machine,
+        rails=tuple(rail.strip().lower().replace("_", "-") for rail in pointer.methods) if pointer else (),
     )
 
 
@@ -143,12 +152,13 @@ class _Ordering:
             # contract 4.2, create rule 6: the experiment exists, so it is the order.
             return self.ordered(partial.experiment_id)
         except OrderOutcomeUnknown as lost:
-            return self.lost(lost)
+            try:
+                return self.lost(lost)
+            except RequestRefused as error:
+                self.refused(sent, error, release)
+                raise
         except AssayError as error:
-            refused = Refused(attempt=sent.attempt, reason=str(error))
-            self.book.record(lambda state: refused if sent in state.open_attempts else None)
-            if not self.book.state.open_attempts and self.book.state.ordered is None:
-                release()
+            self.refused(sent, error, release)
             if isinstance(error, Conflict):  # contract 7 knows none; an OrderMismatch comes of a search
                 raise RequestRefused.of(error) from error
             raise
@@ -164,6 +174,12 @@ class _Ordering:
             )
         tied = created.invoice_id if owner == experiment_id else None
         return self.ordered(experiment_id, tied, created.hosted_invoice_url)
+
+    def refused(self, sent: Sending, error: AssayError, release: Callable[[], None]) -> None:
+        refused = Refused(attempt=sent.attempt, reason=str(error))
+        self.book.record(lambda state: refused if sent in state.open_attempts else None)
+        if not self.book.state.open_attempts and self.book.state.ordered is None:
+            release()
 
     def owner(self, invoice_id: str | None) -> str | None:
         try:
@@ -194,11 +210,23 @@ class _Ordering:
         return order_of(read, self.book.order_key, adopted=kept != mine, surplus=state.surplus, url=url)
 
     def lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:
-        """Search for an experiment whose answer was lost. It is never created again in this execution."""
+        """Search for an experiment whose answer was lost. It is never created again in this execution.
+
+        Raises:
+            OrderOutcomeUnknown: it is not listed.
+            RequestRefused: nor is it listed, and the answer was a refusal that only its words did not make certain.
+        """
         last = self.search(*(() if first is None else (first,)))
         order = find_order(self.api, self.book)
         if order is not None:
             return order
+        if last is None and lost.status_code in _REFUSALS:
+            raise RequestRefused(
+                f"the order {search_token(self.book.order_key)} was refused, and the service lists no experiment of it after "
+                f"{sum(self.patience):.0f} s; nothing was ordered. {lost.message.partition('; whether')[0]}",
+                request_id=lost.request_id,
+                status_code=lost.status_code,
+            ) from lost
         raise OrderOutcomeUnknown(
             f"the answer to the order {search_token(self.book.order_key)} was lost and the service does not list it "
             f"after {sum(self.patience):.0f} s: {(last or lost).message}. Run the same flow again with the same "
@@ -215,7 +243,7 @@ class _Ordering:
                 last = None
                 if self.book.read().ordered is None:
                     self.adopt_listed()
-            except (TransientError, UnexpectedAnswer) as error:
+            except (TransientError, UnexpectedAnswer, NotFound) as error:  # a list may be ahead of a record
                 last = error
             if self.book.state.ordered is not None:
                 return None

@@ -56,7 +56,7 @@ def carrying(api: AssayClient, key: str, spec: ExperimentSpec, skip: Iterable[st
     token, left_out = search_token(key), set(skip)
     found = []
     for row in api.iter_experiments(search=token):
-        if row.id in left_out or (row.name and token not in row.name.split()):
+        if row.id in left_out or (row.name and not _carries(row, token)):
             continue
         record = api.experiment(row.id) if row.name else _named(api, row, token)
         if record is not None:
@@ -67,7 +67,11 @@ def carrying(api: AssayClient, key: str, spec: ExperimentSpec, skip: Iterable[st
 def _named(api: AssayClient, row: ExperimentSummary, token: str) -> ExperimentSummary | None:
     """The record of an experiment that the list shows without a name (contract 2.1), if its record has the key."""
     record = api.experiment(row.id)
-    return record if record.name and token in record.name.split() else None
+    return record if _carries(record, token) else None
+
+
+def _carries(found: ExperimentSummary, token: str) -> bool:
+    return token in (found.name or "").casefold().split()
 
 
 def the_order(api: AssayClient, key: str, spec: ExperimentSpec, state: OrderState) -> list[ExperimentSummary]:

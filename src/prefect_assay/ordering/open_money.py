@@ -235,7 +235,7 @@ class _Service:
         item = self._item(book, experiment, OpenKind.QUOTE, None, None)
         is_open = quote.status in OPEN_QUOTES
         changes = {
-            "amount_cents": quote.amount_total if is_open else None,
+            "amount_cents": quote.total if is_open else None,
             "until": quote.expires_at,
             "url": quote.provider_quote_url or item.url,
             "remark": None if is_open else f"the quote is {quote.status}",

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from prefect_assay.errors import AssayError, Forbidden, PaymentFailed, UnexpectedAnswer, is_absent
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer
 from prefect_assay.models.experiment import Experiment, QuoteAcceptance
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, InvoiceStatus
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, InvoiceStatus, snake_case
 from prefect_assay.payments.interfaces import PayApi, is_success, origin, pay_url
 
 _ENDED: Final = frozenset({InvoiceStatus.PAID, InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE})
@@ -107,7 +107,10 @@ class DueInvoice:
         answer = self.api.pay(invoice_id)
         if answer.status_code == HTTPStatus.PAYMENT_REQUIRED:
             return InvoiceStatus.OPEN, self.amount_of(answer, invoice_id)
-        said = answer.body.get("already_paid") is True or answer.body.get("status") == InvoiceStatus.PAID
+        said = (
+            answer.body.get("already_paid") is True
+            or snake_case(answer.body.get("status")) == InvoiceStatus.PAID
+        )
         if is_success(answer) and (said or self.experiment(self.experiment_id).status in AFTER_MATERIALS):
             return InvoiceStatus.PAID, None
         return InvoiceStatus.OPEN, None  # the pay path's own words say why it takes no payment

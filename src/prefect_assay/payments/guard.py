@@ -194,16 +194,20 @@ def choose(
 def offered_cents(
     policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice_id: str, now: datetime
 ) -> int | None:
-    """The amount, in US cents, of the first offered terms that the policy accepts; None if it is no whole number of them.
+    """The least amount, in US cents, of the offered terms that the policy accepts; None if it is no whole number of them.
 
     Raises:
         PaymentRefused: no terms are acceptable, whatever their amount.
     """
     invoice = Invoice(id=invoice_id)
     amounts = [divmod(terms.amount_units, terms.units_per_cent) for terms in offers.terms]
-    for terms, (cents, rest) in zip(offers.terms, amounts, strict=True):
-        if not rest and not faults(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now):
-            return cents
+    acceptable = [
+        cents
+        for terms, (cents, rest) in zip(offers.terms, amounts, strict=True)
+        if not rest and not faults(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
+    ]
+    if acceptable:
+        return min(acceptable)
     if any(rest for _, rest in amounts):
         return None
     cents = amounts[0][0] if amounts else 0

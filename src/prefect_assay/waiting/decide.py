@@ -75,8 +75,11 @@ def decide(status: str, results_status: str, now: datetime, deadline: datetime) 
         return Failed(status)
     if now >= deadline:
         return PastDeadline()
-    if results_status in {ResultsStatus.PARTIAL, ResultsStatus.ALL}:
-        # `all` before Done is not final: InReview is the validation before release (contract 3).
+    unknown = results_status not in {"", *ResultsStatus}
+    if results_status in {ResultsStatus.PARTIAL, ResultsStatus.ALL} or (
+        status == ExperimentStatus.DONE and unknown
+    ):
+        # `all` before Done is not final: InReview is the validation before release (contract 3). Nor is an unknown word.
         return Partial()
     return Wait()
 

@@ -138,7 +138,6 @@ def _partial_order(answer: Answer) -> AssayError | None:
             f"POST /experiments: the service answered {answer.status} after it made an invoice ({made[0]}): {problem.text}. "
             "Search for the experiment by its name before ordering again",
             request_id=problem.request_id,
-            status_code=answer.status,
         )
     if experiment_id is None:
         return None
