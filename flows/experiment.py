@@ -185,7 +185,8 @@ def _once(run: ExperimentRun) -> ExperimentReport:
     else:
         order = _find_or_place(run)
     announce(run, order)
-    return outlasting(run, "steps", lambda: complete_order(run, order))
+    first = iter([order])  # a repetition in this process reads the order again, as another execution would
+    return outlasting(run, "steps", lambda: complete_order(run, next(first, None) or _find_or_place(run)))
 
 
 def _find_or_place(run: ExperimentRun) -> Order:

@@ -85,6 +85,8 @@ DETAIL = {
             "eta": "",
         }
     ),
+    "in a list of one": lambda e: [item(e)],
+    "in two envelopes": lambda e: {"data": {"experiment": item(e)}, "meta": {"version": 1}},
     "null in every other field": lambda e: {
         **dict.fromkeys(
             ("name", "experiment_type", "experiment_url", "experiment_spec", "costs", "provider_quote_url")
@@ -155,6 +157,13 @@ ACCEPTED = {
     ),
     "the experiment named": lambda e: acceptance(e) | {"experiment_id": e.id, "experiment_code": e.code},
     "a word as the quote's status": lambda e: acceptance(e) | {"status": "Accepted", "id": 17},
+    "words of its own in the pointer": lambda e: (
+        acceptance(e)
+        | {
+            "payment": acceptance(e)["payment"]
+            | {"kind": "Machine rail", "methods": [e.rail.replace("-", "_")]}
+        }
+    ),
     "odd values in the pointer": lambda e: (
         acceptance(e)
         | {"payment": {"kind": None, "methods": e.rail, "pay_url": f"/api/v1/invoices/{e.invoice}/pay"}}
@@ -205,6 +214,26 @@ QUOTE = {
     "total_amount_cents": lambda e: {"id": 3, "total_amount_cents": e.total, **totals(e), "status": "Open"},
     "no total": lambda e: {"note": "see the PDF", **totals(e)},
     "a total in words": lambda e: {"total": "two hundred", **totals(e)},
+    "a total as text": lambda e: {"amount_total": str(e.total), **totals(e)},
+    "a total with a fraction": lambda e: {"amount_total": e.total / 100 + 0.5, **totals(e)},
+    "two totals that disagree": lambda e: {
+        "amount_total": e.total // 100,
+        "total_cents": e.total,
+        **totals(e),
+    },
+    "a currency that is an object": lambda e: {
+        "amount_total": e.total,
+        **totals(e),
+        "currency": {"code": "eur"},
+    },
+    "a currency beside the total alone": lambda e: {
+        **totals(e),
+        "currency": None,
+        "totals": {"total": e.total, "currency": "eur"},
+    },
+    "in a list of one": lambda e: [{"amount_total": e.total, **totals(e)}],
+    "among items": lambda e: {"items": [{"amount_total": e.total, **totals(e)}], "total": 1},
+    "the zero of a clock as its end": lambda e: {"amount_total": e.total, **totals(e), "expires_at": 0},
     "an unknown status": lambda e: {"amount_total": e.total, **totals(e), "status": "sent_to_customer"},
     "in an envelope": lambda e: {"quote": {"amount_total": e.total, **totals(e)}},
 }
@@ -329,6 +358,12 @@ def whole(e, rows):
     return [summary_row(e) | {"summary": rows}]
 
 
+def scaled(e, factor, *, text=False, **unit):
+    """Entries with names whose K_D is in another unit."""
+    rows = [row | {"kd_mean": row["kd_mean"] * factor} | unit for row in by(e, name=lambda n, v: n)]
+    return [row | {"kd_mean": str(row["kd_mean"])} for row in rows] if text else rows
+
+
 RESULTS = {
     "summaries alone": lambda e: [summary_row(e)],
     "sequence objects": lambda e: whole(e, by(e, sequence=lambda n, v: {"name": n, **v})),
@@ -351,6 +386,34 @@ RESULTS = {
     ],
     "a row that is no object": lambda e: ["preliminary", *whole(e, by(e, sequence_name=lambda n, v: n))],
     "a shape of its own": lambda e: {"plates": [[1, 2], [3, 4]]},
+    "an object by design": lambda e: {n: entry(i, e) for i, n in enumerate(e.sequences)},
+    "a summary by design": lambda e: [
+        summary_row(e) | {"summary": {n: entry(i, e) for i, n in enumerate(e.sequences)}}
+    ],
+    "entries without results": lambda e: by(e, name=lambda n, v: n),
+    "a result per design, without a summary": lambda e: [
+        summary_row(e) | {"id": f"r-{i}", **row} for i, row in enumerate(by(e, name=lambda n, v: n))
+    ],
+    "lines of JSON": lambda e: "\n".join(map(json.dumps, by(e, name=lambda n, v: n))).encode(),
+    "with a byte order mark": lambda e: (
+        b"\xef\xbb\xbf" + json.dumps(whole(e, by(e, name=lambda n, v: n))).encode()
+    ),
+    "a table": lambda e: b"name,kd\nD0,1e-9\n",
+    "one id for all": lambda e: [summary_row(e) | {"summary": [row]} for row in by(e, name=lambda n, v: n)],
+    "no ids": lambda e: [
+        {**summary_row(e), "id": None, "summary": [row]} for row in by(e, name=lambda n, v: n)
+    ],
+    "names in place of residues": lambda e: whole(e, by(e, sequence=lambda n, v: n)),
+    "names with the experiment's code": lambda e: whole(e, by(e, name=lambda n, v: f"{e.code}_{n}")),
+    "names of others beside residues": lambda e: whole(
+        e, by(e, name=lambda n, v: "c" if n == "D0" else n, aa_string=lambda n, v: v["aa_string"])
+    ),
+    "numbers as text": lambda e: whole(e, scaled(e, 1, text=True)),
+    "nM, named beside the number": lambda e: whole(e, scaled(e, 1e9, unit="nM")),
+    "nM, named in the result": lambda e: [row | {"units": {"kd": "nM"}} for row in whole(e, scaled(e, 1e9))],
+    "nM, not named": lambda e: whole(e, scaled(e, 1e9)),
+    "logarithms": lambda e: whole(e, [row | {"kd_mean": -9.0} for row in by(e, name=lambda n, v: n)]),
+    "no rows": lambda e: [],
     "a package that cannot be reached": lambda e: [
         row | {"data_package_url": "https://10.1.2.3/package.zip"}
         for row in whole(e, by(e, sequence_name=lambda n, v: n))
@@ -362,11 +425,15 @@ TIMES = {
     "with an offset": lambda t: t.astimezone(OFFSET).isoformat(),
     "naive": lambda t: t.replace(tzinfo=None).isoformat(),
     "unix seconds": lambda t: int(t.timestamp()),
+    "unix milliseconds as text": lambda t: str(int(t.timestamp() * 1000)),
+    "in words": lambda t: t.strftime("%a, %d %b %Y %H:%M:%S GMT"),
 }
 
 STATUSES = {
     "snake case": lambda word: word,
     "Pascal case": pascal,
+    "upper case": str.upper,
+    "words with blanks": lambda word: f" {word.replace('_', ' ').capitalize()} ",
     "unknown ones in between": lambda word: {"in_queue": "awaiting_slot", "in_production": "plate_42"}.get(
         word, word
     ),
@@ -386,6 +453,10 @@ REFUSALS = {
     "401 without a body of the service": (401, {"message": "Unauthorized"}),
     "413": (413, b"<html>413 Request Entity Too Large</html>"),
     "422": (422, {"detail": [{"loc": ["body", "name"], "msg": "too long"}]}),
+    "400 as a page": (400, b"<html>Bad Request</html>"),
+    "400 as a list": (400, [{"msg": "name: too long"}]),
+    "400 without a body": (400, EMPTY),
+    "403 in words of a gateway": (403, {"message": "Forbidden"}),
     "429": (429, {"message": "Too many requests"}),
 }
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from math import isclose
 from pathlib import Path
 
 if str(Path(__file__).parents[2]) not in sys.path:
@@ -19,6 +20,7 @@ from support.contract.campaign import SEQUENCES, Asked, StillWaiting, a_run, com
 from support.contract.forms import FORMS, REFUSALS
 from support.contract.service import ContractService, running
 
+KD = {name: 1e-9 * (index + 1) for index, name in enumerate(SEQUENCES)}  # what the service measures
 OUTCOMES = Path(__file__).with_name("outcomes.json")
 # Forms that a campaign reads well, for the parts that are not varied.
 READABLE = {"results": "sequence objects", "quote": "amount_total"}
@@ -95,12 +97,19 @@ def ended(variant, route, folder):
             return f"{type(error).__name__}{billed}", service
     rows = [row for row in kept[-1].rows if row.level == "summary"]
     own = {row.name for row in rows if row.result_id} & SEQUENCES.keys()
+    wrong = [
+        row for row in rows if row.name in KD and row.kd_M is not None and not isclose(row.kd_M, KD[row.name])
+    ]
+    assert not wrong, wrong
+    valued = {row.name for row in rows if row.name in KD and row.kd_M is not None}
     others = [row for row in rows if row.name not in SEQUENCES]
     words = (
         str(report.outcome.kind)
         if len(own) == len(SEQUENCES)
         else f"{report.outcome.kind}, {len(own)} of 3 designs"
     )
+    if own and not valued:
+        words += ", no K_D"
     return words + (f", {len(others)} unmatched" if others else ""), service
 
 
