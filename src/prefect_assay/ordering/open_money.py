@@ -216,31 +216,34 @@ class _Service:
         if experiment.status in _ENDED:
             return Look(book, None, ended=_ENDED[experiment.status])  # type: ignore[index]
         if experiment.status not in _WAITS:
-            why = f"the invoice is {invoice.status}" if invoice else "no invoice is listed yet"
-            remark = f"{_at(experiment)}, and {why}: ask the laboratory"
-            item = self._item(book, experiment, OpenKind.UNSURE, invoice, remark)
-            return Look(book, item.model_copy(update={"amount_cents": None}))
+            return self._unsure(book, experiment, invoice, _at(experiment))
         try:
             quote = self.api.quote(experiment.id)
         except NotReady:
             return Look(
                 book, self._item(book, experiment, OpenKind.QUOTE, None, "the laboratory prepares it")
             )
-        if quote.status in {QuoteStatus.REJECTED, QuoteStatus.CANCELED}:
-            return Look(book, None, ended="the quote was rejected")
+        rejected = quote.status in {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
         now = self.now or self.api.service_time  # this machine's clock may be wrong
         expired = now is not None and quote.expires_at is not None and quote.expires_at <= now
-        if expired or quote.status in {QuoteStatus.EXPIRED, QuoteStatus.STALE}:
-            return Look(book, None, ended="the quote expired")
+        if rejected or expired or quote.status in {QuoteStatus.EXPIRED, QuoteStatus.STALE}:
+            return Look(book, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
+        if quote.status not in OPEN_QUOTES:
+            return self._unsure(book, experiment, invoice, f"the quote is {quote.status}")
         item = self._item(book, experiment, OpenKind.QUOTE, None, None)
-        is_open = quote.status in OPEN_QUOTES
         changes = {
-            "amount_cents": quote.total if is_open else None,
+            "amount_cents": quote.total,
             "until": quote.expires_at,
             "url": quote.provider_quote_url or item.url,
-            "remark": None if is_open else f"the quote is {quote.status}",
         }
         return Look(book, item.model_copy(update=changes))
+
+    def _unsure(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None, what: str) -> Look:
+        why = f"the invoice is {invoice.status}" if invoice else "no invoice is listed yet"
+        item = self._item(
+            book, experiment, OpenKind.UNSURE, invoice, f"{what}, and {why}: ask the laboratory"
+        )
+        return Look(book, item.model_copy(update={"amount_cents": None}))
 
     def _item(
         self,
