@@ -21,7 +21,7 @@ from support.runs.world import eventually
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
 WINDOWS = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 400, "height": 800}}
 SECONDS = 180
-DOCUMENTED = {"form", "approval", "canceled"}
+DOCUMENTED = {"form", "approval", "canceled", "results", "report"}
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
