@@ -187,7 +187,7 @@ def test_a_quote_is_accepted_once(org):
     org.reads(Conflict, lambda client: client.confirm_quote(expired))
 
 
-@lab_holds("4.2.quote.body")
+@lab_holds("shapes.quote.body")
 def test_confirming_needs_a_body(org):
     path = f"/experiments/{org.quoted()}/quote/confirm"
     refused(org.http.post(path), 415)
@@ -196,7 +196,7 @@ def test_confirming_needs_a_body(org):
     assert org.http.post(path, json={"purchase_order_number": "PO-1", "notes": "x"}).status_code == 200
 
 
-@lab_holds("4.2.quote.reject")
+@lab_holds("shapes.quote.reject")
 def test_a_rejected_quote_makes_a_draft(org):
     experiment_id = org.quoted()
     quote_id = org.http.get("/quotes").json()["items"][0]["id"]
@@ -209,12 +209,12 @@ def test_a_rejected_quote_makes_a_draft(org):
     assert org.http.get(f"/experiments/{experiment_id}").json()["status"] == "quote_sent"
 
 
-@client_holds("4.2.quote.reason")
+@client_holds("shapes.quote.reason")
 def test_the_client_knows_five_reasons(org):
     org.refuses(lambda client: client.reject_quote("qt_1", "mood"))
 
 
-@lab_holds("4.2.quote.reason")
+@lab_holds("shapes.quote.reason")
 @pytest.mark.parametrize(
     "body", [{}, {"reason": "mood"}, {"reason": "price", "feedback": 5}, {"reason": "price", "x": 1}]
 )

@@ -44,9 +44,9 @@ _RULES_OF = {
     "GET /experiments/{experiment_id}/invoice": ("4.2.invoice", "7.400.invoice"),
     "GET /experiments/{experiment_id}/quote": ("4.2.quote.later",),
     "POST /experiments/{experiment_id}/submit": ("4.2.submit",),
-    "POST /experiments/{experiment_id}/quote/confirm": ("4.2.quote",),
-    "POST /quotes/{quote_id}/confirm": ("4.2.quote",),
-    "POST /quotes/{quote_id}/reject": ("4.2.quote.reject", "4.2.quote.reason"),
+    "POST /experiments/{experiment_id}/quote/confirm": ("4.2.quote", "shapes.quote.body"),
+    "POST /quotes/{quote_id}/confirm": ("4.2.quote", "shapes.quote.body"),
+    "POST /quotes/{quote_id}/reject": ("shapes.quote.reject", "shapes.quote.reason"),
     "POST /sequences": ("4.3",),
     "POST /tokens/attenuate": ("4.6.attenuate",),
     "POST /partners/mint-token": ("4.6.mint", "8.expiry.minted"),
@@ -73,7 +73,13 @@ _VARIANTS_HEAD = """## Any service that keeps the contract
 `tests/contract` runs a deployed run's steps against a service that has the contract's calls and nothing more, without a `Date`, and
 that answers what the contract does not show in every form of `tests/support/contract/forms.py`. In no case is anything ordered,
 accepted or paid twice. The local lab below is one such service: what it chooses where the contract is open is its own choice
-(docs/lab.md), and no promise of the service.
+(docs/lab.md), and no promise of the service. So are these:
+
+- The lab has no maximum length of a sequence or a name, and none of a request; the contract shows none (8).
+- The invoice of a hosted order is a `draft` until the review is over, and `open` from `waiting_for_materials` on; one of a machine rail is `open` at once.
+- Experiments are filtered and sorted by `id`, `code`, `name`, `status`, `state`, `results_status`, `experiment_type`, `created_at` and
+  `experiment_spec`. The links, `provider_quote_url` among them, are made when they are shown: a filter on one is a 400.
+- Rules and fields under `shapes` are from published material about the interface, and no section of the contract.
 """
 
 

@@ -8,7 +8,7 @@ class Rule:
     """A rule of the service.
 
     Attributes:
-        id: section of the contract, topic and number, such as `4.2.create.2`.
+        id: section of the contract, topic and number, such as `4.2.create.2`; or `shapes`, where the contract is silent.
         says: the rule.
         client: why the client cannot hold it before anything is sent; empty where it does.
         lab: why the lab cannot hold it; empty where it does.
