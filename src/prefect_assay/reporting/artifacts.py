@@ -286,7 +286,7 @@ def show_campaign(
     lines = [
         f"# Campaign {plan.campaign_id}",
         "",
-        f"**{markdown_cell(outcome_line(designs))}**" if designs else "",
+        f"**{markdown_cell(outcome_line(designs))}.**" if designs and not decision else "",
         f"{measured} of {len(report.experiments)} experiments have results.",
         "",
         *(f"- **{title}**: {markdown_cell(line)}" for title, line in decision),
