@@ -44,12 +44,18 @@ def test_a_campaign_shows_its_report_and_plots(monkeypatch):
     )
     assert "Report: `prefect-assay report c --open`" in text
     assert "`archive/report.html`" in text
-    assert "**1 of 1 bind, best 1.00 nM (d)**" in text
+    assert "bind, best" not in text, "the summary says it"
     assert "- **Result**: a\\|b &lt;i>" in text
     assert "| 1 | d | 1.00 nM |" in text
     assert SHOWN in text
     assert "<b>" not in text
     assert "- `needs 'x' / [y](z)`" in text
+
+
+def test_a_campaign_without_a_summary_begins_with_its_outcome(monkeypatch):
+    report = CampaignReport(campaign_id="c", experiments=(), rows=0, table=None)
+    text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, DESIGNS))
+    assert "**1 of 1 bind, best 1.00 nM (d).**" in text
 
 
 def test_an_experiment_shows_its_plots_below_the_table(monkeypatch):
