@@ -76,7 +76,7 @@ def a_run(
     if "mpp" in route:
         wallet = SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key")
     options = RunOptions(
-        credentials=AssayCredentials(base_url=service.base_url, token=TOKEN),
+        credentials=AssayCredentials(base_url=service.base_url, token=TOKEN, provider_word=service.provider),
         policy=SpendingPolicy(
             per_experiment_cents=100_000,
             per_campaign_cents=500_000,

@@ -91,6 +91,7 @@ class ContractService:
     pinned: str | None = None  # the rail that the token's policy resolves, whatever is asked
     challenge_cents: int | None = None  # another amount in the challenge
     with_date: bool = False
+    provider: str = "provider"  # the word for the payment provider in names of fields
     ends_partial: bool = False
     hosted_paid: bool = True  # a person pays a hosted invoice at once
     unlisted: int = 0  # readings of the list that do not show a new experiment
@@ -419,6 +420,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         status, content, more = got
         packed = content if isinstance(content, bytes) else json.dumps(content).encode()
+        packed = packed.replace(b'"provider_', f'"{service.provider}_'.encode())
         if service.with_date:
             self.send_response(status)
         else:

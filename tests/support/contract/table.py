@@ -39,7 +39,30 @@ ROUTES_OF = {
     "outside": ("hosted", "x402", "quoted"),
     "estimate": ("hosted",),
 }
+# What is published about the interface (docs/service.md, `shapes`), all at once.
+PUBLISHED = {
+    "detail": "a resolved target, and costs",
+    "created": "the id alone",
+    "accepted": "the contract's fields",
+    "confirmed": "the contract's fields",
+    "quote": "amount_total",
+    "invoice": "the contract's fields",
+    "paid": "the invoice's state",
+    "results": "sequence objects",
+    "estimate": "the contract's fields",
+}
 VARIANTS = {
+    "the published shapes": (PUBLISHED, {}, ("hosted", "x402", "mpp", "quoted", "quoted x402")),
+    "the published shapes, in a deployment's words": (
+        PUBLISHED,
+        {"provider": "paymaster"},
+        ("hosted", "x402", "mpp", "quoted", "quoted x402"),
+    ),
+    "the answer to the create is lost, in a deployment's words": (
+        PUBLISHED,
+        {"provider": "paymaster", "lost": "create"},
+        ("hosted", "x402", "mpp"),
+    ),
     **{
         f"{part}: {form}": ({part: form}, {}, routes)
         for part, routes in ROUTES_OF.items()
