@@ -39,7 +39,7 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
             recorded = Books.recorded(store, archive.prefix, service)
             if recorded is not None:
                 return recorded
-            if isinstance(error, TransientError) or not _answers(client):
+            if (isinstance(error, TransientError) and not is_absent(error)) or not _answers(client):
                 raise _first_use(error) from error
             organisation = None  # named later, it is noted in the same log
     return Books.open(store, archive.prefix, service, organisation)

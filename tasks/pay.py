@@ -22,7 +22,6 @@ from prefect_assay.errors import (
     PaymentFailed,
     PaymentOutcomeUnknown,
     PaymentsDisabled,
-    UnexpectedAnswer,
     is_absent,
 )
 from prefect_assay.models.billing import Invoice, PayAnswer, usd
@@ -344,7 +343,7 @@ def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, book: Order
                 return invoice.model_copy(update={"experiment_id": order.experiment_id})
     try:
         found = client.find_invoice(order.experiment_id)
-    except (UnexpectedAnswer, Forbidden) as error:
+    except AssayError as error:
         # The contract has no list of invoices, so an order goes on without it. If a payment was sent, the list was there.
         if state.payment is not None or not (
             is_absent(error) or isinstance(error, Forbidden) or no_list(error)

@@ -193,12 +193,17 @@ class NotReady(NotFound):
     retriable = True
 
 
+_NO_SUCH_CALL = frozenset(
+    {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED, *range(300, 400)}
+)
+
+
 def is_absent(error: AssayError) -> bool:
-    """Return True for a 404 or 405, also a gateway's: there is no such record, or the service does not have this call."""
-    return isinstance(error, NotFound) or error.status_code in {
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.METHOD_NOT_ALLOWED,
-    }
+    """Return True for a 404, 405 or 501, also a gateway's, or a redirect: there is no such record or call.
+
+    A page to sign in at is often what stands where a service has no call.
+    """
+    return isinstance(error, NotFound) or error.status_code in _NO_SUCH_CALL
 
 
 class Conflict(AssayError):

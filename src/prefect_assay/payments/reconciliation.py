@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from prefect_assay.errors import (
+    AssayError,
     Forbidden,
     NotReady,
     PaymentFailed,
-    UnexpectedAnswer,
     is_absent,
 )
 from prefect_assay.models.base import Model
@@ -136,7 +136,7 @@ def read_invoice(api: PayApi, experiment_id: str) -> Invoice:
     """
     try:
         found = api.find_invoice(experiment_id)
-    except (UnexpectedAnswer, Forbidden) as error:
+    except AssayError as error:
         if not (is_absent(error) or isinstance(error, Forbidden) or error.status_code == HTTPStatus.OK):
             raise
         found = None  # a page that the service did not write may be all there is at this address: no result waits for it

@@ -446,6 +446,8 @@ OUTSIDE = {
     "method not allowed": (405, {"detail": "Method Not Allowed"}),
     "a web page": (200, b"<!doctype html><html><body>Portal</body></html>"),
     "forbidden": (403, {"error": "forbidden", "request_id": "req_1"}),
+    "not implemented": (501, {"error": "not implemented", "request_id": "req_1"}),
+    "a redirect to a page": (302, b"<html>Sign in</html>"),
 }
 
 REFUSALS = {

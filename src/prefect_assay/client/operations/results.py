@@ -134,6 +134,7 @@ _RESULTS: Final = _SERIES[-1]
 
 # Of these a later try may get an answer; every other refusal may be all there is, and results do not wait for it.
 _PASSES: Final = NO_VERDICT | {HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS}
+_REFUSALS: Final = (CLIENT_ERRORS - _PASSES) | {HTTPStatus.NOT_IMPLEMENTED, *range(300, 400)}
 _NOT_YET: Final = frozenset({HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT})
 
 
@@ -172,7 +173,7 @@ class DocumentWalk:
     def _accepts(self, status: int) -> bool:
         if succeeded(status) or (status == HTTPStatus.NOT_FOUND and self._path_may_be_empty()):
             return True
-        return not self._waiting[0].required and status in CLIENT_ERRORS - _PASSES
+        return not self._waiting[0].required and status in _REFUSALS
 
     def _path_may_be_empty(self) -> bool:
         return not self._waiting[0].required or self._waiting[0] is _RESULTS
