@@ -9,11 +9,12 @@ import pytest
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.cli.services.init import token_owner
 from prefect_assay.errors import Unauthorized
-from prefect_assay.flows import experiment_steps
+from prefect_assay.flows import experiment_billing, experiment_steps
+from prefect_assay.ordering import order_key, search_token
 from prefect_assay.waiting import PARTIAL_WAIT
-from support.contract.campaign import SEQUENCES, StillWaiting, a_run, flow, without_prefect
+from support.contract.campaign import SEQUENCES, Asked, StillWaiting, a_run, flow, without_prefect
 from support.contract.forms import FORMS
-from support.contract.service import TOKEN, ContractService, running
+from support.contract.service import TOKEN, TOTAL, ContractService, Made, running
 from support.contract.table import OUTCOMES, READABLE, VARIANTS, ended
 
 EXPECTED = json.loads(OUTCOMES.read_text(encoding="utf-8"))
@@ -44,6 +45,53 @@ def test_init_and_check_ask_for_no_call_that_the_contract_does_not_have(form):
         other = AssayCredentials(base_url=service.base_url, token="another")
         with other.get_client() as client, pytest.raises(Unauthorized):
             token_owner(client)
+
+
+def carrying_the_key(service, number, spec):
+    """An experiment that carries the order key of the campaign and shows nothing else of its order."""
+    made = Made(
+        number=number,
+        id=f"c0000000-0000-4000-8000-00000000000{number}",
+        name=f"by hand {search_token(order_key('camp', 0, spec))}",
+        spec=spec.wire(),
+        rail="async_invoice",
+        base_url=service.base_url,
+        at=datetime.now(UTC) - timedelta(hours=number),
+        total=TOTAL,
+        times=service.of("times"),
+        statuses=service.of("statuses"),
+        quote="accepted",
+        invoice=f"inv_{number}",
+        invoice_state="paid",
+        state="waiting_for_materials",
+        stage=0,
+    )
+    service.made[made.id] = made
+    return made
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_experiment_that_a_person_names_is_the_order_and_nothing_is_ordered(
+    monkeypatch, tmp_path, number
+):
+    with running(ContractService(form={**READABLE, "detail": "the list fields alone"})) as service:
+        run = a_run(service, tmp_path, "hosted")
+        first, second = (carrying_the_key(service, one, run.spec) for one in (1, 2))
+        with without_prefect(deployed=True), pytest.raises(Asked, match=f"{first.code}.*|{second.code}.*"):
+            flow._find_and_complete(run)
+        asked = []
+
+        def answered(*_, error, **__):
+            asked.append({one.code for one in error.candidates})
+            return next(one for one in error.candidates if one.code == f"ORG-001-00{number}")
+
+        with without_prefect(deployed=True):
+            monkeypatch.setattr(experiment_billing, "which_order", answered)
+            report = flow._find_and_complete(a_run(service, tmp_path, "hosted"))
+            again = flow._find_and_complete(a_run(service, tmp_path, "hosted"))
+        assert asked == [{first.code, second.code}]
+        assert {report.order.experiment_code, again.order.experiment_code} == {f"ORG-001-00{number}"}
+        assert (service.creates, service.billed, service.settled) == (0, [], [])
 
 
 def days_pass(monkeypatch, days):

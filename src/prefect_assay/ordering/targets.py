@@ -49,7 +49,7 @@ def _find(client: AssayClient, wanted: str) -> Target:
 
 
 def _listed(targets: list[Target]) -> str:
-    return "; ".join(f"{t.name!r} ({t.id})" for t in targets[:5])
+    return "; ".join(f"{t.name!r} ({t.id})" if t.name else t.id for t in targets[:5])
 
 
 def _is_named(target: Target, wanted: str) -> bool:
