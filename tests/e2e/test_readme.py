@@ -176,9 +176,13 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
         return len(found) == 2 and all(one["state"]["type"] == "PAUSED" for one in found)
 
     eventually(waiting, seconds=STEP_SECONDS, what="both experiments to wait without a process")
+    worker = part(process, "worker").pid
+    eventually(
+        lambda: not [p for p in descendants(worker) if "prefect.engine" in command_of(p)],
+        seconds=STEP_SECONDS,
+        what="the processes of the waiting runs to end",
+    )
     made.note("ordered, and waiting without a process")
-    worker = part(process, "worker")
-    assert not [p for p in descendants(worker.pid) if "prefect.engine" in command_of(p)]
 
     shown = made.run(status)
     assert shown.count(" USD  ordered, not paid: ") == 2
