@@ -45,8 +45,17 @@ _ASSAY_RUNS: Final[dict[str, Any]] = {
     "for_each": {"prefect.resource.id"},
     "threshold": 1,
 }
-# Fields of other actions than a change of state; the digests of earlier versions do not have them.
-_OTHER_ACTIONS: Final = ("block_document_id", "subject", "body", "deployment_id", "parameters")
+_ACTION: Final = (
+    "type",
+    "state",
+    "name",
+    "message",
+    "block_document_id",
+    "subject",
+    "body",
+    "deployment_id",
+    "parameters",
+)
 # Responses of a server without automations, or of a plan that has no more of them.
 _REFUSALS: Final = frozenset(
     {
@@ -147,8 +156,7 @@ def _digest(automation: AutomationCore) -> str:
         "description": automation.description,
         "trigger": {name: _sorted(trigger.get(name)) for name in fields},
         "actions": [
-            {k: a.get(k) for k in ("type", "state", "name", "message")}
-            | {k: a[k] for k in _OTHER_ACTIONS if a.get(k) is not None}
+            {k: a.get(k) for k in _ACTION}
             for a in (action.model_dump(mode="json") for action in automation.actions)
         ],
     }

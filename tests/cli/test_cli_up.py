@@ -29,13 +29,6 @@ def test_what_was_left_behind_is_ended_also_after_the_clock_was_set(left_behind,
         assert not left_behind.running
 
 
-def test_what_an_up_of_a_version_before_has_left_behind_is_ended(left_behind, tmp_path):
-    started = psutil.Process(left_behind.pid).create_time()
-    (tmp_path / "processes.json").write_text(json.dumps({"worker": [left_behind.pid, started]}))
-    with _only_one(tmp_path):
-        assert not left_behind.running
-
-
 def test_another_process_with_the_id_of_one_that_was_left_behind_is_not_ended(left_behind, tmp_path):
     state = tmp_path / "processes.json"
     state.write_text(json.dumps({"worker": [left_behind.pid, "another"]}))

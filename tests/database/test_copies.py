@@ -74,7 +74,6 @@ def test_what_killed_processes_have_left_is_deleted_and_nothing_else(finished):
         for name in ("backup-left", "backup-used"):
             (folder / name).mkdir()
             (folder / name / "copy").write_text("half")
-        (folder / "backup-4711").write_text("of a version before")
         used = os.open(folder / "backup-used", os.O_RDONLY)
         fcntl.flock(used, fcntl.LOCK_EX)
         dump(finished, io.BytesIO())

@@ -85,10 +85,7 @@ def _delete_unused(old: Path) -> None:
     lock = os.open(old, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if old.is_dir():
-            shutil.rmtree(old)
-        else:  # a version before had a file in place of the folder
-            old.unlink()
+        shutil.rmtree(old)
     except BlockingIOError:
         return
     finally:

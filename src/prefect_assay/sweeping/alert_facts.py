@@ -152,7 +152,7 @@ class AlertFacts:
             self.unclear |= {(kind, experiment) for experiment in runs}
 
     def _leave_deadlines_open(self, runs: dict[str, _Waiting]) -> None:
-        """Solve no problem of a deadline, which goes by the experiment's code; runs of earlier versions do not have it."""
+        """Solve no problem of a deadline, which goes by the experiment's code, where the run has shown one."""
         for run in runs.values():
             if run.code is None:
                 self._unread.add(kinds.DEADLINE_NEAR)

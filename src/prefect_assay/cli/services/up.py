@@ -164,12 +164,11 @@ def _only_one(home: Path) -> Iterator[IO[str]]:
         yield state
 
 
-def _end_leftovers(parts: Mapping[str, tuple[int, str | float]]) -> None:
+def _end_leftovers(parts: Mapping[str, tuple[int, str]]) -> None:
     for pid, start in parts.values():
         with contextlib.suppress(psutil.NoSuchProcess):
             part = psutil.Process(pid)
-            # Else another process has its id by now. A version before has noted a number.
-            if start in {_start_of(part), part.create_time()}:
+            if start == _start_of(part):  # else another process has its id by now
                 below = descendants(pid)
                 part.terminate()
                 with contextlib.suppress(psutil.TimeoutExpired):
