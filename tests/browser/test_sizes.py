@@ -119,7 +119,7 @@ def test_the_form_begins_with_the_designs_and_has_its_blocks(world, person, wind
 
 @pytest.mark.parametrize(
     "window", ["wide"], indirect=True
-)  # on a narrow one the form fills more than the window
+)  # the narrow page is not played yet
 def test_the_decision_is_seen_without_scrolling(asking, person, window, opened):
     page = opened(f"/runs/flow-run/{asking.id}", "Suspended")
     decision = person.interface.asked(page)
