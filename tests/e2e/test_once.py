@@ -2,10 +2,13 @@
 
 import os
 import signal
+from datetime import UTC, datetime
 
 import pytest
+from prefect.logging import disable_run_logger
 
 from prefect_assay.models.report import CampaignReport, ExperimentReport
+from prefect_assay.sweeping.cancellations import report_canceled_runs
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -36,6 +39,23 @@ def test_kill_right_after_the_create_reached_the_service_orders_one_experiment(w
     assert len(world.orders("killed")) == 1
     assert world.creates() == before + 1
     assert len(world.settlements("killed")) == 1
+
+
+def test_a_run_whose_serving_process_is_stopped_is_not_canceled_and_orders_once(world):
+    before = world.creates()
+    world.fault("late_answer", method="POST", path="/api/v1/experiments", seconds=60)
+    run = world.experiment("stopped", DESIGN)
+    eventually(lambda: world.creates() > before, seconds=60, what="the create to be handled")
+    world.stack.stop_runner()
+    (stopped,) = [state for state in world.api.read_flow_run_states(run.id) if state.name == "Cancelled"]
+    assert stopped.message == "Runner is shutting down."  # Prefect's word for it
+    world.stack.start_runner()
+    with disable_run_logger():
+        report_canceled_runs(world.api, datetime.now(UTC), [])
+    world.asleep(run, seconds=90)
+    assert len(world.orders("stopped")) == 1
+    assert world.creates() == before + 1
+    assert len(world.settlements("stopped")) == 1
 
 
 def test_lost_answers_to_the_create_and_to_the_payment_are_looked_up_and_never_repeated(world):

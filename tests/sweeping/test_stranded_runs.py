@@ -8,10 +8,12 @@ import pytest
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.responses import DeploymentResponse, SetStateStatus
 from prefect.exceptions import ObjectNotFound
-from prefect.states import Paused, Running, Scheduled, Suspended
+from prefect.states import Cancelling, Completed, Failed, Paused, Running, Scheduled, Suspended
 
+from prefect_assay.runs.crashes import is_unwanted
 from prefect_assay.runs.states import has_ended, successor_of
 from prefect_assay.runs.tags import EXPERIMENT_TAG, GROUP_TAG, REPLACED_TAG
+from prefect_assay.sweeping import cancellations
 from prefect_assay.sweeping import stranded_runs as stranded
 from prefect_assay.sweeping.cancellations import report_canceled_runs
 
@@ -211,6 +213,29 @@ def test_a_run_that_a_person_has_canceled_is_not_replaced():
     report_canceled_runs(server, NOW, [])
     assert server.replaced() == []
     assert has_ended(old)
+
+
+@pytest.mark.parametrize(
+    "before", [Running(), waiting(), Completed(message="archived"), Failed(message="over a cap")]
+)
+def test_a_run_that_its_runner_has_canceled_at_its_end_goes_on_and_an_end_is_given_back(before):
+    stopped = canceled("Runner is shutting down.")
+    old = run(stopped, OWN.id)
+    before.timestamp = stopped.timestamp - timedelta(seconds=5)
+    server, problems = Server(old, deployments=[OWN], history=[stopped, before]), []
+    assert not has_ended(old)
+    report_canceled_runs(server, NOW, problems)
+    state = server.runs[old.id].state
+    expected = (before.name, before.message) if before.is_final() else ("AwaitingRetry", state.message)
+    assert (state.name, state.message) == expected
+    assert problems == []
+    assert not is_unwanted([before, stopped, state])
+
+
+def test_the_hook_settles_nothing_for_a_run_whose_runner_stops(monkeypatch):
+    monkeypatch.setattr(cancellations, "settle_canceled_run", lambda *_: pytest.fail("nobody canceled it"))
+    stopping = Cancelling(message="Runner is shutting down.")
+    cancellations.report_cancellation(None, run(stopping, OWN.id), stopping)
 
 
 FAILED = State(type=StateType.FAILED, message="The flow was paused and never resumed.")

@@ -21,6 +21,10 @@ LOST_AFTER: Final = timedelta(days=60)
 # The states between a wake-up and the first line of the flow.
 _WOKEN: Final = frozenset({"Resuming", "Late", "Pending", "Submitting", "InfrastructurePending", "Running"})
 _EXPIRED: Final = "and never resumed"  # Prefect's message for a suspension that timed out
+_RUNNER_STOPS: Final = (
+    "Runner is shutting down."  # Prefect's message for the runs that `serve` executes when it ends
+)
+_GOES_ON: Final = "Its runner was stopped, and it goes on where the service says it is."
 _EXPIRED_FOR: Final = timedelta(hours=1)  # by then the sweep has rescheduled the run or never will
 
 
@@ -69,7 +73,7 @@ def has_ended(run: FlowRun) -> bool:
     if tag_values(run.tags, REPLACED_TAG):
         return False  # its successor goes on
     age = datetime.now(UTC) - run.state.timestamp
-    if run.state.is_crashed() or lost_its_deployment(run):
+    if run.state.is_crashed() or lost_its_deployment(run) or was_stopped_with_its_runner(run.state):
         return age > LOST_AFTER
     return not has_expired(run) or age > _EXPIRED_FOR
 
@@ -88,6 +92,26 @@ def lost_its_deployment(run: FlowRun) -> bool:
     """Return True if a worker canceled the run because its deployment was deleted."""
     message = f"Deployment {run.deployment_id} no longer exists"
     return run.state is not None and run.state.is_cancelled() and message in (run.state.message or "")
+
+
+def was_stopped_with_its_runner(state: State[Any]) -> bool:
+    """Return True if no person has canceled the run: a process that serves flows cancels those that it executes at its end."""
+    return state.type in {StateType.CANCELLING, StateType.CANCELLED} and state.message == _RUNNER_STOPS
+
+
+def go_on_without_its_runner(client: SyncPrefectClient, run: FlowRun) -> None:
+    """Schedule a run again that was stopped with its runner; one that had ended by then gets its end back."""
+    states = sorted(client.read_flow_run_states(run.id), key=lambda state: state.timestamp)
+    before = next((s for s in reversed(states) if not was_stopped_with_its_runner(s)), None)
+    if before is not None and before.is_final():
+        set_state(
+            client,
+            run.id,
+            State(type=before.type, name=before.name, message=before.message, data=before.data),
+            force=True,
+        )
+    else:
+        reschedule(client, run.id, _GOES_ON)
 
 
 def successor_of(client: SyncPrefectClient, run: FlowRun) -> FlowRun:

@@ -28,7 +28,15 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order, order_key, read_order
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, is_experiment, read_runs, run_filter
-from prefect_assay.runs.states import cancel, has_ended, is_open, lost_its_deployment, successor_of
+from prefect_assay.runs.states import (
+    cancel,
+    go_on_without_its_runner,
+    has_ended,
+    is_open,
+    lost_its_deployment,
+    successor_of,
+    was_stopped_with_its_runner,
+)
 from prefect_assay.runs.tags import (
     CANCELED_TAG,
     CHILDREN_TAG,
@@ -64,7 +72,9 @@ _log = logging.getLogger("prefect_assay.flows")
 
 def report_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """State hook of a run that is canceled while it has a process. The sweep does later what fails here."""
-    del flow, state
+    del flow
+    if was_stopped_with_its_runner(state):
+        return  # the sweep schedules it again
     try:
         with get_client(sync_client=True) as client:
             settle_canceled_run(client, client.read_flow_run(flow_run.id), datetime.now(UTC))
@@ -96,7 +106,9 @@ def report_canceled_runs(
     deployments = DeploymentIndex(client)
     for run in open_runs:
         try:
-            if not lost_its_deployment(run):
+            if run.state is not None and was_stopped_with_its_runner(run.state):
+                go_on_without_its_runner(client, run)
+            elif not lost_its_deployment(run):
                 settle_canceled_run(client, run, now)
             elif home := deployments.replacement_for(run):
                 replace_run(client, run, home)
