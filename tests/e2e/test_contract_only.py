@@ -1,6 +1,7 @@
 """Deployed runs, killed on their way, against a service that has the contract's calls and nothing more."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from prefect.client.orchestration import get_client
@@ -12,6 +13,10 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     X402Wallet,
 )
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.ordering import order_key, search_token
+from prefect_assay.runs.tags import EXPERIMENT_TAG, PARTIAL_LABEL, set_labels
+from prefect_assay.waiting import PARTIAL_WAIT
 from support.contract.campaign import SEQUENCES
 from support.contract.service import (
     NETWORK,
@@ -19,8 +24,10 @@ from support.contract.service import (
     RECEIVER,
     TARGET,
     TOKEN,
+    TOTAL,
     USDC,
     ContractService,
+    Made,
     running,
 )
 from support.runs import here
@@ -76,22 +83,84 @@ def started(world, tmp_path):
     return start
 
 
+def woken(world, run):
+    if world.run(run).state.name == "Suspended":
+        with get_client(sync_client=True) as client:
+            client.resume_flow_run(run.id)
+
+
+def completed(world, run):
+    """The run at its end; it is woken until then."""
+
+    def over():
+        woken(world, run)
+        found = world.run(run)
+        return found if found.state.is_final() else None
+
+    return eventually(over, seconds=300, what="the end of the run")
+
+
 @pytest.mark.parametrize("route", METHODS)
 def test_a_deployed_run_completes_on_every_route(world, started, route):
     with running(ContractService(form=READABLE)) as service, issuer_server() as issuer:
-        run = started(service, route, issuer)
-
-        def over():
-            found = world.run(run)
-            if found.state.name == "Suspended":
-                with get_client(sync_client=True) as client:
-                    client.resume_flow_run(run.id)
-            return found if found.state.is_final() else None
-
-        ended = eventually(over, seconds=300, what="the end of the run")
+        ended = completed(world, started(service, route, issuer))
         assert ended.state.is_completed(), ended.state.message
         assert (service.creates, len(service.billed)) == (1, 1)
         assert len(service.settled) == (1 if route in {"x402", "mpp"} else 0)
+
+
+def carrying_the_key(service, number):
+    """An experiment that carries the order key of the campaign `contract-hosted` and shows nothing else of its order."""
+    key = order_key("contract-hosted", 0, ExperimentSpec.model_validate(SPEC))
+    made = Made(
+        number=number,
+        id=f"c0000000-0000-4000-8000-00000000000{number}",
+        name=f"ordered by hand {search_token(key)}",
+        spec=SPEC,
+        rail="async_invoice",
+        base_url=service.base_url,
+        at=datetime.now(UTC) - timedelta(hours=number),
+        total=TOTAL,
+        times=service.of("times"),
+        statuses=service.of("statuses"),
+        state="waiting_for_materials",
+        quote="accepted",
+        invoice=f"inv_{number}",
+        invoice_state="paid",
+        stage=0,
+    )
+    service.made[made.id] = made
+    return made
+
+
+def test_a_person_says_which_of_two_experiments_is_the_order_and_nothing_is_ordered(world, started):
+    with running(ContractService(form={**READABLE, "detail": "the list fields alone"})) as service:
+        _, chosen = (carrying_the_key(service, number) for number in (1, 2))
+        run = started(service, "hosted", None)
+        world.until(run, "Suspended", seconds=120)
+        assert not any(tag.startswith(EXPERIMENT_TAG) for tag in world.run(run).tags)
+        with get_client(sync_client=True) as client:
+            client.resume_flow_run(run.id, run_input={"decision": "adopt", "experiment": chosen.code})
+        ended = completed(world, run)
+        assert ended.state.is_completed(), ended.state.message
+        assert EXPERIMENT_TAG + chosen.id in ended.tags
+        assert (service.creates, service.billed, service.settled) == (0, [], [])
+
+
+def test_partial_results_end_a_deployed_run_after_the_stated_time(world, started):
+    with running(ContractService(form=READABLE, ends_partial=True)) as service:
+        run = started(service, "hosted", None)
+
+        def labelled():
+            woken(world, run)
+            return world.run(run).labels.get(PARTIAL_LABEL)
+
+        since = datetime.fromisoformat(eventually(labelled, seconds=200, what="the label of partial results"))
+        world.until(run, "Suspended", seconds=120)
+        set_labels(run.id, {PARTIAL_LABEL: (since - PARTIAL_WAIT).isoformat()})
+        ended = completed(world, run)
+        assert ended.state.is_completed(), ended.state.message
+        assert service.creates == 1
 
 
 @pytest.mark.parametrize("route", ["hosted", "x402", "quoted"])
