@@ -192,7 +192,9 @@ def test_a_run_that_crashes_again_and_again_ends_and_a_retry_by_a_person_goes_on
     ordered_and_paid_once(world, "crashing")
 
 
-def test_a_start_that_never_succeeds_does_not_go_round_and_the_sweep_takes_it_up_when_it_can(world, tmp_path):
+def test_a_start_that_never_succeeds_does_not_go_round_and_the_sweep_takes_it_up_when_it_can(
+    world, way, tmp_path
+):
     broken = tmp_path / "prefect_assay"
     broken.mkdir()
     (broken / "__init__.py").write_text("raise SystemExit(7)\n")
@@ -209,8 +211,9 @@ def test_a_start_that_never_succeeds_does_not_go_round_and_the_sweep_takes_it_up
 
     world.api.update_deployment(deployment.id, DeploymentUpdate(job_variables={}))
     problems = []
-    assert reschedule_crashed(world.api, datetime.now(UTC), problems) == []  # too early
-    later = datetime.now(UTC) + timedelta(minutes=3)
+    if way == "automations":
+        assert reschedule_crashed(world.api, datetime.now(UTC), problems) == []  # theirs comes first
+    later = datetime.now(UTC) + timedelta(minutes=3 if way == "automations" else 0)
     assert reschedule_crashed(world.api, later, problems) == [run.id]
     assert problems == []
     world.asleep(run, seconds=150)
