@@ -11,7 +11,7 @@ help:
 	@echo "make demo     run one campaign on real designs, end to end, on this machine"
 	@echo "make gb1      five rounds of 96 designs, chosen by what the local lab measures: GB1_SEED=1, GB1_SEEDS=1"
 	@echo "make test     run the tests"
-	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most, LONG_FIRST=0 is the first file"
+	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most"
 	@echo "make test-newest  the fast tests on the newest Python of this machine"
 	@echo "make test-lowest  the fast tests with the lowest versions of what the product needs"
 	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
@@ -64,17 +64,19 @@ gb1: $(VENV)/.installed
 test: $(VENV)/.installed
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-# What takes too long for every run. After LONG_MINUTES nothing new is begun; CI begins at another file for each commit.
+# What takes too long for every run. After LONG_MINUTES nothing new is begun.
 LONG_MINUTES ?= 60
-LONG_FIRST ?= 0
 test-long: $(VENV)/.installed
-	@ASSAY_TESTS_FIRST=$(LONG_FIRST) ASSAY_TESTS_END=$$(($$(date +%s) + 60 * $(LONG_MINUTES))) \
+	@ASSAY_TESTS_END=$$(($$(date +%s) + 60 * $(LONG_MINUTES))) \
 	  $(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
 
 # The fast tests in another environment: the locked versions on the newest Python, or the lowest that pyproject.toml allows.
-# ROOMS=tests/books plays those of some rooms.
+# ROOMS=tests/books plays those of some rooms. After FAST_MINUTES nothing new is begun; FAST_FIRST is the first file.
 ROOMS ?=
+FAST_MINUTES ?= 60
+FAST_FIRST ?= 0
 FAST := not e2e and not long and not fuzz and not crash and not soak and not browser and not conformance
+FAST_CLOCK = ASSAY_TESTS_FIRST=$(FAST_FIRST) ASSAY_TESTS_END=$$(($$(date +%s) + 60 * $(FAST_MINUTES)))
 NEWEST ?= $(shell .ci/newest-python)
 newest-env: $(VENV)/.installed
 	@test -x build/newest-env/bin/python || $(NEWEST) -m venv build/newest-env
@@ -83,7 +85,7 @@ newest-env: $(VENV)/.installed
 
 test-newest: newest-env
 	@echo "fast tests on $(NEWEST)"
-	@build/newest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
+	@$(FAST_CLOCK) build/newest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
 
 # Test tools are the newest that go with those versions.
 lowest-env: $(VENV)/.installed
@@ -96,7 +98,7 @@ lowest-env: $(VENV)/.installed
 	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python --no-deps --reinstall-package prefect-assay .
 
 test-lowest: lowest-env
-	@build/lowest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
+	@$(FAST_CLOCK) build/lowest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
 
 # Ends on time: the tests of tests/fuzz share the time among themselves.
 FUZZ_MINUTES ?= 10
