@@ -96,6 +96,13 @@ def executions(world):
     return found
 
 
+def signal_all(processes, signal):
+    """Suspend or resume the processes that have not ended."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            signal(process)
+
+
 def crashes(world, run_id):
     """The crashes of a run's whole life: those in a row before each of its waits, and before its end."""
     count, row = 0, []
@@ -123,26 +130,42 @@ class Killer:
 
         It is stopped meanwhile: the worker reports a kill within moments, and a run that is left alone suspends itself.
         """
-        with suppress(psutil.NoSuchProcess):
-            for process in processes:
-                process.suspend()
+        signal_all(processes, psutil.Process.suspend)
         if self.world.api.read_flow_run(run_id).state.type in {StateType.PENDING, StateType.RUNNING}:
             self.draw.choice(processes).kill()
             self.reported[run_id] += 1
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
+        signal_all(processes, psutil.Process.resume)
+
+    def at_work(self):
+        """What has begun is Running, what is being started Pending."""
+        states = run_filter(states=[StateType.RUNNING, StateType.PENDING])
+        return {
+            run.id: run.state.type
+            for run in self.world.api.read_flow_runs(flow_run_filter=states)
+            if is_assay_run(run)
+        }
 
     def kill_machine(self):
-        """The workers with all their processes; what had begun is left Running, what was being started Pending."""
-        self.world.stack.kill_runner()
-        left = {}
-        for run in self.world.api.read_flow_runs(
-            flow_run_filter=run_filter(states=[StateType.RUNNING, StateType.PENDING])
-        ):
-            if is_assay_run(run):
-                left[run.id] = run.state.type
-                (self.reported if run.state.is_running() else self.silent)[run.id] += 1
+        """The workers with all their processes, in a moment when a run has begun and another one is being started.
+
+        They are stopped meanwhile: a run that is being started begins within a second.
+        """
+        stack = self.world.stack
+
+        def stopped_in_between():
+            workers = [psutil.Process(stack.pid(name)) for name in ("runner", "sweeper")]
+            processes = workers + [child for worker in workers for child in worker.children(recursive=True)]
+            signal_all(processes, psutil.Process.suspend)
+            if {*self.at_work().values()} == {StateType.RUNNING, StateType.PENDING}:
+                return True
+            signal_all(processes, psutil.Process.resume)
+            return False
+
+        eventually(stopped_in_between, seconds=90, what="a run to begin and another one to be started")
+        stack.kill_runner()
+        left = self.at_work()
+        for run_id, state in left.items():
+            (self.reported if state == StateType.RUNNING else self.silent)[run_id] += 1
         return left
 
     def kill_each_once(self, runs, *, seconds, until):
@@ -213,11 +236,6 @@ def test_after_fifty_kills_each_run_has_ordered_and_paid_once_and_completes(worl
     stop_sweeping(world)
     world.fault("delay", method="GET", path="/api/v1/experiments/*", seconds=30, count=LIMIT - 1)
     wake(world, runs)
-    eventually(
-        lambda: {"Running", "Submitting"} <= {world.run(run).state.name for run in runs},
-        seconds=90,
-        what="a run to begin and another one to be started",
-    )
     left = killer.kill_machine()
     assert {*left.values()} == {StateType.RUNNING, StateType.PENDING}
     world.stack.start_runner()
