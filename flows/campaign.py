@@ -32,6 +32,7 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.models.words import many
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.results import outcome_line, summarize
 from prefect_assay.runs import can_suspend, was_suspended
@@ -284,7 +285,7 @@ def _report(run: CampaignRun, plan: Plan, problems: dict[str, str]) -> State[Cam
         reviews=page.reviews,
         news=was_suspended(own_tags()),
     )
-    measured = f"{sum(1 for e in lines if e.location)} of {len(lines)} experiments have results"
+    measured = f"results of {sum(1 for e in lines if e.location)} of {many(len(lines), 'experiment')}"
     if table.rows:
         said = [outcome_line(designs), measured, *report.problems]
         message = "; ".join([*said, *([f"report: {command}"] if page.location else [])])

@@ -21,6 +21,7 @@ from prefect_assay.looping import LoopBook, of_designs_address
 from prefect_assay.models.billing import usd
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, Plan, Target
+from prefect_assay.models.words import many
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs import can_suspend, was_suspended
 from prefect_assay.runs.block_references import require_blocks
@@ -142,7 +143,7 @@ def _check_budget(run: CampaignRun, plan: Plan) -> dict[str, int]:
     approval = approve_spending(
         run.options.policy,
         key=plan.campaign_id,
-        what=f"Campaign {plan.campaign_id} ({len(plan.experiments)} experiments)",
+        what=f"Campaign {plan.campaign_id} ({many(len(plan.experiments), 'experiment')})",
         amount_cents=committed + known,
         cap_cents=cap,
         cap_name=CAMPAIGN_CAP,

@@ -30,6 +30,7 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
+from prefect_assay.models.words import in_words
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.reporting.progress import show_progress
 from prefect_assay.results.row import ArchivedResults
@@ -319,7 +320,7 @@ def _conclude(
             facts.overdue(finished, run.options.deadline_days)
             raise Overdue(
                 f"experiment {finished.code} has no complete results {run.options.deadline_days} days after its order "
-                f"(status {finished.status}); run the flow again with a later deadline to go on waiting"
+                f"(status {in_words(finished.status)}); run the flow again with a later deadline to go on waiting"
             )
         case never:
             assert_never(never)

@@ -33,6 +33,7 @@ from prefect_assay.looping import (
 from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import RoundReport
+from prefect_assay.models.words import many
 from prefect_assay.reporting import facts
 from prefect_assay.runs import can_suspend, is_temporary
 from prefect_assay.runs.children import attempt_began, call_children, start_child, wait_for_children
@@ -106,7 +107,7 @@ def reason_to_stop(run: LoopRun, tried: Tried) -> tuple[Stop, str] | None:
     if began is not None and last.ended.at < began:
         return None
     return Stop.FAILED, (
-        f"round {last.fixed.number}: none of its {last.fixed.designs} designs could be measured, see "
+        f"round {last.fixed.number}: none of its {many(last.fixed.designs, 'design')} could be measured, see "
         f"{last.ended.table}. To go on nevertheless, press Retry or start the loop again"
     )
 
@@ -175,7 +176,7 @@ def _ask(run: LoopRun, fixed: RoundFixed) -> None:
     left = "no budget is set" if fixed.limit_cents is None else usd(fixed.limit_cents)
     approve_round(
         key=f"{run.loop.loop_id}/{fixed.number}",
-        what=f"Round {fixed.number} of loop {run.loop.loop_id}, {fixed.designs} designs",
+        what=f"Round {fixed.number} of loop {run.loop.loop_id}, {many(fixed.designs, 'design')}",
         figures={"designs from": fixed.origin, "campaign": fixed.campaign_id, "budget left": left},
         hours=run.options.policy.approval_hours,
     )

@@ -134,7 +134,7 @@ def test_a_sleeping_run_is_seen_to_sleep(asking, person, window, opened):
 
 def test_the_results_are_within_the_window(world, measured, person, window, opened):
     artifact = max(world.artifacts(measured, "assay-campaign-report-"), key=lambda one: one.created)
-    page = opened(f"/artifacts/artifact/{artifact.id}", "1 of 1 experiments have results")
+    page = opened(f"/artifacts/artifact/{artifact.id}", "Results of 1 of 1 experiment")
     table = page.locator("table").first
     table.wait_for()
     table.scroll_into_view_if_needed()

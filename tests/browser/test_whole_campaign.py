@@ -85,7 +85,7 @@ def test_a_campaign_from_its_form_to_its_report(world, busy, form, person):
     ended = world.until(world.api.read_flow_run(run), "Completed", seconds=SECONDS)
     look(person, f"/runs/flow-run/{run}", "Completed")
     (shown,) = world.artifacts(ended, "assay-campaign-report-")
-    look(person, f"/artifacts/artifact/{shown.id}", "1 of 1 experiments have results")
+    look(person, f"/artifacts/artifact/{shown.id}", "Results of 1 of 1 experiment")
     (report,) = Path(world.archive.root).glob(f"**/{campaign}/REPORT/v*/report.html")
     with person._tab() as page:
         page.goto(report.as_uri())

@@ -78,7 +78,7 @@ def test_warnings_notes_and_columns_are_shown_and_nothing_is_refused(tmp_path):
     done = command("sequences", "check", str(path))
     assert done.code == 0, done.err
     assert "the native input of ProteinMPNN left out: 3HTN" in done.out
-    assert "1 of 1 designs have an odd number of cysteines" in done.out
+    assert "1 of 1 design has an odd number of cysteines" in done.out
     summary = command("sequences", "check", str(path), "--json").json()
     assert len(summary["warnings"]) == 4
     assert {"T", "sample", "score", "backbone"} <= set(summary["columns"])

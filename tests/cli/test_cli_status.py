@@ -260,7 +260,7 @@ def test_the_table_shows_the_name_of_a_run_whose_experiment_is_unknown():
     assert "c 1/1" in shown(80, *known_runs.named(Server(unlabeled), "c"))
 
 
-OUTCOME = "4 of 8 bind, best 21.6 nM (d3); 1 of 1 experiments have results"
+OUTCOME = "4 of 8 bind, best 21.6 nM (d3); results of 1 of 1 experiment"
 COMMAND = (
     "prefect-assay report egfr-round-with-a-long-name-12 --open --archive assay-local-archive/main-of-the-lab"
 )

@@ -104,7 +104,7 @@ def test_who_is_asked_over_a_cap_and_about_a_quote(shop):
     assert row(shop.run().stderr, "asked").startswith("a person, because it is over a cap")
     quoted = shop.run(target=UNPRICED)
     assert row(quoted.stderr, "asked") == "a person, about each quote, before it is accepted"
-    assert row(quoted.stderr, "price") == "1 of 1 experiments by quote, 1 experiment"
+    assert row(quoted.stderr, "price") == "1 of 1 experiment by quote, 1 experiment"
 
 
 def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):

@@ -81,7 +81,7 @@ def test_two_runs_of_one_input_are_told_apart_by_name():
     )
     sequences = read_sequences("d.fa", text=text)
     assert [s.name for s in sequences.items] == ["5L33_run1_T=0.1_sample=1", "5L33_run2_T=0.1_sample=1"]
-    assert "1 inputs occur in several runs: the run is in the names" in sequences.notes[0]
+    assert "1 input occurs in several runs: the run is in the names" in sequences.notes[0]
 
 
 def test_samples_without_their_input_and_designs_between_them_are_kept():

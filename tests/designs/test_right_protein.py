@@ -266,7 +266,7 @@ def test_boltz_fasta_is_a_complex():
     assert "line 1: Boltz FASTA: the records are chains of a complex" in message
     found = read(INTAKE / "boltz_input.fasta", chain="B")
     assert [(item.name, item.residues) for item in found.items] == [("boltz_input_B", 42)]
-    assert "1 records are left out: 'boltz_input A'" in said(found)
+    assert "1 record is left out: 'boltz_input A'" in said(found)
 
 
 COMPLEXES = {

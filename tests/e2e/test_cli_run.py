@@ -62,7 +62,7 @@ def test_followed_and_in_process(world, blocks):
         assert [line["waits_for"] for line in lines] == ["its experiments", "the laboratory"]
         assert lines[1]["experiment_code"].startswith("LAB-")
         assert lines[1]["service_status"] is None
-        assert lines[0]["name"] == "followed, 1 designs"
+        assert lines[0]["name"] == "followed, 1 design"
         assert lines[1]["price_cents"] > 0
         assert lines[1]["open_invoice"] is None, "it was paid by machine"
         assert lines[1]["deadline"] > lines[1]["created"]

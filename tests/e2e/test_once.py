@@ -84,7 +84,7 @@ def test_the_same_campaign_submitted_twice_at_once_and_again_later_orders_nothin
         world.asleep(run)
     world.advance(days=16)
     for run in runs:
-        assert "1 of 1 experiments" in world.until(run, "Completed", seconds=90).state.message
+        assert "1 of 1 experiment" in world.until(run, "Completed", seconds=90).state.message
 
     later = world.until(world.campaign(designs, campaign_id="twice"), "Completed", seconds=90)
 

@@ -237,7 +237,7 @@ def test_a_script_without_results_raises_with_the_report(world, capsys):
         "webhook": None,
     }
     with pytest.raises(
-        CampaignFailed, match=r"0 of 1 experiments have results, 0 rows; .* the cap is"
+        CampaignFailed, match=r"results of 0 of 1 experiment, 0 rows; .* the cap is"
     ) as caught:
         campaign(**parameters)
     (line,) = caught.value.report.experiments

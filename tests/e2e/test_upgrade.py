@@ -130,7 +130,7 @@ def test_a_campaign_begun_under_one_version_ends_under_the_next(world):
 
     assert RAN_UNDER_NEXT in ended.tags
     assert RAN_UNDER_NEXT in done.tags
-    assert "1 of 1 experiments have results" in done.state.message
+    assert "results of 1 of 1 experiment" in done.state.message
     assert world.creates() == creates == 1
     assert len(world.orders("upgraded")) == 1
     assert len(world.settlements("upgraded")) == 1

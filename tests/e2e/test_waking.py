@@ -33,7 +33,7 @@ def test_a_signed_webhook_wakes_the_run_and_the_last_child_wakes_the_campaign(wo
     world.advance(days=16)
 
     done = world.until(run, "Completed", seconds=90)
-    assert "2 of 2 experiments have results" in done.state.message
+    assert "results of 2 of 2 experiments" in done.state.message
     report = world.result(done, CampaignReport)
     assert report.table == str(world.folder / "archive" / "by-webhook" / "TABLE" / "v001" / "results.csv")
     table = (world.folder / "archive" / "by-webhook" / "TABLE" / "v001" / "results.csv").read_text()

@@ -147,7 +147,7 @@ def test_a_campaign_on_the_worker_leaves_no_secret_anywhere(world):
     world.suspended_children("canary")
     world.advance(days=16)
     done = world.until(run, "Completed", seconds=90)
-    assert "1 of 1 experiments have results" in done.state.message
+    assert "results of 1 of 1 experiment" in done.state.message
 
     # Runs that fail with the secrets in reach: a refused token, and answers that never come.
     wrong = AssayCredentials(base_url=world.stack.lab.base_url, token=WRONG)

@@ -43,7 +43,7 @@ def a_run(folder, method=PaymentMethod.ASYNC_INVOICE):
 def test_an_approver_reads_designs_assay_campaign_and_how_it_is_paid(tmp_path):
     assert a_run(tmp_path).bought() == {
         "designs": "3, 10 residues",
-        "assay": f"affinity by bli against `{PRICED['id']}`, 3 replicates",
+        "assay": f"affinity by BLI against `{PRICED['id']}`, 3 replicates",
         "campaign": "`egfr-1`",
         "paid": "by a person, at the invoice's page",
     }

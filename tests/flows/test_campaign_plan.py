@@ -89,7 +89,7 @@ def test_warnings_and_notes_are_logged(run, caplog):
     with caplog.at_level(logging.INFO, logger="plan"):
         make_plan(run, given(MPNN))
     assert "the native input of ProteinMPNN left out: 3HTN" in caplog.text
-    assert "1 of 2 designs have an odd number of cysteines" in caplog.text
+    assert "1 of 2 designs has an odd number of cysteines" in caplog.text
 
 
 TARGET = "NAFTVTVPKDLYVVEYGSNMTIECKFPVEKQLDLAALIVYWEMEDKNIIQFVHGEEDLKV"

@@ -94,7 +94,7 @@ def test_a_report_that_could_not_be_made_does_not_change_the_result(monkeypatch)
     assert (state.data.table, state.data.report) == ("table", None)
     (given,) = shown
     assert (given["images"], given["notes"], given["decision"]) == ((), ("no report",), ())
-    assert "0 of 0 experiments have results" in state.message
+    assert "results of 0 of 0 experiments" in state.message
 
 
 def test_a_report_of_the_version_before_is_read():

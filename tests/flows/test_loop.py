@@ -328,7 +328,7 @@ def test_a_designer_that_gives_nothing_ends_the_loop_and_orders_nothing(loop, de
 
 
 def test_designs_that_cannot_be_measured_stop_the_loop_until_a_person_goes_on(loop):
-    with pytest.raises(LoopFailed, match="none of its 1 designs could be measured"):
+    with pytest.raises(LoopFailed, match="none of its 1 design could be measured"):
         loop(designer="loop_designers:hopeless", max_rounds=2)
     assert len(loop.laboratory.measured) == 1
     with pytest.raises(LoopFailed, match="round 2"):

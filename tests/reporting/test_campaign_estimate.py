@@ -29,7 +29,7 @@ def test_a_control_of_every_experiment_is_counted_once(shown):
     designs = [ProteinSequence(f"d{n}", PLAIN + "A" * (n + 1)) for n in range(3)]
     artifacts.show_campaign_estimate(plan(control, *designs), {})
     assert "Source: `designs.fasta`" in shown
-    warning = "- `1 of 4 designs have an odd number of cysteines, so at least one is unpaired: 'control'`"
+    warning = "- `1 of 4 designs has an odd number of cysteines, so at least one is unpaired: 'control'`"
     assert shown[-4:] == ["", "Worth a second look:", "", warning]
 
 

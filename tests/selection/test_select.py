@@ -135,7 +135,7 @@ def test_controls_are_bought_in_any_case_and_count():
 
     assert names(selection) == ["d1", "d50", "d19", "d18"]
     assert [choice.candidate.control for choice in selection.choices] == [True, True, False, False]
-    with pytest.raises(InputError, match="room for 1 designs, and 2 are controls"):
+    with pytest.raises(InputError, match="room for 1 design, and 2 are controls"):
         select(designs, NOTHING, 1, given)
     with pytest.raises(InputError, match="no design is called d77"):
         select(designs, NOTHING, 4, TOP.model_copy(update={"controls": ("d77",)}))
@@ -328,7 +328,7 @@ def test_a_limit_per_parent_knows_the_usual_titles(title):
 def test_a_hit_limit_without_a_value_in_the_history_is_refused():
     called = read_history("name,sequence,binding\na,WWW,true\nb,WWY,false\n")
     limited = SelectionSettings(hit_limit=100)
-    with pytest.raises(InputError, match=r"1 hits and no K_D.*--hit-limit.*has no effect"):
+    with pytest.raises(InputError, match=r"1 hit and no K_D.*--hit-limit.*has no effect"):
         select(pool(), called, 2, limited)
     # Before the first hit there is nothing to compare.
     for history in (NOTHING, read_history("name,sequence,binding\nb,WWY,false\n")):
@@ -360,8 +360,8 @@ def test_of_duplicates_the_best_score_counts_and_is_said():
     assert selection.choices[0].candidate.columns == {"ipTM": "0.9"}
     assert selection.choices[0].reason == "ipTM 0.9, place 1 of 2"
     assert selection.notes == (
-        "1 of 3 designs of the pool have the residues of another one and are left out",
-        "1 of 2 designs have a better ipTM in another row with the same residues, which counts: 'b' in place of 'a'",
+        "1 of 3 designs of the pool has the residues of another one: left out",
+        "1 of 2 designs has a better ipTM in another row with the same residues, which counts: 'b' in place of 'a'",
     )
 
 
@@ -475,7 +475,7 @@ def test_samples_of_proteinmpnn_are_ranked_by_their_lowest_score_within_a_backbo
         (
             "two_runs_same_names.csv",
             ["EGFR_l42_s1_mpnn1_A", "EGFR_l42_s1_mpnn1_B"],
-            "names are those of several runs",
+            "names are in several runs",
         ),
     ],
 )

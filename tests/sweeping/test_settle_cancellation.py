@@ -151,7 +151,7 @@ def test_what_is_paid_is_done_and_cannot_be_stopped():
 )
 def test_what_is_billed_agrees_with_the_state_of_the_experiment(invoice, status, says, silent):
     text = end(Service(invoice=invoice, status=status), order=ORDER.model_copy(update={"status": status}))[1]
-    assert f"status {status}" in text
+    assert f"status {status.replace('_', ' ')}." in text
     assert says in text
     assert silent not in text
 

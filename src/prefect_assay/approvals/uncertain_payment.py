@@ -17,6 +17,7 @@ from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.blocks.of_runs import credentials_of
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.models.words import in_words
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.runs.states import resume
@@ -96,7 +97,7 @@ def payment_decision(
     if status.paid:
         return "paid"
     remains = (
-        f"its invoice is {status.invoice.status if status.invoice else 'not listed'}, and money may have moved. The "
+        f"its invoice is {in_words(status.invoice.status) if status.invoice else 'not listed'}, and money may have moved. The "
         "order remains; running the flow again reads the invoice first"
     )
     if last.late:

@@ -15,6 +15,7 @@ from prefect_assay.client.drift import Change, compare, facts_of, known_interfac
 from prefect_assay.client.needs import Need, need_of
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.models.service import WireWords
+from prefect_assay.models.words import many
 
 _MARKS: Final = {"breaks": "breaks", "empty": "empty", "none": ""}
 
@@ -123,9 +124,9 @@ def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
             if change.operation == operation:
                 line(f"  {_MARKS[change.effect]:6}  {change.what}", style="red" if change.breaks else None)
     if broken:
-        verdict = f"{broken} differences would break what a campaign needs, {len(changes) - broken} would not"
+        verdict = f"{many(broken, 'difference')} would break what a campaign needs, {len(changes) - broken} would not"
     elif changes:
-        verdict = f"{len(changes)} differences, and no difference breaks what a campaign needs"
+        verdict = f"{many(len(changes), 'difference')}, and none breaks what a campaign needs"
     else:
         verdict = "the interface is the one that the client knows"
     line(f"{source}: {verdict}", style="red" if broken else "green")

@@ -12,6 +12,7 @@ from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.models.words import many
 from prefect_assay.tables import UnreadableFile
 
 TARGET: Final = "the target (--target-sequence)"
@@ -43,7 +44,7 @@ def choose_chains(rows: Rows, reading: Reading) -> None:
         chains = "".join(text.split()).split(CHAIN_SEPARATOR)
         if max(wanted) > len(chains):
             raise UnreadableFile(
-                f"sequence {quoted(rows.names[at])} has {len(chains)} chains, and --chain is {reading.chain}",
+                f"sequence {quoted(rows.names[at])} has {many(len(chains), 'chain')}, and --chain is {reading.chain}",
                 rows.lines[at],
             )
         rows.residues[at] = CHAIN_SEPARATOR.join(chains[number - 1] for number in wanted)
@@ -231,7 +232,7 @@ def mangled_names(names: Sequence[str]) -> list[str]:
         f" and {len(found) - _LISTED:,} more" if len(found) > _LISTED else ""
     )
     return [
-        f"{len(found):,} names look like dates, numbers or errors that a spreadsheet made of them: {listed}"
+        f"{many(len(found), 'name looks', 'names look')} like dates, numbers or errors that a spreadsheet made of them: {listed}"
     ]
 
 

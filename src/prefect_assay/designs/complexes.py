@@ -17,6 +17,7 @@ import yaml  # type: ignore[import-untyped]
 from prefect_assay.designs.parts import antibody_chain
 from prefect_assay.designs.records import Rows
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.models.words import many
 from prefect_assay.tables import UnreadableFile
 
 _LISTED: Final = 6
@@ -246,4 +247,6 @@ def join_heavy_and_light(rows: Rows) -> None:
     for at in sorted(gone, reverse=True):
         for column in (rows.lines, rows.names, rows.residues, rows.extras):
             del column[at]
-    rows.notes.append(f"{len(pairs):,} pairs of heavy and light chains were joined as heavy:light")
+    rows.notes.append(
+        f"{many(len(pairs), 'pair of heavy and light chains was', 'pairs of heavy and light chains were')} joined as heavy:light"
+    )

@@ -16,6 +16,7 @@ from typing import Final
 from prefect_assay.designs.parts import antibody_chain, known_parts, variable_domains
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.models.words import many
 
 WORD: Final = 4
 SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the rests beside it
@@ -116,9 +117,7 @@ def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known
     listed = _names([names[at] for at in found])
     where = {_place(residues[at], target) for at in found}
     place = where.pop() if len(where) == 1 else "a chain or a part"
-    line = (
-        f"{place} of {len(found):,} of {len(residues):,} designs is {known.what} ({_shown(target)}): {listed}"
-    )
+    line = f"{place} of {len(found):,} of {many(len(residues), 'design')} is {known.what} ({_shown(target)}): {listed}"
     if len(residues) == 1:
         doubts.said.append(line)
     else:
@@ -225,7 +224,7 @@ def _look_for_natives(residues: Sequence[str], natives: Iterable[str], doubts: D
         where = next(
             d.split(CHAIN_SEPARATOR).index(chain) + 1 for d in residues if chain in d.split(CHAIN_SEPARATOR)
         )
-        line = f"chain {where} of {count:,} of {len(residues):,} designs ({_shown(chain)}) equals the native input"
+        line = f"chain {where} of {count:,} of {many(len(residues), 'design')} ({_shown(chain)}) equals the native input"
         if count > 1:
             doubts.refused.append(
                 f"{line}: it was fixed, as a target is. {CHAIN.format(_others(residues, where))} orders the rest, {KEEP} both"
@@ -458,9 +457,9 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
             {f"antibody {part.name} domain" for chain in chains for part in variable_domains(chain)}
         )
     if counts:
-        looked = "designs" if len(sample) == len(residues) else "designs looked at"
+        looked = "" if len(sample) == len(residues) else " looked at"
         listed = ", ".join(f"{name} in {count:,}" for name, count in counts.most_common())
-        doubts.said.append(f"known parts in {len(sample):,} {looked}: {listed}")
+        doubts.said.append(f"known parts in {many(len(sample), 'design')}{looked}: {listed}")
 
 
 # -- words

@@ -40,6 +40,7 @@ from prefect_assay.designs.records import Rows, SourceErrors, name_key
 from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS
+from prefect_assay.models.words import many
 from prefect_assay.tables import Content, NoHeader, Table, UnreadableFile, key_of, sheet_table, text_table
 from prefect_assay.tables.table import Accepts, is_comment
 from prefect_assay.tables.text import Block
@@ -326,7 +327,7 @@ class _Reader:
             rows.names[at] = f"{written}_{label}"
             rows.read.rename(written, rows.names[at])
         rows.notes.append(
-            f"{len(again):,} names are those of several runs: the run was put behind them, as in {rows.names[again[0]]!r}"
+            f"{many(len(again), 'name is', 'names are')} in several runs: the run was put behind, as in {rows.names[again[0]]!r}"
         )
 
     def _label_parts(self) -> None:

@@ -25,6 +25,7 @@ from typing import Final
 
 from prefect_assay.designs.records import Rows, name_key
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.models.words import many
 
 DESCRIPTION: Final = "description"
 _PAIR = re.compile(r"([A-Za-z_][\w.%-]*)[=:]([^\s,;|]+)")
@@ -133,10 +134,12 @@ def name_samples(rows: Rows, *, keep_native: bool) -> None:
     again = sum(count > 1 for count in inputs.values())
     if again:
         shown = next(name for name in names if "_run1_" in name)
-        rows.notes.append(f"{again} inputs occur in several runs: the run is in the names, as in {shown!r}")
+        rows.notes.append(
+            f"{many(again, 'input occurs', 'inputs occur')} in several runs: the run is in the names, as in {shown!r}"
+        )
     if repeated := sum(count - 1 for count in seen.values()):
         rows.notes.append(
-            f"{repeated:,} samples have the name of another one of their run: they are numbered _2, _3 and so on"
+            f"{many(repeated, 'sample has', 'samples have')} the name of another one of the run: numbered _2, _3 and so on"
         )
     if natives and not keep_native:
         _leave_out(rows, natives)

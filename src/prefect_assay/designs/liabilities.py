@@ -9,6 +9,7 @@ from typing import Final
 
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.models.words import many
 
 SHORTEST: Final = 30  # residues of a chain; shorter ones are made by chemical synthesis
 LONGEST: Final = 600  # residues of a chain, some 66 kDa
@@ -56,5 +57,7 @@ def design_warnings(designs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         if found:
             more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
             named = ", ".join(quoted(name) for name in found[:_LISTED])
-            lines.append(f"{len(found)} of {len(given)} designs have {what}: {named}{more}")
+            lines.append(
+                f"{len(found)} of {many(len(given), 'design')} {'has' if len(found) == 1 else 'have'} {what}: {named}{more}"
+            )
     return tuple(lines)

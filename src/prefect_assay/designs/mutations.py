@@ -9,6 +9,7 @@ from typing import Final
 from prefect_assay.designs.doubt import KEEP, spread
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.models.words import many
 
 _LETTER: Final = f"[{''.join(sorted(AMINO_ACIDS))}]"
 _ONE = re.compile(f"({_LETTER})([0-9]{{1,4}})({_LETTER})")
@@ -79,7 +80,9 @@ def _compared(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -> Mutated:
     if len(fits) >= _MOST * len(rows):
         wrong = [rows[at][0] for at in range(len(rows)) if at not in fits]
         return (
-            Mutated(said=f"{len(wrong):,} designs lack the mutations of their names: {_listed(wrong)}")
+            Mutated(
+                said=f"{many(len(wrong), 'design lacks', 'designs lack')} the mutations of the name: {_listed(wrong)}"
+            )
             if wrong
             else Mutated()
         )

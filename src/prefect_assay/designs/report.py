@@ -8,6 +8,7 @@ from typing import Final
 from prefect_assay.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.models.words import many
 
 _SHOWN: Final = 3
 _LETTERS: Final = 8
@@ -38,20 +39,18 @@ def order_lines(designs: Sequences | Pool) -> tuple[str, ...]:
 def _sizes(residues: Sequence[str], controls: int) -> Iterator[str]:
     lengths = [len(text) - text.count(CHAIN_SEPARATOR) for text in residues]
     chains = Counter(text.count(CHAIN_SEPARATOR) + 1 for text in residues)
-    each = "; ".join(f"{count:,} with {_number(number)}" for number, count in sorted(chains.items()))
+    each = "; ".join(f"{count:,} with {many(number, 'chain')}" for number, count in sorted(chains.items()))
+    of_them = f", of them {many(controls, 'control')}" if controls else ""
+    alike = f"{many(max(chains), 'chain')} each" if len(chains) == 1 else each
     yield (
-        f"{len(residues):,} designs{f', {controls} of them controls' if controls else ''}: {min(lengths)} to {max(lengths)} residues, "
-        f"median {median(lengths):g}; {f'{_number(next(iter(chains)))} each' if len(chains) == 1 else each}"
+        f"{many(len(residues), 'design')}{of_them}: {min(lengths)} to {max(lengths)} residues, "
+        f"median {median(lengths):g}; {alike}"
     )
     if max(chains) > 1:
         several = [text.split(CHAIN_SEPARATOR) for text in residues if CHAIN_SEPARATOR in text]
         for at in range(max(chains)):
             found = [len(parts[at]) for parts in several if at < len(parts)]
             yield f"chain {at + 1}: {min(found)} to {max(found)} residues; all chains are ordered"
-
-
-def _number(chains: int) -> str:
-    return f"{chains} chain{'s' if chains > 1 else ''}"
 
 
 def _first(name: str, residues: str) -> str:
@@ -72,15 +71,15 @@ def _columns(report: ReadingReport) -> Iterator[str]:
 def _dropped(report: ReadingReport, duplicates: Sequence[tuple[str, str]]) -> Iterator[str]:
     if duplicates:
         listed = ", ".join(f"{quoted(name)} (same as {quoted(kept)})" for name, kept in duplicates[:_SHOWN])
-        yield f"{len(duplicates):,} duplicates are left out: {listed}{_more(len(duplicates))}"
+        yield f"{many(len(duplicates), 'duplicate is', 'duplicates are')} left out: {listed}{_more(len(duplicates))}"
     if report.left_out_count:
         listed = ", ".join(f"{quoted(each.name)} ({each.reason})" for each in report.left_out[:_SHOWN])
-        yield f"{report.left_out_count:,} records are left out: {listed}{_more(report.left_out_count)}"
+        yield f"{many(report.left_out_count, 'record is', 'records are')} left out: {listed}{_more(report.left_out_count)}"
     if report.renamed_count:
         listed = ", ".join(
             f"{quoted(written)} is {quoted(name)}" for written, name in report.renamed[:_SHOWN]
         )
-        yield f"{report.renamed_count:,} names were changed: {listed}{_more(report.renamed_count)}"
+        yield f"{many(report.renamed_count, 'name was', 'names were')} changed: {listed}{_more(report.renamed_count)}"
 
 
 def _more(count: int) -> str:

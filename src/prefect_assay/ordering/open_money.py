@@ -23,6 +23,7 @@ from prefect_assay.models.vocabulary import (
     InvoiceStatus,
     QuoteStatus,
 )
+from prefect_assay.models.words import in_words
 from prefect_assay.ordering.identity import search_token
 
 # What is not in the list sorts last: of several invoices of one experiment the one that counts comes first.
@@ -229,7 +230,7 @@ class _Service:
         if rejected or expired or quote.status in {QuoteStatus.EXPIRED, QuoteStatus.STALE}:
             return Look(book, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
         if quote.status not in OPEN_QUOTES:
-            return self._unsure(book, experiment, invoice, f"the quote is {quote.status}")
+            return self._unsure(book, experiment, invoice, f"the quote is {in_words(quote.status)}")
         item = self._item(book, experiment, OpenKind.QUOTE, None, None)
         changes = {
             "amount_cents": quote.total,
@@ -239,7 +240,7 @@ class _Service:
         return Look(book, item.model_copy(update=changes))
 
     def _unsure(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None, what: str) -> Look:
-        why = f"the invoice is {invoice.status}" if invoice else "no invoice is listed yet"
+        why = f"the invoice is {in_words(invoice.status)}" if invoice else "no invoice is listed yet"
         item = self._item(
             book, experiment, OpenKind.UNSURE, invoice, f"{what}, and {why}: ask the laboratory"
         )
@@ -275,4 +276,4 @@ class _Service:
 
 def _at(experiment: Experiment) -> str:
     """Where the laboratory is, in words."""
-    return f"status {str(experiment.status).replace('_', ' ')}"
+    return f"status {in_words(experiment.status)}"

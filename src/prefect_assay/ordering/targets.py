@@ -5,6 +5,7 @@ from prefect_assay.errors import AssayError, InvalidSpec, is_absent
 from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.vocabulary import BINDING_TYPES
+from prefect_assay.models.words import in_words
 
 
 def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
@@ -16,11 +17,13 @@ def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
     if assay.experiment_type not in BINDING_TYPES:
         # contract 2.2: the other types reject a target
         InvalidSpec.check(
-            [f"target: {assay.experiment_type} takes no target; leave it empty"] if assay.target else []
+            [f"target: {in_words(assay.experiment_type)} takes no target; leave it empty"]
+            if assay.target
+            else []
         )
         return None
     if not assay.target:
-        raise InvalidSpec([f"target: {assay.experiment_type} needs one; name a catalog target"])
+        raise InvalidSpec([f"target: {in_words(assay.experiment_type)} needs one; name a catalog target"])
     return _find(client, assay.target.strip())
 
 

@@ -31,6 +31,7 @@ from prefect_assay.models.vocabulary import (
     ExperimentType,
     PaymentMethod,
 )
+from prefect_assay.models.words import in_words, many
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.plots import as_markdown_image
@@ -62,7 +63,12 @@ def label_of_run(run: FlowRun) -> str:
 
 def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:
     """The price of one experiment before it is ordered."""
-    lines = [f"# Estimate for {name}", "", f"{len(spec.sequences)} designs, {spec.experiment_type}", ""]
+    lines = [
+        f"# Estimate for {name}",
+        "",
+        f"{many(len(spec.sequences), 'design')}, {in_words(spec.experiment_type)}",
+        "",
+    ]
     if parts := estimate.breakdown:
         lines += ["| part | price |", "|---|---:|"]
         if parts.assay:
@@ -90,7 +96,7 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
     if plan.reading:
         lines += ["", "How the designs were read:", "", *(f"- {verbatim(line)}" for line in plan.reading)]
     if plan.duplicates:
-        lines += ["", f"{len(plan.duplicates)} duplicates are left out:", ""]
+        lines += ["", f"{many(len(plan.duplicates), 'duplicate is', 'duplicates are')} left out:", ""]
         shown = plan.duplicates[:_ROWS_SHOWN]
         lines += [f"- {verbatim(d.name)} (same as {verbatim(d.same_as)})" for d in shown]
     residues = {name: value.aa_string for name, value in plan.sequences.items()}
@@ -110,16 +116,18 @@ def bought(
         for value in spec.sequences.values()
     ]
     span = f"{min(residues)}" if min(residues) == max(residues) else f"{min(residues)} to {max(residues)}"
-    by = f" by {first.method}" if first.method else ""
+    by = f" by {first.method.upper()}" if first.method else ""
     named = target or first.target_id
     against = f" against {verbatim(named)}" if named else ""
     repeats = first.n_replicates or REPLICATES_DEFAULT
-    each = "" if first.experiment_type is ExperimentType.EPITOPE_BINNING else f", {repeats} replicates"
+    each = (
+        "" if first.experiment_type is ExperimentType.EPITOPE_BINNING else f", {many(repeats, 'replicate')}"
+    )
     count = "" if len(specs) == 1 else f", {len(specs)} experiments"
     run = f", run {verbatim(str(current_run.name))}" if current_run.name else ""
     return {
         "designs": f"{len(residues)}, {span} residues{f', of {verbatim(source)}' if source else ''}{count}",
-        "assay": f"{first.experiment_type}{by}{against}{each}",
+        "assay": f"{in_words(first.experiment_type)}{by}{against}{each}",
         "campaign": f"{verbatim(campaign_id)}{run}",
     }
 
@@ -185,7 +193,7 @@ def show_payment(label: str, payment: Payment, *, run_id: UUID | None = None) ->
     hosted = payment.method is PaymentMethod.ASYNC_INVOICE
     paid = payment.state is PaymentState.SETTLED
     lines = [f"# Invoice {payment.invoice_id}{' is paid' if paid else ''}", "", "| | |", "|---|---|"]
-    lines += [f"| state | {payment.state} |", f"| rail | {payment.method} |"]
+    lines += [f"| state | {in_words(payment.state)} |", f"| rail | {in_words(payment.method)} |"]
     lines.append(f"| amount | {usd(payment.amount_cents)} |")
     if payment.remark:
         lines.append(f"| remark | {verbatim(payment.remark)}; the invoice is paid |")
@@ -287,7 +295,7 @@ def show_campaign(
         f"# Campaign {plan.campaign_id}",
         "",
         f"**{markdown_cell(outcome_line(designs))}.**" if designs and not decision else "",
-        f"{measured} of {len(report.experiments)} experiments have results.",
+        f"Results of {measured} of {many(len(report.experiments), 'experiment')}.",
         "",
         *(f"- **{title}**: {markdown_cell(line)}" for title, line in decision),
         *(f"- {verbatim(problem)}" for problem in report.problems),
@@ -343,7 +351,7 @@ def payment_lines(status: PaymentStatus) -> dict[str, str]:
     invoice, entry = status.invoice, status.entry
     if invoice is not None:
         lines["invoice"] = f"`{invoice.id}`"
-        lines["invoice status"] = str(invoice.status or "unknown")
+        lines["invoice status"] = in_words(invoice.status)
         lines["invoice amount"] = usd(invoice.amount)
         if invoice.provider_hosted_invoice_url and not status.paid:  # it works without a token
             lines["invoice page"] = invoice.provider_hosted_invoice_url

@@ -18,6 +18,7 @@ from prefect_assay.errors import shorten
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+from prefect_assay.models.words import in_words
 from prefect_assay.reporting.artifacts import label_of_run, verbatim
 from prefect_assay.runs.tags import ETA_LABEL
 
@@ -63,7 +64,7 @@ def progress_of(found: ExperimentSummary, updates: Iterable[Update], eta: dateti
     """Describe an experiment; `eta` is the one of the last update that has one."""
     rows = sorted(updates, key=lambda update: update.timestamp or _UNDATED)
     eta = next((update.eta for update in reversed(rows) if update.eta), eta)
-    stage = str(found.status).replace("_", " ")
+    stage = in_words(found.status)
     ended = found.status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
     expected = f", results expected {day(eta)}" if eta and not ended else ""
     message = f"in the laboratory: {stage}{_RESULTS.get(found.results_status, '')}{expected}"

@@ -85,7 +85,7 @@ def best_of_duplicates(pool: Pool, settings: SelectionSettings) -> tuple[Pool, l
         return pool, []
     kept, name = next(iter(better.items()))
     note = (
-        f"{len(better)} of {len(pool):,} designs have a better {column} in another row with the same residues, which counts: "
+        f"{len(better)} of {len(pool):,} designs {'has' if len(better) == 1 else 'have'} a better {column} in another row with the same residues, which counts: "
         f"{name!r} in place of {kept!r}{', and so on' if len(better) > 1 else ''}"
     )
     return pool.keeping(frozenset(better.values())), [note]

@@ -20,6 +20,7 @@ from prefect_assay.models.selection import (
     SelectionSettings,
 )
 from prefect_assay.models.sequences import Pool
+from prefect_assay.models.words import many
 from prefect_assay.selection.candidates import (
     Candidates,
     best_of_duplicates,
@@ -64,7 +65,7 @@ def choose(
     controls = _controls(pool, settings)
     if len(controls) > affordable:
         raise InputError(
-            f"there is room for {affordable} designs, and {len(controls)} are controls, which are always bought; raise n or "
+            f"there is room for {many(affordable, 'design')}, and {len(controls)} are controls, which are always bought; raise n or "
             "the budget, or mark fewer designs as controls"
         )
     candidates = columns_of(pool, settings)
@@ -105,7 +106,7 @@ def _read(pool: Pool) -> Iterator[str]:
     yield from pool.report.doubts
     if pool.duplicates:
         count, rows = len(pool.duplicates), len(pool) + len(pool.duplicates)
-        yield f"{count:,} of {rows:,} designs of the pool have the residues of another one and are left out"
+        yield f"{count:,} of {rows:,} designs of the pool {'has' if count == 1 else 'have'} the residues of another one: left out"
 
 
 def _affordable(n: int, price_cents: int | None, budget_cents: int | None) -> int:
@@ -174,7 +175,7 @@ def _refuse_idle_limits(candidates: Candidates, history: History, settings: Sele
         and all(is_hit(design, settings) is None for design in called)
     ):
         raise InputError(
-            f"the history has {len(called)} hits and no {_VALUES[settings.objective]} that a limit could be compared with, so that "
+            f"the history has {many(len(called), 'hit')} and no {_VALUES[settings.objective]} that a limit could be compared with, so that "
             f"hit_limit ({_option('hit_limit')}) has no effect; give a table with these values, or leave the limit out"
         )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any, Final
 
+from prefect_assay.models.words import many
 from prefect_assay.results import DesignSummary, Level, Outcome, ResultRow
 from prefect_assay.results.interval import averaged
 from prefect_assay.results.tables import guarded
@@ -82,16 +83,14 @@ def counted_once(entries: Iterable[Entry]) -> tuple[list[DesignSummary], list[st
         for (table, other), count in repeats.items()
     ]
     if differ:
-        notes.append(f"{_designs(differ)} with other values in a further table: all count, as replicates")
+        notes.append(
+            f"{many(differ, 'design')} with other values in a further table: all count, as replicates"
+        )
     if revised:
         notes.append(
-            f"{_designs(revised)} with other values of one experiment: the table that was given last counts"
+            f"{many(revised, 'design')} with other values of one experiment: the table that was given last counts"
         )
     return [entry.design for entry in kept], notes
-
-
-def _designs(count: int) -> str:
-    return "1 design" if count == 1 else f"{count} designs"
 
 
 def _of_one_experiment(first: Entry, second: Entry) -> bool:

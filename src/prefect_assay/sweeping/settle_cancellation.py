@@ -16,6 +16,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, QuoteStatus
+from prefect_assay.models.words import in_words
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.tasks.quote import BillingStage, read_billing, withdraw
@@ -154,7 +155,7 @@ def report_text(report: CancellationReport, others: Sequence[str], *, reject: bo
     if order is not None:
         code = order.experiment_code or order.experiment_id
         link = f"[{code}]({order.experiment_url})" if order.experiment_url else code
-        lines += [f"Ordered: experiment {link}, status {order.status}.", ""]
+        lines += [f"Ordered: experiment {link}, status {in_words(order.status)}.", ""]
     if others:
         lines += [
             f"The order goes on, because {', '.join(others)} works on it, too. Nothing was rejected.",
@@ -214,7 +215,7 @@ def _billed(report: CancellationReport) -> list[str]:
         refusal = f"**The experiment is canceled, and its invoice over {amount} must not be paid.**"
         lines = [f"{refusal} Ask the laboratory to void it."]
     else:
-        status = payment.invoice.status if payment.invoice else "not listed"
+        status = in_words(payment.invoice.status) if payment.invoice else "not listed"
         billed = f"**The order remains in force, and {amount} is billed**, in an invoice that is {status}."
         if done:
             then = f"The laboratory has done the work, and its invoice is due. {results}"

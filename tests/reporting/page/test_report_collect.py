@@ -108,7 +108,7 @@ def test_a_campaign_without_results_has_a_report_of_its_gaps(archive, store):
         shutil.rmtree(folder)
     made = make_report(store, "", CAMPAIGN)
     assert len(made.contents.missing) == 3
-    assert b"3 of 3 experiments have no archived results" in made.page
+    assert b"3 of 3 experiments without archived results" in made.page
 
 
 @pytest.mark.parametrize("path", ["raw/results-0001.json", "raw/experiment.json", "spec.json", "results.csv"])

@@ -181,7 +181,7 @@ def test_it_says_what_was_paid_what_failed_and_of_what_it_is_made(made, page, la
     amounts = [experiment.order.amount_cents for experiment in made.contents.experiments]
     assert f"{sum(amounts) / 100:,.2f} USD paid, without VAT" in page.text
     assert "paid, hosted invoice, paid by a person" in page.text
-    assert "1 of 3 experiments have no archived results" in page.text
+    assert "1 of 3 experiments without archived results" in page.text
     assert "The design expressed, and the laboratory reports no binding." in page.text
     assert "simulated" in page.text
     assert re.search(r"Made with Python [\d.]+, prefect-assay [\w.]+, numpy [\d.]+, scipy", page.text)

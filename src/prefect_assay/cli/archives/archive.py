@@ -22,6 +22,7 @@ from prefect_assay.cli.failures import FAILED, RETRY_LATER
 from prefect_assay.cli.options import BLOCKS
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.models.words import many
 from prefect_assay.sources import local_path
 
 _FINDINGS_SHOWN = 50
@@ -104,7 +105,9 @@ def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None
             (candidates_folder(prefix), candidates),
         ):
             if written.parts:
-                plain().print(f"{store.location(folder)}: {written.parts} files, {written.added} of them new")
+                plain().print(
+                    f"{store.location(folder)}: {many(written.parts, 'file')}, {written.added} of them new"
+                )
     if notes:
         raise SystemExit(FAILED)
 
@@ -123,8 +126,8 @@ def show_report(report: VerifyReport) -> None:
     counts += [f"{newer} in a newer format"] * bool(newer)
     verdict = ", ".join(counts) or "intact"
     console.print(
-        f"{report.location}: {verdict}; {report.checked} files in {report.versions} versions, "
-        f"{report.bytes:,} bytes read and compared",
+        f"{report.location}: {verdict}; {many(report.checked, 'file')} in {many(report.versions, 'version')}, "
+        f"{many(report.bytes, 'byte')} read and compared",
         style="green" if report.ok else "red",
     )
 

@@ -28,6 +28,7 @@ from prefect_assay.looping import of_designs_address
 from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenKind, OpenMoney
 from prefect_assay.models.vocabulary import ExperimentStatus
+from prefect_assay.models.words import in_words
 from prefect_assay.runs.queries import is_experiment
 from prefect_assay.runs.states import cancel, has_ended, is_open
 from prefect_assay.runs.tags import ARCHIVE_TAG, CAMPAIGN_TAG, EXPERIMENT_CODE_LABEL, tag_values
@@ -239,12 +240,12 @@ def _billed(remains: CancellationReport) -> str:
         return f"canceled by the laboratory, and {amount} is paid: ask it for a refund"
     if remains.payment.paid:
         return f"ordered and billed: {amount}, paid; run the campaign again to get its results"
-    billed = f"ordered and billed: {amount}, invoice {invoice.status if invoice else 'not listed'}{doubt}"
+    billed = f"ordered and billed: {amount}, invoice {in_words(invoice.status) if invoice else 'not listed'}{doubt}"
     if remains.order is None:
         return billed
     if remains.order.status == ExperimentStatus.DONE:
         return f"{billed}; the work is done: pay it"
-    status = str(remains.order.status).replace("_", " ")
+    status = in_words(remains.order.status)
     return f"{billed}; the laboratory may be at work ({status}): ask it whether it can stop, or pay it"
 
 

@@ -15,6 +15,7 @@ from prefect_assay.designs import Reading, order_lines, refuse_target, split
 from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec, Target
+from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering import resolve_target
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ def _show(
     console = Console(highlight=False)
     against = f" against {target.name or target.id}" if target else ""
     console.print(
-        f"{sequences.source}: {len(sequences)} designs, {assay.experiment_type}{against}", markup=False
+        f"{sequences.source}: {many(len(sequences), 'design')}, {in_words(assay.experiment_type)}{against}",
+        markup=False,
     )
     table = plain_table()
     for heading in ("Experiment", "Designs", "Without VAT"):

@@ -27,6 +27,7 @@ from prefect_assay.models.vocabulary import (
     ExperimentType,
     PaymentMethod,
 )
+from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering import resolve_target
 from prefect_assay.tasks.collate import kept_plan
 from prefect_assay.tasks.read import plan_campaign
@@ -64,7 +65,7 @@ class Purchase:
         if not quotes:
             return f"{usd(self.known_cents)} without VAT"
         known = f"{usd(self.known_cents)} by the estimate, and " if self.known_cents else ""
-        return f"{known}{quotes} of {len(self.priced)} experiments by quote"
+        return f"{known}{quotes} of {many(len(self.priced), 'experiment')} by quote"
 
 
 def look_up(
@@ -148,7 +149,7 @@ def show(
         "designs": "; ".join(_designs(purchase)),
         "measured before": _before(purchase.before),
         "assay": assay_line(purchase.assay, purchase.target),
-        "price": f"{purchase.total}, {_count(len(purchase.priced), 'experiment')}",
+        "price": f"{purchase.total}, {many(len(purchase.priced), 'experiment')}",
         "caps": caps_line(policy),
         "paid": paid_line(method, wallet),
         "asked": "; ".join(_asked(purchase, policy, here=here)),
@@ -186,13 +187,13 @@ def confirm(question: str, *, yes: bool) -> None:
 
 def assay_line(assay: Assay, target: Target | None) -> str:
     """What is measured, against what and how often."""
-    by = f" by {assay.method}" if assay.method else ""
+    by = f" by {assay.method.upper()}" if assay.method else ""
     against = f" against {target.name or target.id}" if target else ""
     if assay.experiment_type is ExperimentType.EPITOPE_BINNING:
-        return f"{assay.experiment_type}{by}{against}"
+        return f"{in_words(assay.experiment_type)}{by}{against}"
     replicates = assay.n_replicates or REPLICATES_DEFAULT
     default = "" if assay.n_replicates else ", the service's default"
-    return f"{assay.experiment_type}{by}{against}, {_count(replicates, 'replicate')}{default}"
+    return f"{in_words(assay.experiment_type)}{by}{against}, {many(replicates, 'replicate')}{default}"
 
 
 def caps_line(policy: "SpendingPolicy") -> str:
@@ -212,14 +213,15 @@ def _designs(purchase: Purchase) -> Iterator[str]:
     lengths = [len(item.aa_string) - item.aa_string.count(CHAIN_SEPARATOR) for item in items]
     span = f"{min(lengths)}" if min(lengths) == max(lengths) else f"{min(lengths)} to {max(lengths)}"
     controls = sum(item.control for item in items)
-    yield f"{len(items)} of {purchase.sequences.source}, {span} residues{f', {controls} of them controls' if controls else ''}"
+    named = f", of them {many(controls, 'control')}" if controls else ""
+    yield f"{len(items)} of {purchase.sequences.source}, {span} residues{named}"
     chains = Counter(item.aa_string.count(CHAIN_SEPARATOR) + 1 for item in items)
     if set(chains) != {1}:
-        yield ", ".join(f"{count} with {_count(number, 'chain')}" for number, count in sorted(chains.items()))
+        yield ", ".join(f"{count} with {many(number, 'chain')}" for number, count in sorted(chains.items()))
     if left := len(purchase.sequences.duplicates):
-        yield f"{_count(left, 'duplicate')} left out"
+        yield f"{many(left, 'duplicate')} left out"
     if dropped := purchase.sequences.report.left_out_count:
-        yield f"{_count(dropped, 'row')} left out"
+        yield f"{many(dropped, 'row')} left out"
 
 
 def _before(before: Mapping[str, tuple[str, ...]]) -> str:
@@ -248,10 +250,6 @@ def _asked(purchase: Purchase, policy: "SpendingPolicy", *, here: bool) -> Itera
         )
     if not over and not quotes:
         yield "nobody: it is within the caps, and ordered at once. An order cannot be withdrawn"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def of_blocks(blocks: Mapping[str, Any]) -> "tuple[AssayCredentials, SpendingPolicy, Archive]":

@@ -32,6 +32,7 @@ from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
+from prefect_assay.models.words import in_words, many
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
@@ -129,7 +130,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
         title = campaign_id or (Path(request.designs).stem if "://" not in request.designs else "campaign")
-        name = f"{cut(title, 60)}, {len(sequences)} designs"
+        name = f"{cut(title, 60)}, {many(len(sequences), 'design')}"
         run = start_deployed("campaign", {**_designs(request.designs), **settings, **blocks}, name=name)
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if wait:
@@ -174,10 +175,10 @@ def check_target(assay: Assay) -> None:
     needed = assay.experiment_type in BINDING_TYPES
     if needed and not assay.target:
         raise InvalidSpec(
-            [f'target: {assay.experiment_type} needs one; name a catalog target with --target "…"']
+            [f'target: {in_words(assay.experiment_type)} needs one; name a catalog target with --target "…"']
         )
     if assay.target and not needed:
-        raise InvalidSpec([f"target: {assay.experiment_type} takes no target; leave --target out"])
+        raise InvalidSpec([f"target: {in_words(assay.experiment_type)} takes no target; leave --target out"])
 
 
 def load_blocks(request: AssayRequest) -> dict[str, "Block"]:

@@ -29,6 +29,7 @@ from prefect_assay.errors import NotFound
 from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
+from prefect_assay.models.words import in_words
 from prefect_assay.reporting.progress import day
 
 _POLL_SECONDS: Final = 2.0
@@ -257,7 +258,7 @@ def _sentences(line: RunLine) -> list[str]:
     dates = [f"expected {day(line.expected)}"] if line.expected and not _is_at_work(line) else []
     dates += [f"until {day(line.deadline)}"] if line.deadline else []
     price = [usd(line.price_cents)] if line.price_cents is not None else []
-    service = [f"service: {line.service_status.replace('_', ' ')}"] if line.service_status else []
+    service = [f"service: {in_words(line.service_status)}"] if line.service_status else []
     if further := ", ".join([*price, *dates, *service]):
         said.append(further)
     return said

@@ -24,6 +24,7 @@ from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import Assay, Plan
 from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
+from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering import find_order
 from prefect_assay.reporting.page.documents import kept_report
 from prefect_assay.results import outcome_line, rich_table, summarize
@@ -90,7 +91,7 @@ class Story:
 
     def _show_designs(self, watch: CampaignWatch) -> Plan:
         sequences = read_sequences(str(self._designs))
-        self._step("Order", f"{len(sequences)} designs against {TARGET}, binding affinity by BLI")
+        self._step("Order", f"{many(len(sequences), 'design')} against {TARGET}, binding affinity by BLI")
         with self._console.status("The campaign reads and checks the designs …"):
             return watch.until(lambda: kept_plan(self._archive, CAMPAIGN), "a plan")
 
@@ -158,7 +159,7 @@ class Story:
             answers = [str(entry["status"]) for entry in journal[delivered:]]
             delivered = len(journal)
             webhooks = f"webhook answered {', '.join(answers)}" if answers else ""
-            self._line(f"lab day {day:>2}  {status.replace('_', ' '):<21}  {webhooks}")
+            self._line(f"lab day {day:>2}  {in_words(status):<21}  {webhooks}")
             if status == ExperimentStatus.DONE:
                 return
             if status == ExperimentStatus.IN_REVIEW != before:

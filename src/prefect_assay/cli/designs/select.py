@@ -17,6 +17,7 @@ from prefect_assay.designs import Reading, choices_csv, order_lines, read_pool
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import Selection, SelectionSettings
+from prefect_assay.models.words import in_words, many
 from prefect_assay.selection import History, read_history, select
 from prefect_assay.sources import local_path
 
@@ -131,7 +132,9 @@ def _show(selection: Selection, history: History, output: Path | None) -> None:
     console.print(table)
     if len(selection.choices) > _SHOWN:
         console.print(f"… and {len(selection.choices) - _SHOWN} more")
-    lines = [f"{selection.pool_size:,} candidates, {len(history):,} in the history: {_counted(selection)}"]
+    lines = [
+        f"{many(selection.pool_size, 'candidate')}, {len(history):,} in the history: {_counted(selection)}"
+    ]
     if selection.price_cents is not None:
         lines.append(f"price: {usd(selection.price_cents)} without VAT")
     if output is not None:
@@ -141,4 +144,4 @@ def _show(selection: Selection, history: History, output: Path | None) -> None:
 
 
 def _counted(selection: Selection) -> str:
-    return ", ".join(f"{number:,} {fate.replace('_', ' ')}" for fate, number in selection.counts().items())
+    return ", ".join(f"{number:,} {in_words(fate)}" for fate, number in selection.counts().items())

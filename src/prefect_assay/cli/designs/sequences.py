@@ -19,6 +19,7 @@ from prefect_assay.errors import InputError, InvalidSpec
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
+from prefect_assay.models.words import in_words, many
 from prefect_assay.sources import local_path
 
 # A placeholder: only the service knows whether a target exists; everything else can be checked without it.
@@ -92,10 +93,10 @@ def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, 
 def _show(sequences: Sequences, summary: dict[str, object]) -> None:
     lengths = [item.residues for item in sequences.items]
     table = Table(show_header=False, box=None)
-    table.add_row("designs", f"{len(sequences)} ({summary['controls']} controls)")
+    table.add_row("designs", f"{len(sequences)} ({many(summary['controls'], 'control')})")
     table.add_row("residues", f"{min(lengths)} to {max(lengths)}, median {median(lengths):g}")
     table.add_row("duplicates left out", str(len(sequences.duplicates)))
-    table.add_row("experiments", f"{summary['experiments']} of type {summary['experiment_type']}")
+    table.add_row("experiments", f"{summary['experiments']} of type {in_words(summary['experiment_type'])}")
     console = plain()
     console.print(f"{sequences.source}: can be ordered", style="green")
     Console().print(table)

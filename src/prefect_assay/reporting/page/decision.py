@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from prefect_assay.models.base import Model
+from prefect_assay.models.words import in_words, many
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.results.controls import Control, controls_of
 from prefect_assay.results.design import DesignSummary
@@ -44,12 +45,14 @@ def decision(contents: CampaignContents, designs: Sequence[DesignSummary], scatt
 
 def _under_way(contents: CampaignContents, own: Sequence[DesignSummary]) -> Iterator[str]:
     if contents.missing:
-        states = Counter(each.order.status if each.order else "not ordered" for each in contents.missing)
+        states = Counter(
+            in_words(each.order.status) if each.order else "not ordered" for each in contents.missing
+        )
         said = "; ".join(f"{count} {state}" for state, count in states.items())
-        yield f"{_many(sum(e.designs for e in contents.missing), 'design')} in {_many(len(contents.missing), 'experiment')} without results: {said}."
+        yield f"{many(sum(e.designs for e in contents.missing), 'design')} in {many(len(contents.missing), 'experiment')} without results: {said}."
     if contents.preliminary:
         waiting = sum(each.outcome is Outcome.PENDING for each in own)
-        yield f"The results of {', '.join(contents.preliminary)} are preliminary: {_many(waiting, 'design')} still to come."
+        yield f"The results of {', '.join(contents.preliminary)} are preliminary: {many(waiting, 'design')} still to come."
 
 
 def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
@@ -88,7 +91,7 @@ def _how_sure(own: Sequence[DesignSummary], scatters: Scatters) -> Iterator[str]
 
 def _basis(scatter: Scatter) -> str:
     earlier = f", {scatter.earlier} of them of earlier campaigns" if scatter.earlier else ""
-    return f"pooled over {_many(scatter.designs, 'design')}{earlier}"
+    return f"pooled over {many(scatter.designs, 'design')}{earlier}"
 
 
 def _controls(own: Sequence[DesignSummary], controls: Sequence[Control]) -> Iterator[str]:
@@ -98,7 +101,7 @@ def _controls(own: Sequence[DesignSummary], controls: Sequence[Control]) -> Iter
             yield "None were measured, so nothing shows that the assay worked."
         return
     fine = [each for each in judged if each.as_expected]
-    said = f"{len(fine)} of {_many(len(judged), 'control')} as expected" if judged else "Not measured yet"
+    said = f"{len(fine)} of {many(len(judged), 'control')} as expected" if judged else "Not measured yet"
     named = "; ".join(f"{each.name} {each.words}" for each in controls[:_NAMED])
     yield f"{said}: {named}."
 
@@ -108,7 +111,7 @@ def _next(
 ) -> Iterator[str]:
     if failed:
         doubted = sum(bool(each.doubts) for each in own)
-        yield f"Ask the laboratory about {_names(each.name for each in failed)} before you rely on the {_many(doubted, 'call')} in doubt."
+        yield f"Ask the laboratory about {_names(each.name for each in failed)} before you rely on the {many(doubted, 'call')} in doubt."
     looks = [each.name for each in own if each.outcome in _HAS_RESULT and each.verdict in _LOOK]
     if looks:
         yield f"Look at the curves of {_names(looks)} before you use their numbers."
@@ -129,7 +132,3 @@ def _names(names: Iterable[str]) -> str:
     listed = list(names)
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
-
-
-def _many(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -10,6 +10,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import SelectionSettings, objective_of
+from prefect_assay.models.words import many
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.reporting.page.decision import decision
@@ -88,6 +89,7 @@ def render(
         notes=notes,
         versions=_versions(),
         words=words,
+        many=many,
         OUTCOME_WORDS=OUTCOME_WORDS,
         VERDICT_WORDS=VERDICT_WORDS,
         ASSAYS=ASSAYS,

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from prefect_assay.models.words import many
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis, shorten, wrap
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER, VERMILLION
 from prefect_assay.results.design import DesignSummary, order_of
@@ -106,7 +107,7 @@ def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultR
             sheet.text(WIDTH - _VALUES + 10, y, f"{molar(value, summary.qualifier)}{mark}", size=SMALL)
         _paint_lists(sheet, top + height + 36, lists)
 
-    return draw(WIDTH, end + 12, paint, title=f"Ranked affinities of {len(summaries)} designs")
+    return draw(WIDTH, end + 12, paint, title=f"Ranked affinities of {many(len(summaries), 'design')}")
 
 
 def _measured(rows: Iterable[ResultRow]) -> dict[tuple[str, str], list[float]]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
+from prefect_assay.models.words import many
 from prefect_assay.reporting.plots.affinities import MOST, affinity, labels
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, two_lines
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER
@@ -52,7 +53,7 @@ def overview(summaries: Sequence[DesignSummary]) -> str:
     top, label = 64, labels(summaries)
 
     def paint(sheet: Sheet) -> None:
-        sheet.heading(f"Campaign overview: {len(summaries)} designs", [caption])
+        sheet.heading(f"Campaign overview: {many(len(summaries), 'design')}", [caption])
         if any(affinity(summary) for summary in shown):
             _paint_key(sheet, 54)
         for number, summary in enumerate(shown):
@@ -117,7 +118,7 @@ def calls(summaries: Sequence[DesignSummary]) -> str:
     rows = [word for word in _EXPRESSION if counts[word, "all"]]
     columns = [word for word in _BINDING if counts["all", word]]
     left_out = len(summaries) - len(designs)
-    line = f"{len(designs)} designs" + (f", controls left out: {left_out}" if left_out else "")
+    line = many(len(designs), "design") + (f", controls left out: {left_out}" if left_out else "")
 
     def paint(sheet: Sheet) -> None:
         sheet.heading("Expression and binding calls", [line])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from prefect_assay.models.words import many
 from prefect_assay.reporting.plots.affinities import CONTROL, DESIGN, affinity
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
 from prefect_assay.reporting.plots.svg import GRID, KD, MUTED, TM
@@ -123,7 +124,7 @@ def _correlation(pairs: Sequence[tuple[float, float]], symbol: str) -> str:
     """Spearman's coefficient in words, with its direction: a low K_D and a high T_m are good."""
     scores, values = [score for score, _ in pairs], [value for _, value in pairs]
     if len(pairs) < _FEWEST or len(set(scores)) == 1 or len(set(values)) == 1:
-        return f"no rank correlation: {len(pairs)} designs with a measured {symbol}, or all alike"
+        return f"no rank correlation: {many(len(pairs), 'design')} with a measured {symbol}, or all alike"
     from scipy import stats  # noqa: PLC0415  an optional extra
 
     result: Any = stats.spearmanr(scores, values)
