@@ -63,9 +63,8 @@ class Registration:
     work_pool: WorkPool | None  # None if only registered
     deployments: Mapping[str, Presence]  # as `flow/name`, and whether they existed
     advice: tuple[str, ...] = ()  # risks of the server's settings and of operators' changes, as sentences
-    presets: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # filled into the forms, by deployment
+    # filled into the forms, by deployment
+    presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Names of waiting runs that were replaced because their deployment or work pool was created again
     moved: tuple[str, ...] = ()
 

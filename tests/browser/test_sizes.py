@@ -117,7 +117,8 @@ def test_the_form_begins_with_the_designs_and_has_its_blocks(world, person, wind
     page.get_by_text("main", exact=True).nth(2).wait_for()  # one in each of the three
 
 
-@pytest.mark.parametrize("window", ["wide"], indirect=True)  # the narrow page is not played yet
+# the narrow page is not played yet
+@pytest.mark.parametrize("window", ["wide"], indirect=True)
 def test_the_decision_is_seen_without_scrolling(asking, person, window, opened):
     page = opened(f"/runs/flow-run/{asking.id}", "Suspended")
     decision = person.interface.asked(page)

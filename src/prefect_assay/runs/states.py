@@ -21,9 +21,8 @@ LOST_AFTER: Final = timedelta(days=60)
 # The states between a wake-up and the first line of the flow.
 _WOKEN: Final = frozenset({"Resuming", "Late", "Pending", "Submitting", "InfrastructurePending", "Running"})
 _EXPIRED: Final = "and never resumed"  # Prefect's message for a suspension that timed out
-_RUNNER_STOPS: Final = (
-    "Runner is shutting down."  # Prefect's message for the runs that `serve` executes when it ends
-)
+# Prefect's message for the runs that `serve` executes when it ends
+_RUNNER_STOPS: Final = "Runner is shutting down."
 _GOES_ON: Final = "Its runner was stopped, and it goes on where the service says it is."
 _EXPIRED_FOR: Final = timedelta(hours=1)  # by then the sweep has rescheduled the run or never will
 
