@@ -51,13 +51,14 @@ HigherIsBetter = Annotated[
 ]
 
 
-def _refuse_direction(score: str | None, *, higher_is_better: bool | None) -> None:
-    """Refuse the direction of a score that is not named."""
+def _goal(score: str | None, *, higher_is_better: bool | None, **others: object) -> dict[str, object]:
+    """What is looked for, as settings of a selection; refuses the direction of a score that is not named."""
     if score is None:
         refuse_ignored(
             {"--higher-is-better": higher_is_better or None, "--lower-is-better": higher_is_better is False},
             "it belongs to --score",
         )
+    return {"score_column": score, "higher_is_better": higher_is_better, **others}
 
 
 @catalog.command()
@@ -189,7 +190,15 @@ def designs_select(
 ) -> None:
     """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
     with reported(as_json=as_json):
-        _refuse_direction(score, higher_is_better=higher_is_better)
+        chosen = _goal(
+            score,
+            higher_is_better=higher_is_better,
+            method_column=method_column,
+            objective=objective,
+            hit_limit=hit_limit,
+            aim=aim,
+            target=target,
+        )
         if policy != "gp":
             refuse_ignored(
                 {
@@ -208,16 +217,9 @@ def designs_select(
         from prefect_assay.cli.designs.select import Purchase, Tables, select_designs
         from prefect_assay.designs import Reading
 
-        chosen = {
+        chosen |= {
             "policy": policy,
             "seed": seed,
-            "score_column": score,
-            "higher_is_better": higher_is_better,
-            "method_column": method_column,
-            "objective": objective,
-            "hit_limit": hit_limit,
-            "aim": aim,
-            "target": target,
             "one_family": one_family,
             "controls": control or (),
             "repeat_measured": repeat_measured,
@@ -277,18 +279,17 @@ def designs_backtest(
 ) -> None:
     """Play purchases on a table of measured designs, by families, with all policies: which one would have found most?"""
     with reported(as_json=as_json):
-        _refuse_direction(score, higher_is_better=higher_is_better)
+        chosen = _goal(
+            score,
+            higher_is_better=higher_is_better,
+            method_column=method_column,
+            objective=objective,
+            hit_limit=hit_limit,
+            aim=aim,
+            target=target,
+        )
         from prefect_assay.cli.designs.backtest import play
 
-        chosen = {
-            "score_column": score,
-            "higher_is_better": higher_is_better,
-            "method_column": method_column,
-            "objective": objective,
-            "hit_limit": hit_limit,
-            "aim": aim,
-            "target": target,
-        }
         purchases = {
             "rounds": rounds,
             "batch": number,
