@@ -103,16 +103,19 @@ def unclear(key: str, found: Sequence[Found]) -> OrderMismatch:
     )
 
 
-def find_order(api: AssayClient, book: OrderBook, spec: ExperimentSpec | None = None) -> Order | None:
-    """The order as its log names it, even if renamed; else, with a specification, the experiment that carries its key.
+def find_order(
+    api: AssayClient, book: OrderBook, spec: ExperimentSpec | None = None, *, tagged: Sequence[str] = ()
+) -> Order | None:
+    """The order as its log names it, even if renamed; else as its run's tag does; else by its key and specification.
 
     Raises:
         OrderMismatch: a person has to say whether an experiment that carries the key is the order.
         OrderNotVisible: see `read_order`.
     """
     state = book.read()
-    if state.ordered is not None:
-        return read_order(api, state.ordered.experiment_id, book.order_key, surplus=state.surplus)
+    known = [state.ordered.experiment_id] if state.ordered else tagged
+    if known:
+        return read_order(api, known[0], book.order_key, surplus=state.surplus)
     found = the_order(api, book.order_key, spec, state) if spec else []
     return order_of(found[0], book.order_key, adopted=True) if found else None
 

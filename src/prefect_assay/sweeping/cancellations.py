@@ -21,11 +21,10 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.blocks.of_runs import archive_of, credentials_of, policy_of
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import shorten, shortened
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.ordering import find_order, order_key, read_order
+from prefect_assay.ordering import find_order, order_key
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, is_experiment, read_runs, run_filter
 from prefect_assay.runs.states import (
@@ -161,9 +160,11 @@ def _report_experiment(
     client: SyncPrefectClient, run: FlowRun, now: datetime, *, alone: bool
 ) -> SettledCancellation:
     credentials, policy = credentials_of(run), policy_of(run)
-    book = _book_of(run, credentials)
+    spec = _spec_of(run)
+    book = _book_of(run, credentials, spec)
     with credentials.get_client() as service:
-        order = _order_of(service, run, book)
+        # A process may be killed after its create, or after the tag and before its log.
+        order = find_order(service, book, spec, tagged=tag_values(run.tags, EXPERIMENT_TAG))
         book.end_work(str(run.id))  # of runs that are canceled at once, the last one finds no other
         others, elsewhere = _sharing(client, run, book, order, alone=alone)
         reject = policy.reject_quote_on_cancel and not others
@@ -206,9 +207,9 @@ def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bo
     return age > _IN_FLIGHT or not (report.state is CanceledOrderState.NOTHING or report.payment.in_doubt)
 
 
-def _book_of(run: FlowRun, credentials: AssayCredentials) -> OrderBook:
+def _book_of(run: FlowRun, credentials: AssayCredentials, spec: ExperimentSpec) -> OrderBook:
     campaign_id = str(run.parameters["campaign_id"])
-    key = order_key(campaign_id, int(run.parameters.get("batch_index") or 0), _spec_of(run))
+    key = order_key(campaign_id, int(run.parameters.get("batch_index") or 0), spec)
     return open_books(credentials, archive_of(run)).order(campaign_id, key)
 
 
@@ -216,14 +217,6 @@ def _spec_of(run: FlowRun) -> ExperimentSpec:
     if planned := run.parameters.get("planned"):
         return planned_spec(archive_of(run), str(run.parameters["campaign_id"]), str(planned))
     return ExperimentSpec.model_validate(run.parameters["spec"])
-
-
-def _order_of(service: AssayClient, run: FlowRun, book: OrderBook) -> Order | None:
-    """Find the order by its log, by the run's tag, or by its key: a process may be killed right after the create."""
-    tagged = tag_values(run.tags, EXPERIMENT_TAG)
-    if tagged and book.read().ordered is None:
-        return read_order(service, tagged[0], book.order_key)
-    return find_order(service, book, _spec_of(run))
 
 
 @dataclass(frozen=True)
