@@ -12,10 +12,9 @@ from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.events.filters import EventAnyResourceFilter, EventFilter, EventNameFilter, EventOccurredFilter
+from prefect.events.filters import EventFilter
 from prefect.settings import get_current_settings
 from prefect.states import Cancelled, Crashed
-from prefect.types import DateTime
 
 from prefect_assay.runs.queries import recoverable_runs
 from prefect_assay.runs.states import set_state
@@ -77,18 +76,16 @@ def last_heartbeat(client: SyncPrefectClient, run: FlowRun, state: State, now: d
     """
     since = state.timestamp - (default_silence() if state.is_cancelling() else timedelta())
     found = client.read_events(
-        EventFilter(
-            event=EventNameFilter(name=[_HEARTBEAT]),
-            any_resource=EventAnyResourceFilter(id=[f"prefect.flow-run.{run.id}"]),
-            occurred=EventOccurredFilter(since=_moment(since), until=_moment(now + _CLOCKS_DIFFER)),
+        EventFilter.model_validate(
+            {
+                "event": {"name": [_HEARTBEAT]},
+                "any_resource": {"id": [f"prefect.flow-run.{run.id}"]},
+                "occurred": {"since": since, "until": now + _CLOCKS_DIFFER},
+            }
         ),
         limit=1,  # the latest comes first
     )
     return found.events[0].occurred if found.events else None
-
-
-def _moment(when: datetime) -> DateTime:
-    return DateTime.fromtimestamp(when.timestamp(), when.tzinfo)
 
 
 def _silent(client: SyncPrefectClient, now: datetime) -> dict[UUID, tuple[FlowRun, _Sign]]:

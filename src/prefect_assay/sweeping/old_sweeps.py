@@ -5,20 +5,10 @@ from typing import Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.filters import (
-    ArtifactFilter,
-    ArtifactFilterFlowRunId,
-    ArtifactFilterKey,
-    FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterEndTime,
-    FlowRunFilterState,
-    FlowRunFilterStateType,
-)
+from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
 from prefect.client.schemas.objects import TERMINAL_STATES
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound
-from prefect.types import DateTime
 
 _AT_ONCE: Final = 50  # of a sweep: an hour makes twelve
 
@@ -29,12 +19,12 @@ def remove_old_sweeps(client: SyncPrefectClient, deployment_id: UUID, ended_befo
     A run that has shown something stays, because what it has shown may still be the newest.
     """
     old = client.read_flow_runs(
-        flow_run_filter=FlowRunFilter(
-            deployment_id=FlowRunFilterDeploymentId(any_=[deployment_id]),
-            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=sorted(TERMINAL_STATES))),
-            end_time=FlowRunFilterEndTime(
-                before_=DateTime.fromtimestamp(ended_before.timestamp(), ended_before.tzinfo)
-            ),
+        flow_run_filter=FlowRunFilter.model_validate(
+            {
+                "deployment_id": {"any_": [deployment_id]},
+                "state": {"type": {"any_": sorted(TERMINAL_STATES)}},
+                "end_time": {"before_": ended_before},
+            }
         ),
         sort=FlowRunSort.START_TIME_ASC,
         limit=_AT_ONCE,
@@ -42,11 +32,9 @@ def remove_old_sweeps(client: SyncPrefectClient, deployment_id: UUID, ended_befo
     if not old:
         return 0
     shown = client.read_artifacts(
-        artifact_filter=ArtifactFilter(
-            flow_run_id=ArtifactFilterFlowRunId(any_=[run.id for run in old]),
-            key=ArtifactFilterKey(
-                exists_=True
-            ),  # Prefect makes one without a key for each state with a result
+        # Prefect makes an artifact without a key for each state with a result
+        artifact_filter=ArtifactFilter.model_validate(
+            {"flow_run_id": {"any_": [run.id for run in old]}, "key": {"exists_": True}}
         )
     )
     kept = {artifact.flow_run_id for artifact in shown}
