@@ -37,7 +37,6 @@ _LATER: Final = {
     "BadDigest": _DAMAGED,
     "XAmzContentChecksumMismatch": _DAMAGED,
     "XAmzContentSHA256Mismatch": _DAMAGED,
-    "NoSuchUpload": "the server has ended this upload; run again, and the file is sent again",
     **dict.fromkeys(
         (
             "ServiceUnavailable",

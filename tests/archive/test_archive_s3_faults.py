@@ -13,9 +13,7 @@ from botocore.exceptions import ClientError
 from botocore.retries.standard import ThrottledRetryableChecker, TransientRetryableChecker
 
 from prefect_assay import sources
-from prefect_assay.archive import s3 as s3_module
 from prefect_assay.archive.s3 import S3Store, archive_error, client_config
-from prefect_assay.archive.store import digest_of
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from support.archive.metadata_service import metadata_service
 from support.archive.s3_proxy import LOST, Refused, s3_proxy
@@ -61,38 +59,10 @@ def new_store(endpoint, bucket=None, **options):
 # --- answers that are lost ---
 
 
-def test_a_completion_whose_answer_is_lost_is_found(proxy, store):
-    body = os.urandom(LARGE)
-    proxy.times(1, LOST, lambda request: request.completes)
-    store.put_if_absent("a", body, "a/b")
-    assert sum(request.completes for request in proxy.seen) == 2
-    assert store.read("a") == body
-    assert store.put_if_absent("a", b"other", "a/b") is False
-
-
-def test_a_repeated_completion_of_an_unknown_upload_is_the_first_one(proxy, store):
-    """As AWS answers it."""
-    body = os.urandom(LARGE)
-    answers = iter([LOST, Refused(404, "NoSuchUpload")])
-    proxy.decide = lambda request: next(answers) if request.completes else None
-    assert store.put_if_absent("a", body, "a/b") is False
-    assert store.read("a") == body
-
-
-def test_an_upload_that_the_server_has_ended_is_sent_again_later(proxy, store):
-    proxy.times(99, Refused(404, "NoSuchUpload"), lambda request: request.completes)
-    with pytest.raises(ArchiveUnavailable, match=r"NoSuchUpload.*sent again"):
-        store.put_if_absent("a", os.urandom(LARGE), "a/b")
-    assert store.stat("a") is None
-    proxy.decide = lambda _request: None
-    assert store.put_if_absent("a", b"x" * LARGE, "a/b")
-
-
 @pytest.mark.parametrize("size", [10, LARGE])
 def test_an_upload_whose_answers_are_lost_is_found_by_the_next_try(proxy, store, size):
     body = os.urandom(size)
-    fits = (lambda r: r.completes) if size == LARGE else (lambda r: r.uploads)
-    proxy.times(99, LOST, fits)
+    proxy.times(99, LOST, lambda request: request.uploads)
     with pytest.raises(ArchiveUnavailable):
         store.put_if_absent("a", body, "a/b")
     proxy.decide = lambda _request: None
@@ -113,7 +83,7 @@ def demands_checksum(request):
     )
 
 
-def test_a_locked_bucket_takes_probe_files_and_parts(proxy, store):
+def test_a_locked_bucket_takes_probe_and_files(proxy, store):
     proxy.decide = lambda request: LOCKED if demands_checksum(request) else None
     store.probe("team")
     assert store.put_if_absent("small", b"1", "a/b")
@@ -361,15 +331,3 @@ def test_a_key_id_with_a_line_break_is_named_without_the_signature():
         S3Store("b", client).read("a")
     assert not caught.value.retriable
     assert "Signature" not in str(caught.value)
-
-
-def test_sizes_and_digests_of_parts_are_those_of_the_file(tmp_path):
-    """The checksum of a part is read from the file, and the part is sent from its beginning again."""
-    from prefect_assay.archive.s3_parts import Slice
-
-    source = tmp_path / "a"
-    source.write_bytes(os.urandom(700_000))
-    with source.open("rb", buffering=0) as file:
-        part = Slice(file, 100_000, 500_000)
-        assert s3_module._md5(part) == s3_module._md5(source.read_bytes()[100_000:600_000])
-        assert digest_of(iter(lambda: bytes(part.read(1)), b"")).size == 500_000

@@ -33,12 +33,6 @@ class Server:
     def put(self, body, **more):
         return self.client.put_object(**self.address, Body=body, **more)
 
-    def upload(self, body, **more):
-        named = self.address | {"UploadId": self.client.create_multipart_upload(**self.address)["UploadId"]}
-        part = self.client.upload_part(**named, PartNumber=1, Body=body)
-        parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
-        return self.client.complete_multipart_upload(**named, MultipartUpload=parts, **more)
-
     def content(self):
         return self.client.get_object(**self.address)["Body"].read()
 
@@ -65,14 +59,6 @@ def test_put_object_ifnonmatch_overwrite_existed_failed(server):
     """In the probe."""
     server.put(b"bar")
     assert refused(server.put, b"zar", **ABSENT) == (412, "PreconditionFailed")
-    assert server.content() == b"bar"
-
-
-def test_multipart_put_object_if_none_match(server):
-    """In the probe, the refusal; the suite has it with other conditions, as `test_multipart_put_object_if_match`."""
-    server.upload(b"bar", **ABSENT)
-    assert server.content() == b"bar"
-    assert refused(server.upload, b"zar", **ABSENT) == (412, "PreconditionFailed")
     assert server.content() == b"bar"
 
 

@@ -7,8 +7,7 @@ import boto3
 import pytest
 from prefect.client.schemas.objects import StateType
 
-from prefect_assay.archive import s3 as s3_module
-from prefect_assay.archive import s3_parts, verify
+from prefect_assay.archive import verify
 from prefect_assay.blocks import S3Archive
 from prefect_assay.books import check_orders
 from prefect_assay.runs.tags import RETRY_TAG, tag_values
@@ -39,7 +38,7 @@ def bucket_on(endpoint, *, keys=True):
 
 @pytest.fixture
 def held(world, monkeypatch):
-    """Every file goes in parts, and boto3 gives up early: the trouble outlives its retries."""
+    """boto3 gives up early: the trouble outlives its retries."""
     hurry(monkeypatch)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     return Held(world)
@@ -92,31 +91,6 @@ def test_every_fault_between_order_and_archive_is_waited_out(world, held, proxy)
         assert wake(world, held, run).name == "Suspended", fault
     proxy.decide = lambda _request: None
     assert wake(world, held, run).type == StateType.COMPLETED
-    assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
-    assert sound(archive) == []
-
-
-def test_completions_whose_answers_are_lost_make_one_sound_version(world, held, proxy, monkeypatch):
-    monkeypatch.setattr(s3_module, "SINGLE_PUT_BYTES", 100)
-    monkeypatch.setattr(s3_parts, "PART_BYTES", 5 << 20)
-    archive = bucket_on(proxy.address)
-    name = archive.bucket
-    completions = []
-
-    def decide(request):
-        if not request.completes:
-            return None
-        completions.append(request.target)
-        if completions.count(request.target) == 1:
-            return LOST
-        return Refused(404, "NoSuchUpload")  # as AWS; Swift itself recognizes the repetition
-
-    proxy.decide = decide
-    run = held.experiment(name, archive=archive)
-    assert held.execute(run).name == "Suspended"
-    world.advance(days=16)
-    assert wake(world, held, run).type == StateType.COMPLETED
-    assert len(completions) > 10
     assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
     assert sound(archive) == []
 

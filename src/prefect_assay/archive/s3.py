@@ -1,27 +1,22 @@
 """The archive in a bucket of any S3 server that honours conditional writes (`If-None-Match: *`).
 
-Every upload carries a checksum of its body, as Object Lock demands. Files above `SINGLE_PUT_BYTES` are sent in parts
-(`s3_parts`), with the condition on the completing request. The caller gives the boto3 client; no error shows a key, a
-secret or a signature.
+Every upload is one request, which is read from the file while it is sent, and carries a checksum of its body, as Object
+Lock demands. The caller gives the boto3 client; no error shows a key, a secret or a signature.
 """
 
 import base64
 import contextlib
 import hashlib
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 from uuid import uuid4
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from prefect_assay.archive.s3_parts import REQUESTS_AT_ONCE, Part, Slice, send_parts
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
     Body,
@@ -29,8 +24,7 @@ from prefect_assay.archive.store import (
     Stray,
     check_key,
     join_key,
-    size_of,
-    stamp_of,
+    opened_body,
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
@@ -41,13 +35,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SINGLE_PUT_BYTES: Final = 8 * CHUNK_BYTES
-
 _EXISTS: Final = frozenset({"PreconditionFailed", "412"})
 _CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", "409"})
 _ABSENT: Final = frozenset({"NoSuchKey", "NotFound", "404"})
 _UNNAMED: Final = frozenset({"400", "403", "501"})
-_GONE_UPLOAD: Final = "NoSuchUpload"
 _REFUSING: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_IMPLEMENTED})
 _CONFLICT_WAITS: Final = (0.1, 0.3, 1.0, 3.0)  # seconds before each further try
 
@@ -65,30 +56,27 @@ def client_config(endpoint_url: str | None) -> Config:
     )
 
 
-def _sha256(body: bytes | Slice) -> dict[str, str]:
-    return {"ChecksumSHA256": _digest(hashlib.sha256(), body)}
+def _checksums(body: BinaryIO) -> tuple[str, Sequence[Mapping[str, str]]]:
+    """The SHA-256 (hex) of a body, and the headers that AWS accepts for a locked bucket, the better first.
+
+    The last one, none, is for servers that refuse both. All are made before the first try: what changes later is refused.
+    """
+    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    while block := body.read(CHUNK_BYTES):
+        sha256.update(block)
+        md5.update(block)
+    header = {"ChecksumSHA256": _base64(sha256.digest())}
+    return sha256.hexdigest(), (header, {"ContentMD5": _base64(md5.digest())}, {})
 
 
-def _md5(body: bytes | Slice) -> dict[str, str]:
-    return {"ContentMD5": _digest(hashlib.md5(usedforsecurity=False), body)}
-
-
-def _digest(digest: Any, body: bytes | Slice) -> str:
-    for block in [body] if isinstance(body, bytes) else body:
-        digest.update(block)
-    return base64.b64encode(digest.digest()).decode()
-
-
-# What AWS accepts for a locked bucket, the better first; the last one is for servers that refuse both headers.
-_CHECKSUMS: Final[tuple[Callable[[bytes | Slice], dict[str, str]], ...]] = (_sha256, _md5, lambda _body: {})
-_OF_PARTS: Final = 1  # a SHA-256 of parts would have to be announced when the upload is created
+def _base64(digest: bytes) -> str:
+    return base64.b64encode(digest).decode()
 
 
 class S3Store:
     """A `Store` in an existing bucket; `sse` is sent as the encryption header, which some servers refuse.
 
-    No error shows the texts in `hidden`. A server that refuses the header of a checksum is served with the next kind of
-    `_CHECKSUMS`.
+    No error shows the texts in `hidden`. A server that refuses the header of a checksum is served with the next kind.
     """
 
     def __init__(
@@ -96,10 +84,9 @@ class S3Store:
     ) -> None:
         self.bucket = bucket
         self._client: Any = client
-        self._turn = threading.BoundedSemaphore(REQUESTS_AT_ONCE)
         self._encryption: dict[str, str] = {"ServerSideEncryption": sse} if sse else {}
         self._hidden = tuple(hidden)
-        self._checksum = 0  # which of `_CHECKSUMS` the server takes, as far as is known
+        self._checksum = 0  # which of `_checksums` the server takes, as far as is known
 
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
         """See `Store`.
@@ -107,43 +94,56 @@ class S3Store:
         Of two writers at once one may get 409 instead of 412 while the outcome is open: the request is repeated. When boto3
         itself repeats a request, it finds its own object: the result is False, and the caller compares.
         """
-        check_key(key)
-        put = self._put_at_once if size_of(data) <= SINGLE_PUT_BYTES else self._put_in_parts
-        return self._was_absent(key, partial(put, key, data, content_type, sha256))
+        address = {"Bucket": self.bucket, "Key": check_key(key), "ContentType": content_type}
+        put = partial(self._client.put_object, **address, **self._encryption, IfNoneMatch="*")
+        try:
+            with opened_body(data) as body:
+                found, checksums = _checksums(body)
+                if sha256 not in {None, found}:
+                    raise wrong_digest(self.location(key))
+                return self._was_absent(lambda: self._with_checksum(put, body, checksums))
+        except (ClientError, BotoCoreError, OSError) as error:
+            raise self._error(key, error) from None
 
-    def _was_absent(self, key: str, put: Callable[[], bool]) -> bool:
+    def _was_absent(self, put: Callable[[], object]) -> bool:
         for wait in (*_CONFLICT_WAITS, None):
             try:
-                return put()
+                put()
             except ClientError as error:
                 code = error_code(error)
                 if code in _EXISTS:
                     return False
                 if code not in _CONFLICT or wait is None:
-                    raise self._error(key, error) from None
+                    raise
                 time.sleep(wait)
-            except (BotoCoreError, OSError) as error:
-                raise self._error(key, error) from None
+            else:
+                return True
         return False
 
-    def _with_checksum(self, send: Callable[..., T], body: bytes | Slice, kind: int = 0) -> T:
+    def _with_checksum(
+        self,
+        send: Callable[..., object],
+        body: BinaryIO,
+        checksums: Sequence[Mapping[str, str]],
+        kind: int = 0,
+    ) -> None:
         """Send a body with a checksum; where the server refuses its header, with the next kind.
 
         Raises:
             ClientError: the first refusal, if the request is refused without a checksum as well.
         """
         kind = max(kind, self._checksum)
+        body.seek(0)
         try:
-            return send(Body=body, **_CHECKSUMS[kind](body))
+            send(Body=body, **checksums[kind])
         except ClientError as error:
-            if kind + 1 == len(_CHECKSUMS) or not _may_refuse_header(error):
+            if kind + 1 == len(checksums) or not _may_refuse_header(error):
                 raise
             try:
-                answer = self._with_checksum(send, body, kind + 1)
+                self._with_checksum(send, body, checksums, kind + 1)
             except ClientError as again:
                 raise error if _may_refuse_header(again) else again from None
             self._checksum = max(self._checksum, kind + 1)
-            return answer
 
     def _get(self, key: str) -> Any:
         return self._asking(partial(self._client.get_object, Bucket=self.bucket, Key=check_key(key)))
@@ -237,75 +237,17 @@ class S3Store:
         try:
             first = self.put_if_absent(key, b"1", "text/plain")
             second = self.put_if_absent(key, b"2", "text/plain")
-            # Large files: some servers check the condition of a single request only.
-            third = self._was_absent(key, partial(self._put_in_parts, key, b"3", "text/plain", look=False))
             kept = self.read(key)
         finally:
             # A bucket that forbids deletion is a fine archive; the probe remains, hidden from listings.
             with contextlib.suppress(ClientError, BotoCoreError):
                 self._client.delete_object(Bucket=self.bucket, Key=key)
-        if not first or second or third or kept != b"1":
+        if not first or second or kept != b"1":
             raise ArchiveError(
                 f"s3://{self.bucket}: this server overwrites objects although asked not to (If-None-Match: *), so "
                 "two runs could destroy each other's versions; use a server with conditional writes (AWS S3, "
                 "current MinIO or Ceph), or a LocalArchive"
             )
-
-    def _put_at_once(self, key: str, data: Body, content_type: str, sha256: str | None) -> bool:
-        if isinstance(data, Path):
-            data = data.read_bytes()  # a small file, read once: a change of it tears nothing
-        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-            raise wrong_digest(self.location(key))
-        address = {"Bucket": self.bucket, "Key": key, "ContentType": content_type}
-        put = partial(self._client.put_object, **address, **self._encryption, IfNoneMatch="*")
-        with self._turn:
-            self._with_checksum(put, data)
-        return True
-
-    def _put_in_parts(
-        self, key: str, data: Body, content_type: str, sha256: str | None = None, *, look: bool = True
-    ) -> bool:
-        """False where the object is there: a look beside the first request saves the upload, the condition decides."""
-        address, stamp = {"Bucket": self.bucket, "Key": key}, stamp_of(data)
-        with ThreadPoolExecutor(1, "archive-look") as beside:
-            kept = beside.submit(self.stat, key) if look else None
-            upload = self._client.create_multipart_upload(
-                **address, ContentType=content_type, **self._encryption
-            )["UploadId"]
-        try:
-            if kept and kept.result():
-                self._abort(address, upload)
-                return False
-            send = partial(self._client.upload_part, **address, UploadId=upload)
-            parts, found = send_parts(
-                lambda number, body: self._with_checksum(partial(send, PartNumber=number), body, _OF_PARTS),
-                data,
-                self._turn,
-            )
-            if sha256 not in {None, found} or stamp_of(data) != stamp:
-                raise wrong_digest(self.location(key))  # noqa: TRY301  the same clean-up serves every failure
-            return self._complete(key, {**address, "UploadId": upload}, parts)
-        except BaseException as error:
-            self._abort(address, upload)
-            if isinstance(error, EOFError):
-                raise wrong_digest(self.location(key)) from None
-            raise
-
-    def _complete(self, key: str, upload: dict[str, str], parts: list[Part]) -> bool:
-        """False where the object is there, and its upload is not: the answer was lost, and boto3 repeated the request."""
-        try:
-            self._client.complete_multipart_upload(
-                **upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
-            )
-        except ClientError as error:
-            if error_code(error) == _GONE_UPLOAD and self.stat(key) is not None:
-                return False
-            raise
-        return True
-
-    def _abort(self, address: dict[str, str], upload: str) -> None:
-        with contextlib.suppress(ClientError, BotoCoreError):
-            self._client.abort_multipart_upload(**address, UploadId=upload)
 
     @contextlib.contextmanager
     def _errors(self, key: str, *, ignored: frozenset[str] = frozenset()) -> Iterator[None]:

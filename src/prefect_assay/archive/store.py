@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, Protocol
 
@@ -95,27 +96,15 @@ def check_key(key: str) -> str:
     return key
 
 
-def size_of(data: Body) -> int:
-    """The size of the content in bytes."""
-    return len(data) if isinstance(data, bytes) else data.stat().st_size
+def opened_body(data: Body) -> BinaryIO:
+    """The content as a file."""
+    return data.open("rb") if isinstance(data, Path) else BytesIO(data)
 
 
-def stamp_of(data: Body) -> tuple[int, ...]:
-    """What differs when a file was changed or replaced in between; bytes do not change."""
-    if isinstance(data, bytes):
-        return ()
-    found = data.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-def chunks_of(data: Body, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """The content in chunks of `size` bytes, the last one shorter."""
-    if isinstance(data, bytes):
-        for start in range(0, len(data), size):
-            yield data[start : start + size]
-        return
-    with data.open("rb") as file:
-        while chunk := file.read(size):
+def chunks_of(data: Body) -> Iterator[bytes]:
+    """The content in chunks, the last one shorter."""
+    with opened_body(data) as file:
+        while chunk := file.read(CHUNK_BYTES):
             yield chunk
 
 

@@ -17,7 +17,7 @@ FILE_EVENTS = {"open", "os.mkdir", "os.link", "os.remove", "os.listdir", "os.sca
 
 
 def documents(tag: str, *, large: bool = True) -> list[Document]:
-    """Five files, with `large` one that goes to S3 in parts."""
+    """Five files, with `large` one of several megabytes."""
     sizes = {
         "experiment": 10,
         "quote": 0,

@@ -11,15 +11,12 @@ from support.services.serving import serving
 
 
 @contextmanager
-def moto_server(*, overwrites: str = "") -> Iterator[str]:
-    """Serve S3 on loopback; yields the address.
-
-    Conditional headers are ignored with `overwrites="always"`, or for objects sent in parts with `overwrites="parts"`.
-    """
+def moto_server(*, overwrites: bool = False) -> Iterator[str]:
+    """Serve S3 on loopback; yields the address. With `overwrites` conditional headers are ignored."""
     app = DomainDispatcherApplication(create_backend_app)
 
     def serve(environ, start_response):
-        if overwrites == "always" or (overwrites == "parts" and environ["REQUEST_METHOD"] == "POST"):
+        if overwrites:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         return app(environ, start_response)
 

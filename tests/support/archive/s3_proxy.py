@@ -22,12 +22,8 @@ class Request:
     headers: dict[str, str]
 
     @property
-    def completes(self) -> bool:
-        return self.method == "POST" and "uploadId=" in self.target
-
-    @property
     def uploads(self) -> bool:
-        """It has the content of an object or of a part."""
+        """It has the content of an object."""
         return self.method == "PUT" and self.target.count("/") > 1
 
 
