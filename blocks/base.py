@@ -26,7 +26,7 @@ class StrictFields(BaseModel):
             raise NotImplementedError
 
         @classmethod
-        async def aload(cls, name: str, validate: bool = True, client: Any = None) -> Self:  # noqa: FBT001, FBT002
+        async def aload(cls, name: str, validate: bool = True, client: Any = None) -> Self:  # noqa: FBT001, FBT002 - as above
             """Prefect's, whose decorators hide its type."""
             raise NotImplementedError
 

@@ -69,14 +69,12 @@ FOR_HTTP = [
     ("SSL_CERT_FILE", "/", "Is a directory"),
     ("SSL_CERT_FILE", NOT_PEM, "no certificate"),
     ("SSL_CERT_DIR", "/nowhere:/neither", "no such folder"),
-    ("SSLKEYLOGFILE", "/nowhere/keys", "cannot be written"),
 ]
 FOR_S3 = [
     ("HTTPS_PROXY", "socks5://h:1", "its scheme 'socks5'"),
     ("AWS_CA_BUNDLE", "/nowhere", "No such file"),
     ("AWS_CA_BUNDLE", NOT_PEM, "no certificate"),
     ("REQUESTS_CA_BUNDLE", "/nowhere", "No such file"),
-    ("SSLKEYLOGFILE", "/nowhere/keys", "cannot be written"),
 ]
 TABLE = [
     *((client, *case) for client in HTTP for case in (*PROXIES, *FOR_HTTP)),
@@ -88,7 +86,7 @@ TABLE = [
 def clean(monkeypatch):
     for name in [*os.environ]:
         if name.lower().endswith("_proxy") or name in {
-            *("SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSLKEYLOGFILE"),
+            *("SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"),
         }:
             monkeypatch.delenv(name)
     # conftest.py reads certificates once for all tests; here the environment decides each time.
@@ -106,7 +104,7 @@ def test_each_client_names_the_variable(monkeypatch, client, name, value, why):
     assert SECRET not in str(raised.value)
     # A proxy was never right; certificates may come back, and a run that has ordered waits for them.
     assert raised.value.retriable is isinstance(raised.value, CertificatesUnreadable)
-    assert raised.value.retriable is (name != "SSLKEYLOGFILE" and "PROXY" not in name.upper())
+    assert raised.value.retriable is ("PROXY" not in name.upper())
 
 
 def test_a_socks_proxy_needs_a_package(monkeypatch):

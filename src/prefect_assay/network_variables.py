@@ -37,7 +37,6 @@ def check_http_variables() -> None:
         CertificatesUnreadable: its file or folder cannot be read now.
     """
     check_http_proxies()
-    check_key_log()
     name = next((name for name in CERTIFICATES if os.environ.get(name)), None)
     if name is not None:
         check_certificates(name, os.environ[name])
@@ -68,7 +67,6 @@ def check_s3_variables() -> None:
         CertificatesUnreadable: its file cannot be read now.
     """
     _check_proxies(_HTTP, _HTTP)
-    check_key_log()
     name = next((name for name in _S3_CERTIFICATES if os.environ.get(name)), None)
     if name is not None:
         check_certificates(name, os.environ[name])
@@ -98,21 +96,6 @@ def _unreadable(name: str, place: str, why: str) -> CertificatesUnreadable:
     return CertificatesUnreadable(
         f"{name}: the certificates in {place} cannot be read ({why}); correct the variable, {_UNSET}, or bring them back"
     )
-
-
-def check_key_log() -> None:
-    """Check the file that TLS keys are written to, where a person debugs: each TLS context opens it.
-
-    Raises:
-        ConfigurationError: it cannot be written.
-    """
-    if place := os.environ.get("SSLKEYLOGFILE"):
-        try:
-            Path(place).open("ab").close()
-        except OSError as error:
-            raise ConfigurationError(
-                f"SSLKEYLOGFILE: {place} cannot be written ({error.strerror}); correct the variable, {_UNSET}"
-            ) from None
 
 
 def drop_unreadable_exceptions() -> tuple[str, ...]:

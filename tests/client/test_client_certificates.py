@@ -8,7 +8,7 @@ import certifi
 import pytest
 
 from prefect_assay.client.http.wire import certificates
-from prefect_assay.errors import CertificatesUnreadable, ConfigurationError
+from prefect_assay.errors import CertificatesUnreadable
 
 BUNDLE = Path(certifi.where()).read_text(encoding="utf-8")
 END = "-----END CERTIFICATE-----\n"
@@ -70,10 +70,3 @@ def test_a_file_that_is_not_there_is_an_error_each_time(tmp_path, monkeypatch):
     for _ in range(2):
         with pytest.raises(CertificatesUnreadable, match="No such file"):
             _read()
-
-
-def test_a_key_log_that_cannot_be_written_is_an_error_also_once_the_certificates_are_read(monkeypatch):
-    _read()
-    monkeypatch.setenv("SSLKEYLOGFILE", "/nowhere/keys")
-    with pytest.raises(ConfigurationError, match=r"^SSLKEYLOGFILE: /nowhere/keys cannot be written"):
-        _read()

@@ -31,7 +31,6 @@ from prefect_assay.network_variables import (
     CERTIFICATES,
     check_certificates,
     check_http_proxies,
-    check_key_log,
 )
 
 _CONNECT_SECONDS: Final = 10.0
@@ -112,7 +111,7 @@ def certificates(*, trust_env: bool) -> ssl.SSLContext:
     Reading them takes longer than a request, and each look at an experiment makes a client.
 
     Raises:
-        ConfigurationError: they cannot be read, or the file for TLS keys not written.
+        ConfigurationError: they cannot be read.
     """
     # as httpx chooses it
     name = next((name for name in CERTIFICATES if trust_env and os.environ.get(name)), None)
@@ -126,9 +125,8 @@ def certificates(*, trust_env: bool) -> ssl.SSLContext:
     else:
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
     try:
-        return _certificates(trust_env, place, stamp, os.environ.get("SSLKEYLOGFILE"))
+        return _certificates(trust_env, place, stamp)
     except OSError:
-        check_key_log()
         if name:
             check_certificates(name, place)
         raise
@@ -136,10 +134,9 @@ def certificates(*, trust_env: bool) -> ssl.SSLContext:
 
 @lru_cache(maxsize=4)
 def _certificates(
-    trust_env: bool,  # noqa: FBT001
+    trust_env: bool,  # noqa: FBT001 - httpx has it so
     _place: str,
     _stamp: tuple[int, ...],
-    _key_log: str | None,
 ) -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=trust_env)
 
