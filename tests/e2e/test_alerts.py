@@ -2,9 +2,8 @@
 
 import http.server
 import json
-import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -24,7 +23,6 @@ from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.runs.block_references import as_parameter
-from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.sweeping.watermarks import SweepState
 from prefect_assay.webhooks.problem_watch import ProblemWatch
 from support.runs.events import stored_events
@@ -308,18 +306,6 @@ def test_run_deleted(world, place, capsys):
     swept()
     assert problems("run-deleted", run.name) == []
     sent(found, "assay.problem.solved")
-
-
-def test_updates_misdated(world, place, capsys):
-    run = place.waiting()
-    swept()
-    assert problems("updates-misdated", place.name) == []
-    (experiment,) = tag_values(run.tags, EXPERIMENT_TAG)
-    place.lab.advance(days=2)
-    with closing(sqlite3.connect(world.stack.folder / "lab.sqlite")) as database, database:
-        database.execute("UPDATE updates SET created_at = 'soon' WHERE experiment_id = ?", [experiment])
-    swept()
-    fires("updates-misdated", place.name, capsys)
 
 
 def test_every_kind_has_a_test_here():

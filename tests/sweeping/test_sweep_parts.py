@@ -37,8 +37,6 @@ def _no_run_logger(monkeypatch):
 class Service:
     """One organisation's experiments and updates; what is in `faults` cannot be read."""
 
-    base_url, service_time = "https://lab.example.org", NOW
-
     def __init__(self, *ids, done=()):
         self.experiments = {
             i: ExperimentSummary(
@@ -130,9 +128,9 @@ class Prefect:
         self.resumed.append(run_id)
         return SimpleNamespace(status=SetStateStatus.ACCEPT)
 
-    def request(self, _method, path, *, json):
+    def request(self, _method, _path, *, json):
         rows = [{"name": name, "value": text} for name, text in self.variables.items()]
-        return SimpleNamespace(json=lambda: rows if path == "/variables/filter" else [])
+        return SimpleNamespace(json=lambda: rows)
 
     def create_variable(self, variable):
         self.variables[variable.name] = variable.value
@@ -209,34 +207,6 @@ def test_news_whose_experiment_cannot_be_read_are_read_again():
     service.faults = {}
     report = prefect.sweep({"block": service}, minutes=100_000, after=timedelta(minutes=10))
     assert (prefect.resumed, report.updates_seen) == ([run.id], 1)
-
-
-def test_an_update_from_the_future_is_a_problem_until_its_time_and_hides_no_other(monkeypatch):
-    kept = {}
-    monkeypatch.setattr(
-        sys.modules[_Sweep.__module__],
-        "save_problems",
-        lambda client, found, looked, now, *, unclear: kept.update(
-            found=[problem.kind for problem in found], looked=looked
-        ),
-    )
-    service, prefect = Service("e-1"), Prefect()
-    run = prefect.suspended(EXPERIMENT_TAG + "e-1")
-    prefect.sweep({"block": service})
-    service.updates = [Update(id="u-1", experiment_id="e-0", timestamp=NOW + timedelta(days=2))]
-    for minutes in (5, 10, 15, 20, 25):
-        service.service_time = NOW + timedelta(minutes=minutes)
-        report = prefect.sweep({"block": service}, minutes=100_000, after=timedelta(minutes=minutes))
-        assert kept["found"] == ["updates-misdated"]
-        assert any("e-0" in line for line in report.problems)
-    service.experiments |= Service("e-1", done=["e-1"]).experiments
-    service.updates.append(Update(id="u-2", experiment_id="e-1", timestamp=service.service_time))
-    prefect.sweep({"block": service}, minutes=100_000, after=timedelta(minutes=30))
-    assert prefect.resumed == [run.id]
-    service.service_time = NOW + timedelta(days=2)
-    prefect.sweep({"block": service}, minutes=100_000, after=timedelta(days=2))
-    assert kept["found"] == []
-    assert "updates-misdated" in kept["looked"]
 
 
 def test_runs_are_woken_before_events_are_sent(monkeypatch):

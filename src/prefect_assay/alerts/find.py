@@ -135,21 +135,6 @@ def failed_service(block: str, error: Exception, now: datetime, runs: Sequence[s
     return []
 
 
-def misdated_updates(block: str, rows: Sequence[tuple[str, datetime | None]], now: datetime) -> list[Problem]:
-    """Updates, by experiment, with times that cannot be right."""
-    if not rows:
-        return []
-    experiment, time = rows[0]
-    said = (
-        f"one of experiment {experiment} is of {_when(time)}"
-        if time
-        else f"one of experiment {experiment} has none"
-    )
-    count = "an update" if len(rows) == 1 else f"{len(rows)} updates"
-    text = f"{count} in the feed of credentials block {block} carry a time that cannot be right: {said}"
-    return [_problem(kinds.UPDATES_MISDATED, block, now, text)]
-
-
 def low_wallet(block: str, cents: int | None, now: datetime, limits: AlertLimits) -> Iterator[Problem]:
     """A wallet with less than the limit; None if its node does not tell."""
     if cents is None:

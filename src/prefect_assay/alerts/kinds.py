@@ -18,7 +18,6 @@ RUN_DELETED: Final = "run-deleted"
 DEADLINE_NEAR: Final = "deadline-near"
 ARCHIVE_REFUSING: Final = "archive-refusing"
 SERVICE_AWAY: Final = "service-away"
-UPDATES_MISDATED: Final = "updates-misdated"
 # Judged by `status --problems` when it is asked, and not saved: what would save them may be what cannot start.
 CANNOT_START: Final = "cannot-start"
 RECEIVER_AWAY: Final = "receiver-away"
@@ -92,9 +91,5 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     SERVICE_AWAY: AlertKind(
         "the service does not answer, or not as it should",
         "Nothing, if it is maintenance: runs wait and retry. Else ask the service, with the request's id",
-    ),
-    UPDATES_MISDATED: AlertKind(
-        "an update in the service's feed carries a time that cannot be right",
-        "Report it to the service. No update is missed by it, but the dates that are shown may be wrong",
     ),
 }

@@ -12,11 +12,8 @@ class Watermark(StoredModel):
     """The watermark of one credentials block's feed, and its waiting runs."""
 
     reference: str = ""  # the credentials block, as JSON text
-    feed: datetime | None = None  # the newest update read, in the service's time
-    moved: datetime | None = None  # when `feed` last changed, in this machine's time
-    floor: datetime | None = None  # no further update can appear before this time
-    # Digests of updates shortly before `feed`, which are read again until the floor passes them
-    seen: tuple[str, ...] = ()
+    read: bool = False  # the feed was read, also if it was empty
+    seen: tuple[str, ...] = ()  # digests of the newest updates
     full_check: datetime | None = None  # when the experiments of all waiting runs were last read
     next_deadline: datetime | None = None  # the earliest deadline of these runs
     used: datetime | None = None  # when a run that waits with this block was last seen

@@ -22,7 +22,6 @@ from prefect_assay.errors import AssayError
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.problem import AlertLimits, Problem
-from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus
 from prefect_assay.runs.block_references import block_reference, name_of
 from prefect_assay.runs.states import suspension_key
@@ -113,18 +112,10 @@ class AlertFacts:
     def note_failure(self, reference: str, block: str | None, error: Exception, runs: Sequence[str]) -> None:
         """Note that the service could not be read with a credentials block."""
         name = self._failed[reference] = block or reference
-        self.unclear.add((kinds.UPDATES_MISDATED, name))
         found = find.failed_service(name, error, self.now, runs)
         self._found += found
         if not found:
             self.unclear.add((kinds.SERVICE_AWAY, name))
-
-    def note_misdated(self, block: str, updates: Sequence[Update]) -> list[str]:
-        """Note updates with wrong times in the feed of a credentials block; returns lines for people."""
-        rows = [(update.experiment_id, update.timestamp) for update in updates]
-        found = find.misdated_updates(block, rows, self.now)
-        self._found += found
-        return [problem.line for problem in found]
 
     def read_service(self, block_of: Callable[[str], AssayCredentials]) -> None:
         """Read invoices, quotes and the token's end for each credentials block that can be read."""
@@ -192,7 +183,7 @@ class AlertFacts:
         unread = self._unread | {
             kind for part, kinds_of in _PARTS.items() if part in failed for kind in kinds_of
         }
-        looked = {kinds.UPDATES_MISDATED, *(_HOURLY - unread if checked else ())}
+        looked = set(_HOURLY - unread if checked else ())
         if self._delivered and not self._undelivered:
             looked.add(kinds.WEBHOOKS_SILENT)
         if not failed & {"runs that need a person", "marked runs"}:

@@ -32,7 +32,7 @@ from prefect_assay.sweeping.updates_feed import (
     waiting_run,
     waiting_runs,
 )
-from prefect_assay.sweeping.watermarks import SweepState, as_text, read_block, read_blocks
+from prefect_assay.sweeping.watermarks import SweepState, as_text, read_block
 
 # A deadline that passes, or a check that failed, brings the full check forward, but not at every sweep.
 _EARLIEST: Final = timedelta(hours=1)
@@ -71,8 +71,6 @@ class ExperimentWatch:
                 started = self.started_since(since)
         new = {ref: self.state.watermark(ref) for ref in started if ref not in self.marks}
         self.marks |= new
-        with self.progress.part("credentials blocks"):
-            self._credentials = read_blocks(self.progress.prefect, self.marks)
         for ref, mark in sorted(self.marks.items()):
             self.marks[ref] = self._read_feed(mark)
         for ref, waits in started.items():
@@ -153,8 +151,6 @@ class ExperimentWatch:
             mark = mark.model_copy(update={"name": name_of(block) or mark.name})
             with block.get_client() as client:
                 page = read_feed(client, mark, self.progress.now)
-                lines = self.facts.note_misdated(mark.name or mark.reference or "", page.misdated)
-                self.progress.problems += lines
                 waits = waiting_runs(self.progress.prefect, page.newest)
                 self._note_deliveries(waits, page.newest)
                 selection = select_runs_to_wake(client, waits, self.progress.now, news=True)

@@ -1,13 +1,10 @@
-"""Reads one token's updates feed, and selects the waiting runs that may go on. Nothing here wakes a run.
-
-The times of rows are by the service's clock, the time of a reading by this machine's.
-"""
+"""Reads one token's updates feed, and selects the waiting runs that may go on. Nothing here wakes a run."""
 
 import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 from uuid import UUID
@@ -18,12 +15,10 @@ from prefect.client.schemas.objects import FlowRun
 from prefect_assay.alerts.find import Due
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
-from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import AssayError, NotFound, Unauthorized
 from prefect_assay.events import RunReference
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
-from prefect_assay.models.update import Update
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PAGE_LIMIT_MAX
 from prefect_assay.runs.queries import read_run_pages, suspended_filter
 from prefect_assay.runs.states import event_reference, suspension_key, waits_for_input
@@ -31,14 +26,11 @@ from prefect_assay.runs.tags import EXPERIMENT_TAG, INVOICE_LABEL, PRICE_LABEL, 
 from prefect_assay.runs.transient_failures import needed_block
 from prefect_assay.waiting import PARTIAL_WAIT, WaitsFor, deadline_of, is_worth_waking, patience_of, waits_for
 
-# Rows may appear in the feed a little after their timestamp; reading a row twice does no harm.
-_OVERLAP: Final = timedelta(minutes=10)
-# Rows that are recognized by their ids: one page of the list. A Prefect variable holds two hundred digests.
+# Rows that are recognized by their ids: one page of the list.
 _DEPTH: Final = PAGE_LIMIT_MAX
-_WRONG: Final = timedelta(days=1)
+_ROWS_MAX: Final = 10_000  # of one reading, where none of them is known
 _DIGEST: Final = 12
 _SHOWN: Final = 3  # experiments in a message
-_BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _IDS_PER_REQUEST: Final = 40
 # After so many temporary errors in a row the service counts as away: each further request would be retried for long.
 _FAILURES_MAX: Final = 3
@@ -61,12 +53,11 @@ class WaitingRun:
 
 @dataclass(frozen=True)
 class FeedPage:
-    """The new updates of a token's feed, the watermark behind them, and rows whose time cannot be right."""
+    """The new updates of a token's feed, and the watermark behind them."""
 
     updates: int
     newest: Mapping[str, datetime]  # the time of the newest new update, by experiment
     mark: Watermark
-    misdated: tuple[Update, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,104 +110,29 @@ def missed_delivery(
 
 
 def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
-    """Read the updates since the watermark, newest first. Without one nothing is new.
+    """Read the new updates, newest first. In the first reading nothing is new.
 
-    A new row is recognized by its id, down to the newest hundred: a row with a wrong time hides no other. Further down
-    the times decide.
+    A row is new if it is not among those that the watermark knows: a wrong time, or a row that comes a little late, hides
+    no other. Reading goes on until all known rows are passed.
     """
-    reading: _Reading | None = None
-    for update in client.iter_updates():
-        # a lab's clock runs ahead of the machine's, so its `Date` says nothing about its updates
-        reading = reading or _Reading(mark, None if is_loopback_url(client.base_url) else client.service_time)
-        reading.take(update, now)
-        if reading.is_over(update):
+    unmet = set(mark.seen)
+    fresh = last = 0
+    news: dict[str, datetime] = {}
+    seen: list[str] = []
+    for rows, update in enumerate(client.iter_updates(), start=1):
+        digest = hashlib.sha256(update.id.encode()).hexdigest()[:_DIGEST]
+        if len(seen) < _DEPTH:
+            seen.append(digest)
+        if digest in mark.seen:
+            unmet.discard(digest)
+            last = rows
+        elif mark.read:
+            fresh += 1
+            news.setdefault(update.experiment_id, update.timestamp or now)
+        passed = last and (not unmet or rows - last >= _DEPTH)
+        if rows >= _DEPTH and (not mark.read or passed or rows >= _ROWS_MAX):
             break
-    if reading is None:  # the feed is empty, so every later row is new
-        return FeedPage(0, {}, mark.model_copy(update={"feed": mark.feed or _BEGINNING}))
-    return FeedPage(reading.fresh, reading.news, reading.moved(now), tuple(reading.misdated()))
-
-
-class _Reading:
-    """One reading of a feed, row by row. With `clock`, the service's, later times count as wrong."""
-
-    def __init__(self, mark: Watermark, clock: datetime | None) -> None:
-        self.clock = clock
-        self.mark = _healed(mark, clock)
-        self.fresh = 0
-        self.news: dict[str, datetime] = {}
-        self._known = frozenset(mark.seen)
-        self._unmet = set(mark.seen)
-        self._seen: list[str] = []
-        self._ahead: list[str] = []
-        self._suspects: list[Update] = []
-        self._rows = 0
-        self._old_rows = 0  # in a row, and unknown
-        self._certain = False  # a row was new, among those recognized by their ids
-        self._newest: datetime | None = None  # of the rows from the first certain one on
-
-    def take(self, row: Update, now: datetime) -> None:
-        """Count a row if it is new, and note it for the next reading."""
-        digest = hashlib.sha256(row.id.encode()).hexdigest()[:_DIGEST]
-        known = digest in self._known
-        self._unmet.discard(digest)
-        ahead = self._is_ahead(row.timestamp)
-        self._rows += not ahead
-        self._old_rows = 0 if known or not self._is_old(row.timestamp) else self._old_rows + 1
-        kept = self._ahead if ahead else self._seen
-        if len(kept) < _DEPTH:
-            kept.append(digest)
-        if len(self._suspects) < _DEPTH and (ahead or row.timestamp is None or self.clock is None):
-            self._suspects.append(row)
-        usable = None if ahead else row.timestamp
-        if self.mark.feed is not None and not known:
-            self.fresh += 1
-            self.news.setdefault(row.experiment_id, usable or now)
-        self._certain |= not known and bool(self._unmet or self._rows <= _DEPTH)
-        if usable and self._certain:
-            self._newest = max(self._newest or usable, usable)
-
-    def is_over(self, row: Update) -> bool:
-        """Whether nothing below this row can be new."""
-        if self._rows < _DEPTH:
-            return False
-        if self.mark.feed is None or self._old_rows >= _DEPTH:
-            return True
-        return not self._unmet and (row.timestamp is None or self._is_old(row.timestamp))
-
-    def moved(self, now: datetime) -> Watermark:
-        """Return the watermark after the reading. The floor rises once no late row can appear below it any more."""
-        mark = self.mark.model_copy(update={"seen": (*self._seen, *self._ahead)})
-        if mark.feed is None or (self._certain and self._newest):
-            feed = min(filter(None, (self._newest, self.clock)), default=_BEGINNING)
-            floor = min(mark.floor, feed) if mark.floor else None
-            return mark.model_copy(update={"feed": feed, "floor": floor, "moved": now})
-        moved = mark.moved or now
-        floor = mark.feed if now - moved >= _OVERLAP else mark.floor
-        return mark.model_copy(update={"moved": moved, "floor": floor})
-
-    def misdated(self) -> Iterator[Update]:
-        """Rows without a time, with one later than the service's clock, or one later than the rows listed after them."""
-        feed = self._newest if self._certain else self.mark.feed
-        for row in self._suspects:
-            late = self.clock is None and feed is not None and row.timestamp and row.timestamp - feed > _WRONG
-            if row.timestamp is None or self._is_ahead(row.timestamp) or late:
-                yield row
-
-    def _is_ahead(self, time: datetime | None) -> bool:
-        return bool(self.clock and time and time - self.clock > _OVERLAP)
-
-    def _is_old(self, time: datetime | None) -> bool:
-        feed, floor = self.mark.feed, self.mark.floor
-        if time is None or feed is None:
-            return False
-        return feed - time > _OVERLAP or (floor is not None and time <= floor)
-
-
-def _healed(mark: Watermark, clock: datetime | None) -> Watermark:
-    """A watermark that is later than the service's clock goes back to when it was read."""
-    if clock is None or mark.feed is None or mark.feed - clock <= _OVERLAP:
-        return mark
-    return mark.model_copy(update={"feed": min(mark.moved or clock, clock), "floor": None})
+    return FeedPage(fresh, news, mark.model_copy(update={"read": True, "seen": tuple(seen) or mark.seen}))
 
 
 def waiting_runs(client: SyncPrefectClient, experiment_ids: Iterable[str]) -> list[WaitingRun]:

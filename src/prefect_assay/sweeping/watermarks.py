@@ -5,7 +5,6 @@ are written.
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
@@ -15,7 +14,6 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.sweep import SweepMemory, Watermark
-from prefect_assay.runs.block_references import read_documents
 from prefect_assay.runs.variables import (
     delete_variable,
     parsed,
@@ -82,20 +80,6 @@ def as_text(reference: dict[str, Any]) -> str:
     return json.dumps(reference, sort_keys=True)
 
 
-def read_blocks(client: SyncPrefectClient, references: Iterable[str]) -> dict[str, AssayCredentials]:
-    """Read credentials blocks by their references; leaves out those that cannot be read (see `read_block`)."""
-    by_id = {id_: reference for reference in references if (id_ := _id_of(reference))}
-    found: dict[str, AssayCredentials] = {}
-    for document in read_documents(client, by_id):
-        try:
-            block = AssayCredentials._from_block_document(document)  # noqa: SLF001 - Prefect's only way
-        except Exception:  # noqa: BLE001, S112 - another type's block, or one that cannot be read
-            continue
-        if isinstance(block, AssayCredentials):
-            found[by_id[str(document.id)]] = block
-    return found
-
-
 def read_block(mark: Watermark) -> AssayCredentials:
     """Read the credentials block of a watermark, by its name if it was saved again.
 
@@ -115,11 +99,6 @@ def read_block(mark: Watermark) -> AssayCredentials:
             raise ConfigurationError(
                 "the block was deleted: save it again under this name, and its runs are checked again"
             ) from error
-
-
-def _id_of(reference: str) -> str | None:
-    value = json.loads(reference).get("block_document_id")
-    return str(value) if value else None
 
 
 def _is_reference(text: str) -> bool:
