@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from uuid import UUID
 
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient
@@ -10,7 +11,7 @@ from prefect.client.schemas.objects import BlockDocument
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
-from prefect_assay.runs.block_references import read_documents, references
+from prefect_assay.runs.block_references import references
 from prefect_assay.runs.children import deployment_of
 
 NAME: Final = "main"  # of the blocks that `prefect-assay init` saves
@@ -60,9 +61,13 @@ def _named(client: SyncPrefectClient, parameter: str, name: str) -> dict[str, An
 
 def _kept(client: SyncPrefectClient, chosen: Mapping[str, Any]) -> set[str]:
     """The parameters that have a value, and no reference to a block that is gone."""
-    wanted = {
-        key: str(ref["block_document_id"] if isinstance(ref, dict) else ref)
-        for key, ref in references(chosen).items()
-    }
-    there = {str(document.id) for document in read_documents(client, wanted.values())} if wanted else set()
-    return {key for key in chosen if key not in wanted or wanted[key] in there}
+    return set(chosen) - {key for key, reference in references(chosen).items() if _is_gone(client, reference)}
+
+
+def _is_gone(client: SyncPrefectClient, reference: Any) -> bool:
+    document_id = reference["block_document_id"] if isinstance(reference, dict) else reference
+    try:
+        client.read_block_document(UUID(str(document_id)), include_secrets=False)
+    except ObjectNotFound:
+        return True
+    return False

@@ -1,7 +1,7 @@
 """A run whose blocks were deleted or are not valid: what it goes on without, what it asks for, how one comes back."""
 
 from types import SimpleNamespace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from prefect.blocks.core import Block
@@ -48,12 +48,7 @@ def deleted(monkeypatch):
 
 class Prefect:
     def __init__(self, *documents):
-        self.labels, self.parameters, self.documents, self.asked = {}, {}, documents, []
-
-    def request(self, method, path, *, json):
-        self.asked.append((method, path, json))
-        wanted = json["block_documents"]["id"]["any_"]
-        return SimpleNamespace(json=lambda: [made for made in self.documents if made["id"] in wanted])
+        self.labels, self.parameters, self.documents = {}, {}, documents
 
     def __enter__(self):
         return self
@@ -128,34 +123,6 @@ def document(block, **data):
         "block_schema_id": schema["id"],
         "block_type_id": kind["id"],
         "block_type": kind,
-    }
-
-
-def test_all_blocks_of_a_run_are_read_with_one_request_and_prefect_names_what_is_wrong(monkeypatch):
-    saved = [
-        document(CREDENTIALS, base_url=CREDENTIALS.base_url, token="t"),
-        document(POLICY, per_experiment_cents=1, per_campaign_cents=1),
-        document(ARCHIVE, root=7),  # not usable
-    ]
-    server = Prefect(*saved)
-    monkeypatch.setattr(run_blocks, "get_client", lambda **_: server)
-    monkeypatch.setattr("prefect.blocks.core.emit_event", lambda **_: None)  # it would start a server
-    names = ("credentials", "policy", "archive", "wallet")
-    given = {
-        name: {"$ref": {"block_document_id": made["id"]}} for name, made in zip(names, saved, strict=False)
-    }
-    given |= {"wallet": reference(), "spec": SPEC}
-
-    found = run_blocks.with_blocks(given)
-
-    ((_, path, query),) = server.asked
-    assert (path, query["include_secrets"]) == ("/block_documents/filter", True)
-    assert isinstance(found["credentials"], AssayCredentials)
-    assert found["policy"].per_campaign_cents == 1
-    assert found["credentials"]._block_document_id == UUID(saved[0]["id"])
-    assert found["credentials"].token.get_secret_value() == "t"
-    assert {name: found[name] for name in ("archive", "wallet", "spec")} == {
-        name: given[name] for name in ("archive", "wallet", "spec")
     }
 
 
@@ -241,14 +208,12 @@ def test_a_block_of_a_type_that_is_not_installed_is_waited_for(prefect, monkeypa
     newer = {**saved["block_type"], "slug": "assay-newer-archive"}
     saved |= {"block_type": newer, "block_schema": {**saved["block_schema"], "block_type": newer}}
     reference = {"$ref": {"block_document_id": saved["id"]}}
-    prefect.documents = [saved, document(POLICY, per_experiment_cents=1, per_campaign_cents=1)]
+    prefect.documents = [saved]
 
     def load_from_ref(_cls, ref, **_):
         return Block._load_from_block_document(prefect.read_block_document(ref["block_document_id"]))
 
     monkeypatch.setattr(Block, "load_from_ref", classmethod(load_from_ref))
-    policy = {"$ref": {"block_document_id": prefect.documents[1]["id"]}}
-    assert run_blocks.with_blocks({"archive": reference, "policy": policy})["archive"] == reference
     known = experiment.validate_parameters(GIVEN | {"archive": reference})
     assert experiment.gone["archive"].block == "assay-newer-archive/saved"
     assert not run_blocks.is_saved(prefect, "assay-newer-archive/saved")

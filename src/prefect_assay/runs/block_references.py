@@ -5,8 +5,7 @@ leaves its parameter empty; the step that needs it waits.
 """
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -31,7 +30,6 @@ _PATIENCE: Final = timedelta(days=400)
 _DELETED: Final = "was deleted"
 # What Prefect raises for a saved block that it cannot make; the last is no ValueError, such as for a newer version's block.
 UNUSABLE: Final = (ValueError, RuntimeError, UnknownBlockType)
-_PER_REQUEST: Final = 200
 
 
 @dataclass(frozen=True)
@@ -76,33 +74,6 @@ def references(parameters: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in parameters.items()
         if isinstance(value, dict) and "$ref" in value
     }
-
-
-def with_blocks(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the references to saved blocks by their blocks, all read with one request where Prefect sends one for each.
-
-    A block that is not found or not usable stays a reference, and Prefect says what is wrong with it.
-    """
-    wanted = {name: id_ for name, reference in references(parameters).items() if (id_ := _id_of(reference))}
-    if len(set(wanted.values())) < 2:  # noqa: PLR2004 - nothing to gain
-        return dict(parameters)
-    with get_client(sync_client=True) as client:
-        documents = {document.id: document for document in read_documents(client, wanted.values())}
-    loaded: dict[str, Any] = {}
-    for name, id_ in wanted.items():
-        with suppress(KeyError, *UNUSABLE):
-            loaded[name] = Block._load_from_block_document(documents[id_])  # noqa: SLF001 - `load_from_ref` reads again
-    return {**parameters, **loaded}
-
-
-def read_documents(client: SyncPrefectClient, ids: Iterable[UUID | str]) -> Iterator[BlockDocument]:
-    """Read what is saved of blocks, with their secrets; leaves out blocks that were deleted."""
-    wanted = sorted({str(id_) for id_ in ids})
-    for start in range(0, len(wanted), _PER_REQUEST):
-        some = {"id": {"any_": wanted[start : start + _PER_REQUEST]}}
-        query = {"block_documents": some, "include_secrets": True, "limit": _PER_REQUEST}
-        answer = client.request("POST", "/block_documents/filter", json=query)
-        yield from BlockDocument.model_validate_list(answer.json())
 
 
 def name_of(block: Block) -> str | None:

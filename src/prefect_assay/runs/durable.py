@@ -26,7 +26,6 @@ from prefect_assay.runs.block_references import (
     placeholder,
     references,
     unusable,
-    with_blocks,
     with_saved_blocks,
 )
 from prefect_assay.runs.children import deployment_of, start_run
@@ -97,7 +96,7 @@ class DurableFlow(Flow[P, R]):
     def _validated(self, parameters: dict[str, Any]) -> dict[str, Any]:
         self.gone: dict[str, Unusable] = {}
         try:
-            return super().validate_parameters(with_blocks(parameters))
+            return super().validate_parameters(parameters)
         except (ParameterTypeError, UnknownBlockType) as error:
             if isinstance(error, ParameterTypeError) and not isinstance(error.__cause__, UNUSABLE):
                 raise
