@@ -9,8 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 from uuid import UUID, uuid5
 
+from prefect.events import emit_event
+
 from prefect_assay.models.update import Delivery
-from prefect_assay.webhooks.loading import load_prefect
 from prefect_assay.webhooks.monitoring import ReceiverMetrics, ThrottledLog
 
 Announce = Callable[[Delivery], None]
@@ -27,9 +28,6 @@ def event_id(delivery: Delivery) -> UUID:
 
 def emit_update_event(delivery: Delivery) -> None:
     """Emit the event at the wall time: Prefect hides events in the future, and a lab's clock may run ahead."""
-    load_prefect()
-    from prefect.events import emit_event  # noqa: PLC0415 - a second of start-up that the receiver pays once
-
     data = delivery.data
     emit_event(
         event=EVENT,

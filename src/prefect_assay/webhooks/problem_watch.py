@@ -9,8 +9,11 @@ import threading
 from datetime import UTC, datetime
 from typing import Final
 
+from prefect.client.orchestration import get_client
+
+from prefect_assay.alerts.find import sweep_silence
+from prefect_assay.alerts.saved import opened, read_saved, solved
 from prefect_assay.models.problem import Problem, SavedState
-from prefect_assay.webhooks.loading import load_prefect
 
 _EVERY_SECONDS: Final = 60.0
 _log = logging.getLogger("prefect_assay.webhooks.receiver")
@@ -54,12 +57,6 @@ class ProblemWatch:
 
     def look(self, now: datetime) -> None:
         """Read the problems, and send an event when the sweep falls silent and when it is back."""
-        load_prefect()
-        from prefect.client.orchestration import get_client  # noqa: PLC0415 - seconds that the first delivery need not wait
-
-        from prefect_assay.alerts.find import sweep_silence  # noqa: PLC0415
-        from prefect_assay.alerts.saved import opened, read_saved, solved  # noqa: PLC0415
-
         with get_client(sync_client=True) as client:
             self._state = read_saved(client)
         silence = next(iter(sweep_silence(self._state.swept, now, watched_since=self._began)), None)

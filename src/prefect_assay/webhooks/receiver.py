@@ -1,25 +1,21 @@
 """The webhook receiver: an ASGI app that proves a delivery genuine and wakes the runs that wait for it.
 
-The apps also work mounted in another app. Prefect is imported when it is first needed: that takes seconds.
+The apps also work mounted in another app.
 """
 
-import asyncio
 import contextlib
-import contextvars
-import threading
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from prefect_assay.alerts.metrics import ProblemCollector
+from prefect_assay.runs.wake import Waker
 from prefect_assay.web_origin import own_names
 from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, WakeWithEta, as_json
 from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
-from prefect_assay.webhooks.loading import load_prefect
 from prefect_assay.webhooks.monitoring import (
     Ready,
     ReceiverMetrics,
@@ -28,9 +24,6 @@ from prefect_assay.webhooks.monitoring import (
 )
 from prefect_assay.webhooks.problem_watch import ProblemWatch
 from prefect_assay.webhooks.settings import ReceiverSettings
-
-if TYPE_CHECKING:
-    from prefect_assay.runs.wake import Waker
 
 
 class Receiver:
@@ -62,7 +55,7 @@ class Receiver:
                 a custom `wake` it does nothing.
         """
         self.metrics = ReceiverMetrics()
-        self._waker: _LazyWaker | None = None
+        self._waker: Waker | None = None
         self._watch: ProblemWatch | None = None
         # Not `or`: a callable may be falsy, and then real runs would be woken in its place.
         self._publisher = EventPublisher(
@@ -72,8 +65,8 @@ class Receiver:
         if wake is None:
             watch = self._watch = ProblemWatch()
             self.metrics.registry.register(ProblemCollector(lambda: watch.state))
-            waker = self._waker = _LazyWaker()
-            wake_with_eta, ready = waker.wake, waker.ready if ready is None else ready
+            waker = self._waker = Waker()
+            wake_with_eta, ready = waker, waker.ready if ready is None else ready
         else:
             wake_with_eta = _without_eta(wake)
         status = StatusEndpoints(
@@ -98,7 +91,7 @@ class Receiver:
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         if self._waker is not None:
-            self._waker.warm()
+            self._waker.connect()
         if self._watch is not None:
             self._watch.start()
         try:
@@ -140,42 +133,3 @@ def _without_eta(wake: Wake) -> WakeWithEta:
         return await wake(experiment_id, order_key)
 
     return woken
-
-
-class _LazyWaker:
-    """Wakes the runs of the configured Prefect API; imports Prefect and connects when it is first used."""
-
-    def __init__(self) -> None:
-        self._waker: Waker | None = None
-        self._loading = threading.Lock()
-
-    async def wake(self, experiment_id: str, order_key: str | None, eta: datetime | None) -> int:
-        waker = await self._loaded()
-        return await waker(experiment_id, order_key, eta)
-
-    async def ready(self) -> None:
-        waker = await self._loaded()
-        await waker.ready()
-
-    def warm(self) -> None:
-        # A daemon: a process that is stopped while it starts does not wait for the import.
-        work = contextvars.copy_context().run
-        threading.Thread(target=work, args=(self._warm,), name="assay-warm", daemon=True).start()
-
-    def close(self) -> None:
-        waker, self._waker = self._waker, None  # without the lock, which an import may hold for seconds
-        if waker is not None:
-            waker.close()
-
-    async def _loaded(self) -> "Waker":
-        waker = self._waker
-        return await asyncio.to_thread(self._load) if waker is None else waker
-
-    def _warm(self) -> None:
-        self._load().connect()
-
-    def _load(self) -> "Waker":
-        with self._loading:
-            if self._waker is None:
-                self._waker = load_prefect()()
-            return self._waker

@@ -38,7 +38,7 @@ class Process:
             stderr=self._log,
         )
         leash.hold(self.process.pid)
-        self.until(self._answers)
+        self.until(self._answers, seconds=60)  # it imports Prefect
 
     def until(self, true, seconds=30):
         end = time.monotonic() + seconds
