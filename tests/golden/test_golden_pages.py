@@ -55,3 +55,9 @@ def test_a_page_says_what_matters_and_has_one_best_design(case):
     best = re.search(r"bind, best ((?:< )?[\d.]+ [µnp]M) \(([\w-]+)\)", text)
     assert f"{best[1]} tightest binder: {best[2]}" in text
     assert re.search(rf"# Design .*? 1 (?:A )?{best[2]} {best[1]}", text)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_constants_are_typeset_outside_of_figures(case):
+    page = re.sub(r"<svg.*?</svg>|<title.*?</title>|<[^>]+>|data:[^\"]+", " ", page_of(case), flags=re.DOTALL)
+    assert re.findall(r".{30}\b(?:K_D|k_on|k_off|T_m)\b", page) == []

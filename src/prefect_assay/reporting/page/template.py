@@ -1,8 +1,10 @@
 """The page's template, compiled at import: a fork server imports it once for all runs. Needs the extra `report`."""
 
+import re
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from prefect_assay.models.billing import usd
 from prefect_assay.reporting.page import words
@@ -14,6 +16,12 @@ def _shown(value: Any) -> Any:
     return value if hasattr(value, "__html__") or not isinstance(value, str) else words.plain(value)
 
 
+def _typeset(text: str) -> Markup:
+    """Constants in a text of this package, such as K_D, as a letter with its index."""
+    return Markup(_CONSTANT.sub(r"<i>\1</i><sub>\2</sub>", str(escape(words.plain(text)))))  # noqa: S704 - escaped first
+
+
+_CONSTANT: Final = re.compile(r"\b([Kk]|T)_(D|on|off|m)\b")
 _ENVIRONMENT: Final = Environment(
     loader=PackageLoader("prefect_assay.reporting.page"),
     autoescape=True,
@@ -28,5 +36,6 @@ _ENVIRONMENT.filters |= {
     "molar": molar,
     "estimate": molar_estimate,
     "rate": rate_estimate,
+    "typeset": _typeset,
 }
 REPORT: Final = _ENVIRONMENT.get_template("report.html")
