@@ -17,7 +17,7 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy, X402Wallet
 from prefect_assay.books import Books
 from prefect_assay.books.log import Approved, Sending
-from prefect_assay.books.open_money import as_recorded, read_logs
+from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.errors import AssayError
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.experiment import CreateRequest
@@ -263,7 +263,7 @@ def play(tmp_path, seed, orders):
         # What the sweep records makes the archive alone tell the same, but for what only the service knows.
         for look in looks.looks:
             record_look(look)
-        alone = as_recorded(Books(LocalStore(tmp_path / "archive"), "", "org"))
+        alone = of_logs(*read_logs(Books(LocalStore(tmp_path / "archive"), "", "org")))
         ours = [item for item in looks.money.items if not item.surplus and item.kind is not OpenKind.QUOTE]
         # Only the service knows a lost order that has come to light, an invoice that was voided although the work goes on,
         # and an order that was canceled after its results were there.

@@ -97,13 +97,11 @@ def topic_of(kind: WaitsFor, key: str) -> str:
     return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:20]}"
 
 
-def form_text(
-    lead: str, figures: Mapping[str, str], hours: float, *, align: str = "---", unless: str = ""
-) -> str:
+def form_text(lead: str, figures: Mapping[str, str], hours: float, *, unless: str = "") -> str:
     """The markdown of a form: what is asked, its figures as a table of two columns, and what ends the wait."""
     rows = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
     return (
-        f"{lead}\n\n| | |\n|---|{align}|\n{rows}\n\n"
+        f"{lead}\n\n| | |\n|---|---|\n{rows}\n\n"
         f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired{unless}."
     )
 

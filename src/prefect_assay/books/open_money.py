@@ -47,12 +47,6 @@ def _read(book: OrderBook) -> OrderBook | str:
     return book
 
 
-def as_recorded(books: Books) -> OpenMoney:
-    """The open money as the logs have it, without asking the service."""
-    logs, notes = read_logs(books)
-    return of_logs(logs, notes)
-
-
 def of_logs(logs: Sequence[OrderBook], notes: tuple[str, ...] = ()) -> OpenMoney:
     """The same, of logs that are read."""
     return OpenMoney(

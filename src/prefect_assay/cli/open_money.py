@@ -2,7 +2,7 @@
 
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +21,9 @@ def find_open_money(client: "SyncPrefectClient") -> OpenMoney:
     return read_open_money(client)
 
 
-def show_open_money(
-    money: OpenMoney, *, nothing: str | None = None, say: Callable[[str], None] | None = None
-) -> None:
+def show_open_money(money: OpenMoney, *, nothing: str | None = None) -> None:
     """Print the sums, then each item with what to do and its link in a line of its own; `nothing` if there is none."""
-    say = say or plain().print
+    say = plain().print
     if money.line:
         for part in _wrapped(f"Open money, without VAT: {money.line}"):
             say(part)

@@ -91,21 +91,15 @@ def show_progress(
     run: FlowRun,
     found: ExperimentSummary,
     updates: Iterable[Update],
-    *,
-    before: str | None = None,
 ) -> str | None:
-    """Store the run's progress artifact and a log line, unless its message is still the one `before`; returns the message.
-
-    Best effort: after any failure the message is the one before.
-    """
+    """Store the run's progress artifact and a log line, best effort; returns the message, or None after a failure."""
     try:
         progress = progress_of(found, updates, eta_of(run))
-        if progress.message != before:
-            _store(client, run, progress)
-            client.create_logs([_log_line(run, f"Experiment {found.code} {progress.message}")])
+        _store(client, run, progress)
+        client.create_logs([_log_line(run, f"Experiment {found.code} {progress.message}")])
     except Exception as error:
         _logger.warning("Could not show the progress of run %s", run.id, exc_info=shorten(error))
-        return before
+        return None
     return progress.message
 
 

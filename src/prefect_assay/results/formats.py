@@ -33,7 +33,7 @@ def to_csv(rows: Iterable[ResultRow]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def csv_lines(data: bytes, delimiter: str = ",") -> list[list[str]]:
+def csv_lines(data: bytes) -> list[list[str]]:
     """The cells of a table's lines.
 
     Raises:
@@ -41,7 +41,7 @@ def csv_lines(data: bytes, delimiter: str = ",") -> list[list[str]]:
         csv.Error: it is no such table.
     """
     csv.field_size_limit(_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
-    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), delimiter=delimiter))
+    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
 
 
 def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:

@@ -8,7 +8,7 @@ import pytest
 from prefect_assay.archive import latest
 from prefect_assay.books import Books
 from prefect_assay.books.log import Settled, Withdrawn
-from prefect_assay.books.open_money import as_recorded
+from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import joined
@@ -50,7 +50,7 @@ def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
 def test_the_money_is_what_status_and_spending_make_of_the_same_logs(store, lab_archive):
     contents = collect(store, "", CAMPAIGN)
     (books,) = Books.every(store, "")
-    assert contents.money == joined([as_recorded(books)])
+    assert contents.money == joined([of_logs(*read_logs(books))])
     *_, paid = _tiles(contents, ())
     assert paid.value == usd(sum(e.order.amount_cents for e in contents.experiments))
     assert paid.meaning == f"paid, without VAT; {contents.money.line}"

@@ -119,9 +119,9 @@ def parse(text: str, what: str = "filter") -> Expression:
     return expression
 
 
-def parse_list(text: str, what: str = "sort") -> list[Expression]:
+def parse_list(text: str) -> list[Expression]:
     """Expressions separated by commas, at least one."""
-    parser = _Parser(text, what)
+    parser = _Parser(text, "sort")
     found = [parser.expression()]
     while parser.mark(","):
         found.append(parser.expression())
