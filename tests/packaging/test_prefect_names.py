@@ -14,8 +14,7 @@ PRIVATE = {
     "_mounts": "httpx reaches a transport's network, which the limit of a whole answer needs, by no public name",
     "_network_backend": "likewise",
     "_transport": "likewise",
-    "_from_block_document": "`Block.load` asks the server again for a document that was read already",
-    "_load_from_block_document": "as above; `load` also hides whether a document is missing or not valid",
+    "_load_from_block_document": "`Block.load` asks the server again, and hides whether a document is missing or not valid",
 }
 TABLES = (
     "flow_run",
