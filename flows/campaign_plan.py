@@ -16,7 +16,7 @@ from prefect_assay.books.log import Approved
 from prefect_assay.designs import Reading, design_warnings, order_lines, refuse_target
 from prefect_assay.errors import ArchiveError
 from prefect_assay.events import emit, kinds
-from prefect_assay.flows.run_options import CAMPAIGN_CAP, EXPERIMENT_CAP, CampaignRun
+from prefect_assay.flows.run_options import CAMPAIGN_CAP, CampaignRun
 from prefect_assay.looping import LoopBook, of_designs_address
 from prefect_assay.models.billing import usd
 from prefect_assay.models.sequences import Sequences
@@ -154,10 +154,9 @@ def _check_budget(run: CampaignRun, plan: Plan) -> dict[str, int]:
             plan.source,
         ),
         figures={
-            "ordered already": usd(committed),
-            "still to be ordered": usd(known),
-            "experiments without a price yet": str(len(unpriced)),
-            EXPERIMENT_CAP: usd(run.options.policy.per_experiment_cents),
+            "paid": run.options.paid,
+            **({"ordered already": usd(committed), "still to be ordered": usd(known)} if committed else {}),
+            **({"experiments without a price yet": str(len(unpriced))} if unpriced else {}),
             **artifacts.reading_figures(plan),
         },
     )

@@ -6,7 +6,7 @@ they travel as one frozen value, and a parent hands the same value to its child 
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -15,7 +15,7 @@ from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.errors import AssayError
 from prefect_assay.looping import Loop, RoundFixed, StopRules, designs_address
-from prefect_assay.models.billing import Quote, usd
+from prefect_assay.models.billing import Quote
 from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name, order_key
@@ -53,6 +53,13 @@ class RunOptions:
     request_quote: bool
     deadline_days: int
     poll_seconds: float
+
+    @property
+    def paid(self) -> str:
+        """How the orders are paid, for the form of an approval."""
+        if self.payment_method in MACHINE_RAILS:
+            return f"by machine ({self.payment_method})"
+        return "by a person, at the invoice's page"
 
     @cached_property
     def books(self) -> Books:
@@ -138,13 +145,8 @@ class ExperimentRun:
 
     def bought(self, quote: Quote | None = None) -> dict[str, str]:
         """What is bought, how it is paid and, of a quote, from when to when it holds, for the form."""
-        by_machine = self.options.payment_method in MACHINE_RAILS
-        paid = (
-            f"by machine ({self.options.payment_method})"
-            if by_machine
-            else "by a person, at the invoice's page"
-        )
-        lines = {**artifacts.bought(self.campaign_id, [self.spec], self._target_name()), "paid": paid}
+        what = artifacts.bought(self.campaign_id, [self.spec], self._target_name())
+        lines = {**what, "paid": self.options.paid}
         if quote is not None:
             begins = f"from {quote.created_at:%Y-%m-%d} " if quote.created_at else ""
             ends = (
@@ -155,26 +157,16 @@ class ExperimentRun:
         return lines
 
     def _target_name(self) -> str | None:
-        """The target's name, if the campaign's plan in the archive has it."""
+        """The target's name: of the campaign's plan, or of the catalog for an experiment without one."""
+        if self.spec.target_id is None:
+            return None
         try:
-            plan = kept_plan(self.options.archive, self.campaign_id)
+            if plan := kept_plan(self.options.archive, self.campaign_id):
+                return plan.target_name
+            with self.options.credentials.get_client() as client:
+                return client.target(self.spec.target_id).name
         except AssayError:  # a question waits for no name
             return None
-        return plan.target_name if plan else None
-
-    def caps(self) -> dict[str, str]:
-        """The caps that matter for this way of payment, for the form."""
-        policy = self.options.policy
-        lines = {
-            EXPERIMENT_CAP: usd(policy.per_experiment_cents),
-            CAMPAIGN_CAP: usd(self.campaign_cap_cents),
-        }
-        if policy.rolling_cents is not None and self.options.payment_method in MACHINE_RAILS:
-            since = datetime.now(UTC) - timedelta(days=policy.rolling_days)
-            paid = self.book.books.budget.read().paid_cents(since)
-            lines[f"machine payments of the last {policy.rolling_days} days"] = usd(paid)
-            lines[self.rolling_cap_name] = usd(policy.rolling_cents)
-        return lines
 
     @property
     def campaign_cap_cents(self) -> int:

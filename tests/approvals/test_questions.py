@@ -178,13 +178,13 @@ def test_the_form_compares_the_price_with_the_cap_that_counts(given, monkeypatch
         "assay": "affinity by bli against `EGFR`",
         "paid": "by a person",
     }
-    spend(amount, cap, because=because, bought=bought, figures={"cap": "another", "cap of all": "5.00 USD"})
+    spend(amount, cap, because=because, bought=bought, figures={"ordered already": "5.00 USD"})
     (shown,) = asked
     assert says in shown["description"]
     assert approval.asked_cents(f"{shown['question']}-until-1-0f") == amount
-    rows = [line.strip("| ").split(" | ") for line in shown["description"].splitlines() if " | " in line]
-    names = [row[0] for row in rows if row[0]]
-    assert names == ["designs", "assay", "paid", "price without VAT", "cap", "cap of all"]
+    lines = shown["description"].splitlines()
+    names = [line[2:].partition(":")[0] for line in lines if line.startswith("- ")]
+    assert names == ["designs", "assay", "paid", "ordered already"]
     assert shown["title"].endswith(": 8, 45 to 60 residues, affinity by bli against EGFR"), (
         "for the notification"
     )
@@ -314,8 +314,8 @@ def test_the_question_about_spending_is_the_same_in_every_version(given, monkeyp
             "question": "approve-8254c329a92850f6d539-101",
             "title": "It costs 1.01 USD",
             "description": "**It** costs **1.01 USD** without VAT, 0.01 USD over the cap, 1.00 USD. "
-            "Nothing is spent before you approve.\n\n| | |\n|---|---|\n"
-            "| price without VAT | 1.01 USD |\n| cap | 1.00 USD |\n| payment | async_invoice |\n\n"
+            "Nothing is spent before you approve.\n\n"
+            "- payment: async_invoice\n\n"
             "Without an answer within 1 hours, the run ends as ApprovalExpired.",
             "hours": 1,
         }
@@ -342,8 +342,8 @@ def test_the_question_about_a_round_is_the_same_in_every_version(given, monkeypa
             "form": RoundApproval,
             "question": "approve-8254c329a92850f6d539-round",
             "title": "Round 2: order it?",
-            "description": "**Round 2** is ready. Nothing is ordered before you approve.\n\n| | |\n|---|---|\n"
-            "| designs | 96 |\n| price | 5 |\n\n"
+            "description": "**Round 2** is ready. Nothing is ordered before you approve.\n\n"
+            "- designs: 96\n- price: 5\n\n"
             "Without an answer within 1.5 hours, the run ends as ApprovalExpired.",
             "hours": 1.5,
         }
@@ -372,8 +372,8 @@ def test_the_question_about_a_payment_is_the_same_in_every_version(given, monkey
             "question": "doubt-8254c329a92850f6d539",
             "title": "The payment of E-1 may or may not have been made",
             "description": "**The payment of E-1 may or may not have been made.** Nothing is paid again before you "
-            "decide.\n\nNo answer came.\n\n| | |\n|---|---|\n| invoice | `inv_1` |\n| invoice status | open |\n"
-            "| invoice amount | 1.00 USD |\n\n"
+            "decide.\n\nNo answer came.\n\n- invoice: `inv_1`\n- invoice status: open\n"
+            "- invoice amount: 1.00 USD\n\n"
             "Without an answer within 72 hours, the run ends as ApprovalExpired, unless the invoice is paid by then.",
             "hours": 72,
         }

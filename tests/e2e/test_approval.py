@@ -40,7 +40,7 @@ def test_over_the_cap_and_without_an_answer_in_time(world, held):
     run = held.experiment("expires", policy=policy("expires", per_experiment_cents=100, approval_hours=1))
     assert held.execute(run).name == "Suspended"
     words, _ = held.form(run)
-    for figure in ("1.00 USD", "50,000.00 USD", "500,000.00 USD", "x402-exact"):
+    for figure in ("1.00 USD", "x402-exact"):
         assert figure in words
     now = datetime.now(UTC)
     assert answer_expired(world.api, [world.run(run)], now) == []
@@ -85,7 +85,7 @@ def test_an_unknown_payment_is_a_persons_to_decide_and_is_made_once(world, held)
     held.execute(run)
     words, schema = held.form(run)
     assert schema["properties"]["decision"]["enum"] == ["paid", "pay_again", "stop"]
-    for shown in ("may or may not have been made", "| invoice status | open |", "by x402-exact, unknown"):
+    for shown in ("may or may not have been made", "- invoice status: open", "by x402-exact, unknown"):
         assert shown in words
     assert X402Settings().pay_to.lower() in words.lower()
 

@@ -49,14 +49,12 @@ class Question(RunInput):
         default=None,
         max_length=1000,
         title="Note",
-        description="Kept with the decision, for later questions.",
         json_schema_extra={"position": 8},
     )
     decided_by: str | None = Field(
         default=None,
         max_length=200,
         title="Your name",
-        description="Recorded with the decision. Prefect does not know who has opened this form.",
         json_schema_extra={"position": 9},
     )
 
@@ -98,12 +96,12 @@ def topic_of(kind: WaitsFor, key: str) -> str:
 
 
 def form_text(lead: str, figures: Mapping[str, str], hours: float, *, unless: str = "") -> str:
-    """The markdown of a form: what is asked, its figures as a table of two columns, and what ends the wait."""
-    rows = "\n".join(f"| {name} | {value} |" for name, value in figures.items())
-    return (
-        f"{lead}\n\n| | |\n|---|---|\n{rows}\n\n"
-        f"Without an answer within {hours:g} hours, the run ends as ApprovalExpired{unless}."
-    )
+    """The markdown of a form: what is asked, its figures as a list, and what ends the wait.
+
+    No table: V1 leaves the text the height of some eight lines, and the fields follow.
+    """
+    rows = "\n".join(f"- {name}: {value}" for name, value in figures.items())
+    return f"{lead}\n\n{rows}\n\nWithout an answer within {hours:g} hours, the run ends as ApprovalExpired{unless}."
 
 
 def ask(form: type[Question], *, question: str, title: str, description: str, hours: float) -> NoReturn:

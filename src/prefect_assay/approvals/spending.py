@@ -41,8 +41,7 @@ class SpendingApproval(Question):
         default=None,
         ge=0,
         title="New cap for this run (cents)",
-        description="With change_cap: what may be spent in this run without asking again. "
-        "Less than the amount shown is a rejection, also beside approve. The spending policy stays as it is.",
+        description="With change_cap: what this run may spend without asking again. Less than the price rejects.",
         json_schema_extra={"position": 1},
     )
 
@@ -73,7 +72,7 @@ def approve_spending(
         cap_cents: the limit below which nobody is asked.
         cap_name: what the form calls the cap.
         bought: what is bought and for whom: the first lines of the form.
-        figures: more lines of the form, after the price and the cap.
+        figures: more lines of the form.
         because: a reason to ask even within the cap.
         may_ask: without it only an earlier answer counts.
         otherwise: what happens without an approval.
@@ -104,7 +103,6 @@ def approve_spending(
         if changed is not None:
             cap_cents, cap_name = changed.cents, "cap that a person set for this run"
         price = f"**{what}** costs **{usd(amount_cents)}** without VAT"
-        others = {name: value for name, value in (figures or {}).items() if name != cap_name}
         set_labels(this_run().id, {CAP_LABEL: usd(cap_cents) if amount_cents > cap_cents else ""})
         ask(
             SpendingApproval,
@@ -112,12 +110,7 @@ def approve_spending(
             title=_title(what, amount_cents, bought or {}),
             description=form_text(
                 f"{price}, {_compared(amount_cents, cap_cents, cap_name, because)} Nothing is spent before you approve.",
-                {
-                    **(bought or {}),
-                    "price without VAT": usd(amount_cents),
-                    cap_name: usd(cap_cents),
-                    **others,
-                },
+                {**(bought or {}), **(figures or {})},
                 policy.approval_hours,
             ),
             hours=policy.approval_hours,

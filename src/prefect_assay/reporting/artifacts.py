@@ -41,7 +41,7 @@ from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 
 _ROWS_SHOWN: Final = 200
-_LINES_SHOWN: Final = 12
+_LINES_SHOWN: Final = 2
 _KEY_DIGITS: Final = 6
 
 
@@ -102,7 +102,11 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
     residues = {name: value.aa_string for name, value in plan.sequences.items()}
     if warnings := design_warnings(residues.items()):
         lines += ["", "Worth a second look:", "", *(f"- {verbatim(warning)}" for warning in warnings)]
-    _show(lines, key=f"assay-campaign-estimate-{label_of(plan.campaign_id)}", description=plan.campaign_id)
+    _show(lines, key=_estimate_key(plan), description=plan.campaign_id)
+
+
+def _estimate_key(plan: Plan) -> str:
+    return f"assay-campaign-estimate-{label_of(plan.campaign_id)}"
 
 
 def bought(
@@ -133,11 +137,16 @@ def bought(
 
 
 def reading_figures(plan: Plan) -> dict[str, str]:
-    """How the designs of a plan were read, for the form of an approval."""
-    return {
-        f"designs ({at})" if at else "designs": verbatim(line)
-        for at, line in enumerate(plan.reading[:_LINES_SHOWN])
-    }
+    """How the designs of a plan were read, for the form of an approval: what was left out and what is in doubt come last.
+
+    The decision is to be seen below them: the rest is in the artifact.
+    """
+    designs, others = plan.reading[:1], plan.reading[1:]
+    shown = others[-_LINES_SHOWN:]
+    rest = len(others) - len(shown)
+    more = f"{_estimate_key(plan)}, with {rest} more such lines" if rest else ""
+    lines = {"designs": "".join(designs), "read": "; ".join(shown), "artifact": more}
+    return {name: verbatim(line) for name, line in lines.items() if line}
 
 
 def show_order(label: str, order: Order) -> None:

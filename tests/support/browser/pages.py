@@ -10,6 +10,9 @@ from typing import Protocol
 from playwright.sync_api import Locator, Page, Response
 
 _BEFORE = re.compile("Nothing is (spent|ordered) before you approve")
+_FADED_IN = """element => { for (let one = element; one; one = one.parentElement)
+  if (getComputedStyle(one).opacity !== "1") return false
+  return true }"""
 
 
 class Interface(Protocol):
@@ -74,9 +77,15 @@ class V1:
 
     def asked(self, page: Page) -> Locator:
         """The field of the decision, in the form that a suspended run's page opens."""
-        page.get_by_role("button", name="Resume").first.click()
+        if page.viewport_size["width"] < 640:  # the button is in the run's menu
+            page.locator(".p-icon-button-menu").first.click()
+            page.locator(".p-overflow-menu-item").get_by_text("Resume").click()
+        else:
+            page.get_by_role("button", name="Resume").first.click()
         page.get_by_text(_BEFORE).wait_for()
-        return page.locator(".p-modal .p-select-button").first
+        decision = page.locator(".p-modal .p-select-button").first
+        page.wait_for_function(_FADED_IN, arg=decision.element_handle())
+        return decision
 
     def _choose(self, page: Page) -> None:
         page.get_by_text(_BEFORE).wait_for()
