@@ -1,6 +1,7 @@
 """`prefect-assay sequences check`: checks a design file as a campaign would, without a service."""
 
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -71,7 +72,7 @@ def warnings_of(sequences: Sequences) -> tuple[str, ...]:
     return (*order_lines(sequences), *design_warnings((s.name, s.aa_string) for s in sequences.items))
 
 
-def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, object]:
+def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, Any]:
     lengths = [item.residues for item in sequences.items]
     return {
         "source": sequences.source,
@@ -90,7 +91,7 @@ def _summary(sequences: Sequences, assay: Assay, experiments: int) -> dict[str, 
     }
 
 
-def _show(sequences: Sequences, summary: dict[str, object]) -> None:
+def _show(sequences: Sequences, summary: dict[str, Any]) -> None:
     lengths = [item.residues for item in sequences.items]
     table = Table(show_header=False, box=None)
     table.add_row("designs", f"{len(sequences)} ({many(summary['controls'], 'control')})")
