@@ -56,6 +56,7 @@ class Billing(Model):
 CONFIRMABLE = frozenset({BillingStage.QUOTE_OPEN, BillingStage.QUOTE_UNKNOWN})
 _REJECTED = {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
 _EXPIRED = {QuoteStatus.EXPIRED, QuoteStatus.STALE}
+_INVOICED = AFTER_MATERIALS | {ExperimentStatus.WAITING_FOR_MATERIALS}
 _PASSES = {"rate_limited", "upstream_server_error"}  # service-shapes, submit 409
 
 
@@ -70,10 +71,8 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
             return Billing(stage=BillingStage.INVOICED)
     except NotReady:
         pass
-    except (
-        UnexpectedAnswer
-    ):  # an invoice that cannot be read holds back no results (contract 3: it exists by then)
-        if client.experiment(experiment_id).status not in AFTER_MATERIALS:
+    except UnexpectedAnswer:  # an answer that shows no invoice holds back neither payment nor results
+        if not _has_invoice(client, experiment_id):
             raise
         return Billing(stage=BillingStage.INVOICED)
     status = client.experiment(experiment_id).status
@@ -89,6 +88,16 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
     if stage is BillingStage.QUOTE_PENDING and status == ExperimentStatus.QUOTE_SENT and not is_known(quote):
         stage = BillingStage.QUOTE_UNKNOWN
     return Billing(stage=stage, quote=quote)
+
+
+def _has_invoice(client: AssayClient, experiment_id: str) -> bool:
+    """Whether the experiment or its quote says that an invoice exists (contract 3, 4.2)."""
+    if client.experiment(experiment_id).status in _INVOICED:
+        return True
+    try:
+        return client.quote(experiment_id).status == QuoteStatus.ACCEPTED
+    except NotReady:
+        return False
 
 
 def is_known(quote: Quote) -> bool:

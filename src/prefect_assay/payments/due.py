@@ -17,6 +17,7 @@ from prefect_assay.models.experiment import Experiment, QuoteAcceptance
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, InvoiceStatus, snake_case
 from prefect_assay.payments.interfaces import PayApi, is_success, origin, pay_url
 
+_SHOWS_NOTHING: Final = frozenset({HTTPStatus.OK, HTTPStatus.NO_CONTENT})
 _ENDED: Final = frozenset({InvoiceStatus.PAID, InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE})
 
 
@@ -86,7 +87,14 @@ class DueInvoice:
         return found
 
     def _by_contract(self, invoice_id: str) -> Invoice:
-        shown = self.api.invoice(self.experiment_id)
+        try:
+            shown = self.api.invoice(self.experiment_id)
+        except UnexpectedAnswer as error:
+            if error.status_code not in _SHOWS_NOTHING:
+                raise
+            shown = (
+                ExperimentInvoice()
+            )  # the acceptance has named the invoice, and its pay path says whether it is open
         if shown.experiment_id not in {None, self.experiment_id}:
             raise PaymentFailed(
                 f"the invoice of experiment {self.experiment_id} names experiment {shown.experiment_id}; nothing is paid"

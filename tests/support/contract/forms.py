@@ -265,6 +265,8 @@ INVOICE = {
         "status": pascal(e.invoice_status),
         "provider_invoice_url": PAGE.format(e.invoice),
     },
+    "no content": lambda e: (204, EMPTY),
+    "null": lambda e: None,
     "draft until it is paid": lambda e: {
         "experiment_id": e.id,
         "status": "draft" if e.invoice_status == "open" else e.invoice_status,
