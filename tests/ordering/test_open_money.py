@@ -265,12 +265,15 @@ def play(tmp_path, seed, orders):
             record_look(look)
         alone = of_logs(*read_logs(Books(LocalStore(tmp_path / "archive"), "", "org")))
         ours = [item for item in looks.money.items if not item.surplus and item.kind is not OpenKind.QUOTE]
-        # Only the service knows a lost order that has come to light, an invoice that was voided although the work goes on,
-        # and an order that was canceled after its results were there.
+        # Only the service knows a lost order that has come to light, an invoice that was voided although the work goes on or
+        # is done, and an order that was canceled after its results were there.
         unsure = [item for item in (*alone.items, *ours) if item.kind is OpenKind.UNSURE]
         delivered = {look.book.order_key for look in looks.looks if look.book.state.delivered}
         canceled = {i.order_key for i in ours if i.kind is OpenKind.TO_REFUND} & delivered
-        unknown = {item.order_key for item in unsure} | canceled
+        waived = {
+            look.book.order_key for look in looks.looks if look.invoice and look.invoice.status == "void"
+        }
+        unknown = {item.order_key for item in unsure} | canceled | waived
         unpaid = {OpenKind.TO_PAY, OpenKind.TO_VOID}
         logged = [item for item in alone.items if item.order_key not in unknown]
         assert sum(i.amount_cents for i in logged if i.kind is OpenKind.TO_PAY) == sum(
@@ -288,6 +291,23 @@ def test_the_lists_and_the_labs_books_agree_to_the_cent(tmp_path):
     assert sum(map(bool, expected.values())) >= 3, "the history has several kinds"
     assert history.dead
     assert history.beside
+
+
+def test_a_voided_bill_of_delivered_results_is_not_open_for_ever(tmp_path):
+    with LocalLab(clock="manual") as lab:
+        history = History(lab, tmp_path / "archive", 1)
+        while not (billed := [made for made in history.ours.values() if made[3] is OrderRoute.SELF_SERVICE]):
+            history.order()
+        order = billed[0]
+        placed = history.placed(order)
+
+        def looked():
+            return look_at_orders([history.read(order)], history.client, history.now)
+
+        lab.event("void_invoice", placed.experiment_id)
+        assert [item.kind for item in looked().money.items] == [OpenKind.UNSURE], "the work is not done"
+        history.read(order).deliver(placed.experiment_code)
+        assert looked().money.items == ()
 
 
 @pytest.mark.long

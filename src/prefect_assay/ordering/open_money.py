@@ -195,6 +195,9 @@ class _Service:
             return Look(book, item_of(book))
         look = Look(book, None, invoice)
         if not (look.is_paid or look.is_due):
+            waived = invoice is not None and invoice.status == InvoiceStatus.VOID
+            if waived and book.state.delivered is not None:
+                return look  # nothing is billed, and nothing is still to come
             return self._without_bill(book, experiment, invoice)
         canceled = experiment.status == ExperimentStatus.CANCELED
         payment = book.state.payment
