@@ -33,7 +33,7 @@ from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import ResultRow, match, results_in, rows, sequence_names, to_csv, unread_units
+from prefect_assay.results import ResultRow, match, results_in, rows, sequence_names, to_csv, unread_values
 from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.transient_failures import READ
@@ -196,7 +196,7 @@ def _table(
     ids = sequence_names(document.body for document in received if document.name.startswith("sequences-"))
     matched = match(results, spec.designs, ids)
     notes += matched.nameless
-    notes += unread_units(results)
+    notes += unread_values(results)
     return rows(
         results,
         experiment_code=experiment.code,

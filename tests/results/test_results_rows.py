@@ -11,7 +11,7 @@ from prefect_assay.looping.rules import best_value
 from prefect_assay.models.result import Result
 from prefect_assay.models.selection import Objective
 from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.results import Level, Outcome, from_csv, rows, summarize, to_csv, unread_units
+from prefect_assay.results import Level, Outcome, from_csv, rows, summarize, to_csv, unread_values
 
 
 def result(*entries, result_type="affinity"):
@@ -91,7 +91,7 @@ def test_nanomolar_becomes_molar_and_each_replicate_may_have_a_unit_of_its_own()
     assert found[0].log10_kd == pytest.approx(-8.377, abs=0.001)
     assert (found[0].kon_per_M_s, found[0].kd_log_std) == (7.0e4, 0.1)
     assert json.loads(found[0].extra) == {"kd_units": "nM"}
-    assert unread_units([result(NANOMOLAR)]) == ()
+    assert unread_values([result(NANOMOLAR)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_number_that_no_measurement_gives_in_molar_puts_the_unit_of_all_in_dou
     assert [row.kd_M for row in found] == [None, None, 0.004]
     assert [json.loads(row.extra)["kd_mean"] for row in found[:2]] == [value, 0.004]
     assert [design.kd_M for design in summarize(found)] == [0.004, None, None]
-    (line,) = unread_units([result(odd, other), result(named)])
+    (line,) = unread_values([result(odd, other), result(named)])
     assert "K_D in result r-1 is without a unit" in line
 
 
@@ -156,7 +156,7 @@ def test_no_number_of_another_unit_is_in_a_column(entry, column, unit):
     assert getattr(row, column) is None
     name = next(iter(entry))
     assert json.loads(row.extra)[name] == entry[name]
-    (line,) = unread_units([made])
+    (line,) = unread_values([made])
     assert re.search(unit, line)
 
 
@@ -179,7 +179,7 @@ def test_the_unit_of_the_column_in_other_spellings(entry):
         row.koff_per_s,
         row.concentration_nM,
     }
-    assert unread_units([made]) == ()
+    assert unread_values([made]) == ()
 
 
 def test_what_comes_in_place_of_a_number_is_kept():
@@ -196,7 +196,7 @@ def test_an_unknown_unit_leaves_the_cell_empty_and_says_so(unit):
     assert (first.kd_M, second.kd_M) == (None, 4.2e-9)
     assert json.loads(summary.extra) == {"kd_mean": 4.2, "kd_units": str(unit)}
     assert json.loads(first.extra) == {"kd": 4.2, "kd_units": str(unit)}
-    (line,) = unread_units([result(entry), result(AFFINITY)])
+    (line,) = unread_values([result(entry), result(AFFINITY)])
     assert line.startswith(f"K_D in result r-1 is in {str(unit)!a}, and only M and nM are known here")
 
 
@@ -363,3 +363,15 @@ def test_what_a_result_does_not_say_of_its_design_comes_from_the_order():
     assert best_value([row], Objective.MELTING) is None
     (row,) = rows([result(melted | {"sequence": "MKVL"})], ordered=[ProteinSequence("ref", "MKV")])
     assert (row.control, row.aa_string) == (False, "MKVL")
+
+
+@pytest.mark.parametrize("call", ["yes", "0", 1, "positive"])
+def test_a_call_in_a_word_that_is_not_published_is_no_call_and_is_named(call):
+    odd = {"sequence_name": "d1", "binding": call, "binding_strength": None}
+    fine = [
+        {"sequence_name": "d2", "binding": word} for word in (True, "false", "In progress", "unknown", None)
+    ]
+    (first, *_) = rows([result(odd, *fine)])
+    assert (first.binding, first.outcome) == (str(call), Outcome.UNKNOWN)
+    (line,) = unread_values([result(odd, *fine)])
+    assert line.startswith(f"binding in result r-1 is {str(call)!r} (1 row)")

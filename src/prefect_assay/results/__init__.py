@@ -16,7 +16,7 @@ from prefect_assay.results.tables import (
     summary_csv,
     summary_parquet,
 )
-from prefect_assay.results.tidy import rows, unread_units
+from prefect_assay.results.tidy import rows, unread_values
 
 __all__ = [
     "COLUMNS",
@@ -43,5 +43,5 @@ __all__ = [
     "summary_parquet",
     "to_csv",
     "to_parquet",
-    "unread_units",
+    "unread_values",
 ]

@@ -5,6 +5,7 @@ Nothing raises for odd content, so that a new field does not end a wait of ten d
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from prefect_assay.models.archived import without_open_links
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.vocabulary import ExperimentType, snake_case
+from prefect_assay.models.words import many
 from prefect_assay.results.matching import Matched, match
 from prefect_assay.results.row import Level, Outcome, ResultRow
 from prefect_assay.results.units import QUANTITIES, Units, parts_of, places_of
@@ -26,6 +28,7 @@ _REPLICATE_COLUMNS: Final = frozenset(
     | {"tm", "binding_strength", "concentration_value"}
 )
 _WORDS: Final = ("binding", "binding_strength", "expression", "fit_quality")
+_CALLS: Final = frozenset({"true", "false", "unknown", "in_progress"})  # service-shapes, Results
 _NO_EXPRESSION: Final = frozenset({"none", "no", "false", "no_expression", "not_expressed", "failed"})
 _BINDS: Final = frozenset({"strong", "medium", "weak"})
 # Their numbers have columns: a screening without a call, or a melting curve without a Tm, measured nothing.
@@ -66,9 +69,24 @@ def rows(
     return (*found, *(_absent_row(design, experiment_code, outcome) for design in absent))
 
 
-def unread_units(results: Iterable[Result]) -> tuple[str, ...]:
-    """A line per result with numbers in an unknown unit, so that their cells are empty."""
-    return Units.of(results).lines()
+def unread_values(results: Iterable[Result]) -> tuple[str, ...]:
+    """A line per result with numbers in an unknown unit, or with binding calls in unknown words, which are not guessed."""
+    results = tuple(results)
+    calls = Counter(
+        (result.id, part.binding)
+        for result in results
+        for entry in result.summary
+        for part in parts_of(entry)
+        if part.binding is not None and _word(part.binding) not in _CALLS
+    )
+    said = ", ".join(sorted(_CALLS))
+    return (
+        *Units.of(results).lines(),
+        *(
+            f"binding in result {result_id} is {call!a} ({many(count, 'row')}), and the words known here are {said}: it is no call"
+            for (result_id, call), count in calls.items()
+        ),
+    )
 
 
 def _absent_row(design: ProteinSequence, experiment_code: str, outcome: Outcome) -> ResultRow:

@@ -20,7 +20,7 @@ from prefect_assay.models.result import Result
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.orders import OrderFacts
-from prefect_assay.results import from_csv, match, results_in, rows, sequence_names, to_csv, unread_units
+from prefect_assay.results import from_csv, match, results_in, rows, sequence_names, to_csv, unread_values
 from prefect_assay.results.row import ResultRow
 
 
@@ -155,7 +155,7 @@ def _rows(
         matched=match(results, designs, sequence_names(_raw(version, "sequences").values())),
         unread=bool(unread),
     )
-    notes = [*unread, *unread_units(results)]
+    notes = [*unread, *unread_values(results)]
     notes += [
         f"the data package of result {result.id} could not be fetched, so its curves are missing. Run the campaign again "
         "to fetch it"
