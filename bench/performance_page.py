@@ -13,11 +13,12 @@ from figures import Figure, Growth, Ratio, number
 
 HEAD = """# Performance
 
-Written by `make bench` (`bench/run.py`); do not edit. A ratio compares the cost of this package with what a user would take instead,
-with the floor, or with a limit that was set; costs are measured in the same run. A ratio of speed is the other cost divided by
-this one (goal: at least), a ratio of cost is this one divided by the other (goal: at most). An explanation of a missed goal is kept
-beside its benchmark, and comes from a profile; where there is no profile yet, the page says so. `make bench-long` measures what
-takes hours: 10,000 waiting runs, a pool of a million designs.
+What this package costs beside what a user would take instead, beside the floor, or beside a limit that was set. All costs of a ratio
+are measured in the same run. A ratio of speed is the other cost divided by this one (goal: at least). A ratio of cost is this one
+divided by the other (goal: at most). Each missed goal has an explanation from a profile, or the page says that there is none yet.
+
+Written by `make bench` (`bench/run.py`); do not edit. `make bench-long` measures what takes hours: 10,000 waiting runs, a pool of a
+million designs.
 """
 
 

@@ -54,14 +54,14 @@ _RULES_OF = {
 }
 _HEAD = """# The service: what of it is built
 
-Made from the code by `make service-page`; a test fails if the page is out of date, or if a part of the interface has no client,
-lab or test. The interface as data is `calls.py` and `more.py` in `tests/support/interface/`; the rules are in
+What the client and the lab hold of the service's interface, call by call, and the tests of each. A part without client, lab or
+test fails a test. Made from the code by `make service-page`. The interface as data is `calls.py` and `more.py` in `tests/support/interface/`; the rules are in
 `tests/support/rules/`. Tests are named below `tests/`. On this page and all others, `contract 4.2` is a section of the
 service's own description, which is not part of this repository.
 
 - **walk**: `rules/test_rules_walk.py` makes every call over HTTP against a lab in a process of its own, once in neutral
-  words and once in those of a deployment. It checks that each parameter and field is accepted, each field is in the answer
-  and each status occurs, and it records what the client sends and reads.
+  words and once in those of a deployment. Each parameter and field must be accepted, each field be in the answer, and each
+  status occur. It records what the client sends and reads.
 - **free**: any JSON is allowed, and comes back unchanged.
 - **kept**: the client's model keeps fields that it does not declare.
 - Every call may also answer 401, 403, 429 and 500; those are shown for all calls at once (rules 7.401, 7.403, 7.429, 7.500).
@@ -70,13 +70,14 @@ service's own description, which is not part of this repository.
 
 _VARIANTS_HEAD = """## Any service that keeps the contract
 
-`tests/contract` runs a deployed run's steps against a service that has the contract's calls and nothing more, without a `Date`, and
-that answers what the contract does not show in every form of `tests/support/contract/forms.py`. In no case is anything ordered,
-accepted or paid twice. The local lab below is one such service: what it chooses where the contract is open is its own choice
-(docs/lab.md), and no promise of the service. So are these:
+`tests/contract` runs a deployed run's steps against a service that has the contract's calls and nothing more, without a `Date`.
+What the contract does not show, it answers in every form of `tests/support/contract/forms.py`. In no case is anything ordered,
+accepted or paid twice. The local lab below is one such service. What it [chooses](lab.md) where the contract is open is no promise
+of the service. Its choices:
 
 - The lab has no maximum length of a sequence or a name, and none of a request; the contract shows none (8).
-- The invoice of a hosted order is a `draft` until the review is over, and `open` from `waiting_for_materials` on; one of a machine rail is `open` at once.
+- The invoice of a hosted order is a `draft` until the review is over, and `open` from `waiting_for_materials` on. One of a machine
+  rail is `open` at once.
 - Experiments are filtered and sorted by `id`, `code`, `name`, `status`, `state`, `results_status`, `experiment_type`, `created_at` and
   `experiment_spec`. The links, `provider_quote_url` among them, are made when they are shown: a filter on one is a 400.
 - Rules and fields under `shapes` are from published material about the interface, and no section of the contract.
