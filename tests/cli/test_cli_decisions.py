@@ -360,6 +360,22 @@ def test_the_sums_after_a_cancellation_have_the_runs_that_had_ended_and_each_ope
     assert f"    {item.url}" in lines, "the link can be copied whole"
 
 
+def test_where_nothing_was_billed_a_cancellation_says_so_without_sums(capsys):
+    cancel._show("c", [cancel._line(a_run(spec={}), "quote-rejected", "withdrawn")], OpenMoney())
+    said = capsys.readouterr().out
+    assert "Nothing is billed." in said
+    assert "0.00 USD" not in said
+
+
+def test_the_page_of_a_quote_can_be_copied_from_the_question(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    page = "https://pay.example.org/" + "q" * 90
+    description = f"costs 5.00 USD\n\n- quote holds: until May, [its page]({page})"
+    asked = replace(question("approve"), description=description)
+    answer._show(asked)
+    assert f"its page: {page}" in capsys.readouterr().out.splitlines()
+
+
 def test_what_an_unpaid_order_leaves_claims_no_more_than_is_known():
     invoice = Invoice(id="i", status="open", amount=43_800)
     texts = {}

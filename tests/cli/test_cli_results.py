@@ -90,7 +90,7 @@ def test_files(archive, tmp_path):
         (["--sort", "kd"], 2, "'kd' is not a column"),
         (["--csv", "-", "--json"], 2, "only one of"),
         (["--csv", "/dev/null/x"], 2, "cannot be written"),
-        (["--campaign", "elsewhere"], 1, "holds no results"),
+        (["--campaign", "elsewhere"], 1, "holds no results yet"),
         (["--archive", "block"], 1, "name one archive"),
     ],
 )

@@ -118,12 +118,12 @@ def test_every_order_is_listed_oldest_first_on_every_rail(archive, show):
     archive.order(Withdrawn(reason="the quote expired"), days_ago=3)
     archive.order(ordered=False)
     assert [" ".join(row.split()[2:]) for row in rows(show(columns=120))] == [
-        "c-1 async_invoice paid 438.00 USD",
+        "c-1 a person paid 438.00 USD",
         "c-1 x402-exact quote came to nothing",
         "c-1 mpp-spt payment sent, outcome unknown 2.00 USD",
         "c-1 mpp-spt paid 50.01 USD",
         "c-1 mpp-spt payment refused, not paid 300.00 USD",
-        "c-1 async_invoice ordered, not paid 7.00 USD",
+        "c-1 a person ordered, not paid 7.00 USD",
         "c-1 x402-exact order sent, outcome unknown",
     ]
 
@@ -151,7 +151,7 @@ def test_the_table_can_be_read_at_80_columns(archive, show):
     first = lines[1]
     assert first.startswith("20")
     assert first.endswith("1,234,567.89 USD")
-    assert "async_invoice" in first
+    assert "a person" in first
     assert "paid" in first
     column = lines[0].index("Campaign")
     width = lines[0].index("Paid by") - column
@@ -237,7 +237,7 @@ def test_open_money_is_listed_by_what_the_log_says(archive, show):
     archive.order(paying(5001), InDoubt())
     archive.order(ordered=False)
     printed = show()
-    assert "Open money, without VAT: 1,364.01 USD ordered, not paid, 1.00 USD paid, not" in printed
+    assert "Open money, without VAT: 1,364.01 USD ordered, not paid; 1.00 USD paid, not" in printed
     assert "  1,314.00 USD  ordered, not paid: exp-3\n" in printed
     assert " (3 days), campaign egfr\n" in printed
     found = json.loads(show(as_json=True))["open_money"]

@@ -184,7 +184,7 @@ def test_everything_that_is_known_can_be_read_at_any_width(width):
     for sentence in (
         "waits for its experiments",
         "waits for the laboratory: in production, results expected 2 Dec 2026",
-        "876.00 USD, until 4 Jan 2027",
+        "876.00 USD, waits until 4 Jan 2027",
         "438.00 USD",
         "did you mean 'Human EGFR, extracellular domain'",
     ):
@@ -311,6 +311,15 @@ def test_what_a_person_is_asked_has_a_command_that_names_the_run():
     asking = run("c", state=suspended("approve-0a1b-500-until-1-0f"), campaign_id="c")
     (line,) = known_runs.recent(Server(asking), 5)
     assert status.whole_lines([line]) == [f"Answer of c: prefect-assay approve {asking.id}  (or reject)"]
+
+
+def test_a_question_says_until_when_it_can_be_answered_and_not_how_long_results_are_awaited():
+    state = suspended("approve-0a1b-500-until-1-0f")
+    state.state_details.pause_timeout = datetime(2026, 11, 30, 1, 1, tzinfo=UTC)
+    asking = run("c-0", state=state, campaign_id="c", spec={}, start_time=datetime(2026, 11, 27, tzinfo=UTC))
+    text = " ".join(shown(80, *known_runs.recent(Server(asking), 5)).split())
+    assert "answer it by 2026-11-30 01:01 UTC" in text
+    assert "waits until" not in text
 
 
 def test_open_money_is_said_of_its_campaign():

@@ -93,7 +93,7 @@ def test_what_is_bought(shop):
 
 def test_what_it_costs_and_who_pays(shop):
     done = shop.run()
-    assert re.fullmatch(r"[\d,.]+ USD without VAT, 1 experiment", row(done.stderr, "price"))
+    assert re.fullmatch(r"1 experiment, [\d,.]+ USD without VAT", row(done.stderr, "price"))
     assert row(done.stderr, "caps") == "5,000.00 USD per experiment, 20,000.00 USD per campaign"
     assert row(done.stderr, "paid") == "by a person, at the page of the invoice"
     assert row(done.stderr, "asked").startswith("nobody: it is within the caps, and ordered at once")
@@ -104,7 +104,8 @@ def test_who_is_asked_over_a_cap_and_about_a_quote(shop):
     assert row(shop.run().stderr, "asked").startswith("a person, because it is over a cap")
     quoted = shop.run(target=UNPRICED)
     assert row(quoted.stderr, "asked") == "a person, about each quote, before it is accepted"
-    assert row(quoted.stderr, "price") == "1 of 1 experiment by quote, 1 experiment"
+    assert row(quoted.stderr, "price") == "1 experiment, by quote"
+    assert row(quoted.stderr, "assay").startswith("affinity by BLI against")
 
 
 def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):

@@ -4,6 +4,7 @@
 are literals, which a test compares with the vocabulary.
 """
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -44,6 +45,8 @@ def options(
 ) -> None:
     """Measure protein designs: order once, pay once, wait without a process, archive."""
     del version
+    # While a command ends, Prefect counts the events that it still sends: nothing for a person to do.
+    logging.getLogger("EventsWorker").setLevel(logging.ERROR)
 
 
 @interface.command()

@@ -42,15 +42,18 @@ def _sizes(residues: Sequence[str], controls: int) -> Iterator[str]:
     each = "; ".join(f"{count:,} with {many(number, 'chain')}" for number, count in sorted(chains.items()))
     of_them = f", of them {many(controls, 'control')}" if controls else ""
     alike = f"{many(max(chains), 'chain')} each" if len(chains) == 1 else each
-    yield (
-        f"{many(len(residues), 'design')}{of_them}: {min(lengths)} to {max(lengths)} residues, "
-        f"median {median(lengths):g}; {alike}"
-    )
+    yield (f"{many(len(residues), 'design')}{of_them}: {_span(lengths)}; {alike}")
     if max(chains) > 1:
         several = [text.split(CHAIN_SEPARATOR) for text in residues if CHAIN_SEPARATOR in text]
         for at in range(max(chains)):
             found = [len(parts[at]) for parts in several if at < len(parts)]
             yield f"chain {at + 1}: {min(found)} to {max(found)} residues; all chains are ordered"
+
+
+def _span(lengths: Sequence[int]) -> str:
+    if min(lengths) == max(lengths):
+        return f"{min(lengths)} residues"
+    return f"{min(lengths)} to {max(lengths)} residues, median {median(lengths):g}"
 
 
 def _first(name: str, residues: str) -> str:

@@ -95,7 +95,8 @@ def _parts(store: Store, prefix: str, wanted: Query) -> tuple[str, ...]:
             found[part] = key
     if not found:
         raise ArchiveError(
-            f"{store.location(folder)} holds no results; `prefect-assay archive lake` writes the lake of an archive"
+            f"{store.location(folder)} holds no results yet. `prefect-assay status` says what is under way; "
+            "`prefect-assay archive lake` writes the lake of an archive from before it had one"
         )
     chosen: dict[tuple[Any, ...], LakePart] = {}
     for part in sorted(found, key=lambda part: (part.version, part.sha256)):

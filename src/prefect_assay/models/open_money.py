@@ -87,7 +87,7 @@ class OpenMoney(StoredModel):
     @property
     def line(self) -> str:
         """All sums in one line; empty if nothing is open."""
-        return ", ".join(self._sums())
+        return "; ".join(self._sums())
 
     def _sums(self) -> Iterator[str]:
         for kind, words in WORDS.items():

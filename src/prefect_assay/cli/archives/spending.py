@@ -17,6 +17,7 @@ from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_block
 from prefect_assay.models.billing import usd
+from prefect_assay.models.vocabulary import PaymentMethod
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import SpendingPolicy
@@ -110,7 +111,8 @@ def table(lines: Sequence[OrderLine]) -> Table:
     shown.add_column("Amount", justify="right", no_wrap=True)
     for line in lines:
         amount = "" if line.amount_cents is None else usd(line.amount_cents)
-        shown.add_row(line.when[:16].replace("T", " "), line.campaign_id, line.rail or "", line.state, amount)
+        payer = "a person" if line.rail == PaymentMethod.ASYNC_INVOICE else line.rail or ""
+        shown.add_row(line.when[:16].replace("T", " "), line.campaign_id, payer, line.state, amount)
     return shown
 
 

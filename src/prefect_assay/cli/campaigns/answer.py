@@ -1,6 +1,7 @@
 """`prefect-assay approve` and `reject`: show the question of a suspended run, and answer it in a person's name."""
 
 import getpass
+import re
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from prefect_assay.errors import Conflict, InputError
 from prefect_assay.models.billing import usd
 from prefect_assay.runs.states import waits_for_input
 
+_LINK = re.compile(r"\[([^\]]+)\]\((https?://[^)\s]+)\)")  # of a description in Markdown
 _REFUSALS = ("reject", "stop")  # of spending and rounds, and of a payment in doubt
 
 
@@ -146,6 +148,8 @@ def _show(question: OpenQuestion) -> None:
     console = Console(highlight=False)
     console.print(f"{question.run_name}  {question.run_id}", style="bold", markup=False)
     console.print(Markdown(question.description))
+    for text, address in _LINK.findall(question.description):
+        plain().print(f"{text}: {address}")
     if question.until is not None:
         console.print(f"To be answered until {question.until:%Y-%m-%d %H:%M} UTC.\n", markup=False)
 

@@ -315,7 +315,10 @@ def _show(which: str, lines: Sequence[Remains], money: OpenMoney) -> None:
     )
     unpaid = max(money.cents(OpenKind.TO_PAY), sum(due.values()))
     settled = max(sum(money.paid.values()), sum(paid.values()))
-    plain().print(f"Billed together: {usd(unpaid + settled)}, of which {usd(settled)} is paid.")
+    if unpaid or settled:
+        plain().print(f"Billed together: {usd(unpaid + settled)}, of which {usd(settled)} is paid.")
+    elif money.complete:
+        plain().print("Nothing is billed.")
     show_open_money(money)
 
 

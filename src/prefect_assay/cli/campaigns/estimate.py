@@ -152,8 +152,9 @@ def _show(
 ) -> None:
     console = Console(highlight=False)
     against = f" against {target.name or target.id}" if target else ""
+    by = f" by {assay.effective_method.upper()}" if assay.effective_method else ""
     console.print(
-        f"{sequences.source}: {many(len(sequences), 'design')}, {in_words(assay.experiment_type)}{against}",
+        f"{sequences.source}: {many(len(sequences), 'design')}, {in_words(assay.experiment_type)}{by}{against}",
         markup=False,
     )
     table = plain_table()
@@ -178,7 +179,7 @@ def _show(
             plain().print(line)
     for warning in (*dict.fromkeys(w for e in priced for w in e.warnings), *warnings_of(sequences)):
         plain().print(warning, style="yellow")
-    console.print("Nothing was ordered.")
+    console.print("Nothing was ordered. `prefect-assay run` with the same options orders it.")
 
 
 def _compared(priced: Sequence[PricedExperiment], caps: "SpendingPolicy") -> list[str]:

@@ -79,6 +79,7 @@ class RunLine:
     url: str | None
     loop_id: str | None = None
     asks: bool = False  # a person
+    answer_by: datetime | None = None
 
     @property
     def has_results(self) -> bool:
@@ -161,6 +162,7 @@ def line_of(run: FlowRun) -> RunLine:
         url=run_url(run.id),
         loop_id=run.parameters.get("loop_id"),
         asks=_asks(run),
+        answer_by=run.state.state_details.pause_timeout if run.state and _asks(run) else None,
     )
 
 

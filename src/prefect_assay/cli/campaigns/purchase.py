@@ -62,10 +62,13 @@ class Purchase:
     def total(self) -> str:
         """The price in words."""
         quotes = sum(one.by_quote or one.cents is None for one in self.priced)
+        known = f"{usd(self.known_cents)} without VAT"
         if not quotes:
-            return f"{usd(self.known_cents)} without VAT"
-        known = f"{usd(self.known_cents)} by the estimate, and " if self.known_cents else ""
-        return f"{known}{quotes} of {many(len(self.priced), 'experiment')} by quote"
+            return known
+        which = (
+            "" if quotes == len(self.priced) else f" for {quotes} of {many(len(self.priced), 'experiment')}"
+        )
+        return f"by quote{which}; the estimate is {known}" if self.known_cents else f"by quote{which}"
 
 
 def look_up(
@@ -149,7 +152,7 @@ def show(
         "designs": "; ".join(_designs(purchase)),
         "measured before": _before(purchase.before),
         "assay": assay_line(purchase.assay, purchase.target),
-        "price": f"{purchase.total}, {many(len(purchase.priced), 'experiment')}",
+        "price": f"{many(len(purchase.priced), 'experiment')}, {purchase.total}",
         "caps": caps_line(policy),
         "paid": paid_line(method, wallet),
         "asked": "; ".join(_asked(purchase, policy, here=here)),
@@ -187,7 +190,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 def assay_line(assay: Assay, target: Target | None) -> str:
     """What is measured, against what and how often."""
-    by = f" by {assay.method.upper()}" if assay.method else ""
+    by = f" by {assay.effective_method.upper()}" if assay.effective_method else ""
     against = f" against {target.name or target.id}" if target else ""
     if assay.experiment_type is ExperimentType.EPITOPE_BINNING:
         return f"{in_words(assay.experiment_type)}{by}{against}"

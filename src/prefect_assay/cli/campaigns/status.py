@@ -256,7 +256,10 @@ def _sentences(line: RunLine) -> list[str]:
     elif line.message and line.ended:
         said.append(_said(line.message))
     dates = [f"expected {day(line.expected)}"] if line.expected and not _is_at_work(line) else []
-    dates += [f"until {day(line.deadline)}"] if line.deadline else []
+    if line.asks and line.answer_by:
+        dates.append(f"answer it by {line.answer_by:%Y-%m-%d %H:%M} UTC")
+    elif line.deadline:
+        dates.append(f"waits until {day(line.deadline)}")
     price = [usd(line.price_cents)] if line.price_cents is not None else []
     service = [f"service: {in_words(line.service_status)}"] if line.service_status else []
     if further := ", ".join([*price, *dates, *service]):
