@@ -1,0 +1,75 @@
+"""`make browser`: the reports of every assay type are read without scrolling sideways, in light and in dark.
+
+The pages are those of the golden archive. With ASSAY_BROWSER_LOOK=folder a picture of each is kept, to be looked at.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.browser.people import ARGUMENTS
+from support.browser.screenshots import CHROMIUM
+
+PAGES = sorted((Path(__file__).parent.parent / "golden" / "archive").glob("*/REPORT/v001/report.html"))
+WINDOWS = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 400, "height": 800}}
+LEGIBLE = 4.5  # WCAG 2.2, 1.4.3: the contrast of text
+# Of each text that is seen: its contrast with the nearest background that is not transparent.
+CONTRASTS = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true})
+  const rgb = color => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1)
+    return [...canvas.getImageData(0, 0, 1, 1).data] }
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0)
+  const behind = one => { for (; one; one = one.parentElement) { const color = getComputedStyle(one).backgroundColor
+    if (rgb(color)[3] === 255) return color } return getComputedStyle(document.documentElement).colorScheme === "dark" ? "black" : "white" }
+  const found = []
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (walk.nextNode()) {
+    const said = walk.currentNode.textContent.trim(), one = walk.currentNode.parentElement
+    if (!said || one.closest("svg, script, style") || !one.checkVisibility()) continue
+    const pair = [light(rgb(getComputedStyle(one).color)), light(rgb(behind(one)))].sort((a, b) => b - a)
+    found.push([(pair[0] + 0.05) / (pair[1] + 0.05), said.slice(0, 60)])
+  }
+  return found
+}"""
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def chromium(browser):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def scheme(request):
+    return request.param
+
+
+@pytest.fixture(params=WINDOWS)
+def window(request):
+    return request.param
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.parts[-4])
+def test_a_report_fits_and_is_legible(chromium, page, window, scheme):
+    context = chromium.new_context(viewport=WINDOWS[window], color_scheme=scheme)
+    tab = context.new_page()
+    tab.goto(page.as_uri())
+    if folder := os.environ.get("ASSAY_BROWSER_LOOK"):
+        tab.screenshot(path=Path(folder) / f"{page.parts[-4]}-{window}-{scheme}.png", full_page=True)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= WINDOWS[window]["width"]
+    contrasts = tab.evaluate(CONTRASTS)
+    assert len(contrasts) > 50
+    assert [text for text in contrasts if text[0] < LEGIBLE] == []
+    heights = tab.locator(".figures svg text").evaluate_all(
+        "texts => texts.map(text => text.getBoundingClientRect().height)"
+    )
+    assert min(heights) >= 9, "legible"
+    context.close()
