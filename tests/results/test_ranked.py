@@ -128,6 +128,13 @@ def test_a_doubt_is_in_the_verdict_and_below_the_table():
         (CAMPAIGN, "5 of 7 bind, best < 1.00 pM (bound)"),
         ([row("a", tm_C=61.25, result_type="thermostability")], "1 of 1 measured, best 61.2 °C (a)"),
         (
+            [
+                row(name, concentration_nM=nM, result_type="expression")
+                for name, nM in (("a", 90), ("b", 1700))
+            ],
+            "2 of 2 measured, best 1.70 µM (b)",
+        ),
+        (
             [row("a", outcome="no_binding", binding="false"), row("b", outcome="pending")],
             "0 of 2 bind, 1 pending",
         ),

@@ -180,6 +180,12 @@ def value_text(design: DesignSummary) -> str:
     return design.expression or OUTCOME_WORDS[design.outcome]
 
 
+def has_number(design: DesignSummary) -> bool:
+    """Whether the value that the assay ranks by was measured."""
+    values = (design.kd_M, design.tm_C, design.concentration_nM)
+    return design.outcome is Outcome.MEASURED and any(value is not None for value in values)
+
+
 def interval_text(design: DesignSummary) -> str:
     """The 95 % interval of the value, with a dash between its ends; empty without one."""
     if design.kd_M is not None:
@@ -232,7 +238,7 @@ def outcome_line(designs: Sequence[DesignSummary]) -> str:
     else:
         said = f"{sum(each.outcome is Outcome.MEASURED for each in own)} of {len(own)} measured"
     best = own[0]
-    if best.outcome is Outcome.MEASURED and (best.kd_M is not None or best.tm_C is not None):
+    if has_number(best):
         said += f", best {value_text(best)} ({one_line(best.name)})"
     waiting = sum(each.outcome is Outcome.PENDING for each in own)
     said += f", {waiting} pending" if waiting else ""

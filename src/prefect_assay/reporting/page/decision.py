@@ -12,7 +12,7 @@ from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import VERDICT_WORDS
 from prefect_assay.results.interval import Scatter
 from prefect_assay.results.kinetics.analysis import Verdict
-from prefect_assay.results.ranked import interval_text, outcome_line, value_text, verdict_text
+from prefect_assay.results.ranked import has_number, interval_text, outcome_line, value_text, verdict_text
 from prefect_assay.results.row import Outcome
 from prefect_assay.results.summary import Scatters
 
@@ -60,7 +60,7 @@ def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
         return
     yield f"{outcome_line(own)}."
     best = own[0]
-    if best.outcome is not Outcome.MEASURED or (best.kd_M is None and best.tm_C is None):
+    if not has_number(best):
         return
     detail = [part for part in (interval_text(best), verdict_text(best)) if part]
     if best.qualifier == "<" and best.kd_M is not None:

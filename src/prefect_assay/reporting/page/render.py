@@ -21,7 +21,7 @@ from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import OUTCOME_WORDS, VERDICT_WORDS
 from prefect_assay.results.interval import chosen_fit
 from prefect_assay.results.kinetics.analysis import CONCENTRATION_ERROR, ReplicateKinetics, Verdict
-from prefect_assay.results.ranked import ASSAYS, ranked_table, value_text
+from prefect_assay.results.ranked import ASSAYS, has_number, ranked_table, value_text
 from prefect_assay.results.row import Outcome
 from prefect_assay.results.summary import Scatters
 from prefect_assay.selection import CALIBRATION, Calibration, calibration
@@ -121,10 +121,10 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
         binding = sum(design.outcome in {Outcome.MEASURED, Outcome.BINDING} for design in designs)
         yield Tile(value=str(binding), meaning="designs bind")
     best = designs[0] if designs else None
-    if best is not None and best.outcome is Outcome.MEASURED and best.kd_M is not None:
-        yield Tile(value=value_text(best), meaning=f"tightest binder: {best.name}")
-    elif best is not None and best.outcome is Outcome.MEASURED and best.tm_C is not None:
-        yield Tile(value=value_text(best), meaning=f"highest melting temperature: {best.name}")
+    if best is not None and has_number(best):
+        highest = "melting temperature" if best.tm_C is not None else "concentration"
+        what = "tightest binder" if best.kd_M is not None else f"highest {highest}"
+        yield Tile(value=value_text(best), meaning=f"{what}: {best.name}")
     yield _paid(contents)
 
 

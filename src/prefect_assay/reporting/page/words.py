@@ -22,7 +22,7 @@ VERDICT_MEANINGS: Final = {
 METHODS: Final = {Method.BLI: "bio-layer interferometry", Method.SPR: "surface plasmon resonance"}
 
 _FAILURES: Final = {
-    Outcome.NO_EXPRESSION: ("No expression", "The design did not express, so its binding was never tested."),
+    Outcome.NO_EXPRESSION: ("No expression", "The design did not express, so nothing else was measured."),
     Outcome.NO_BINDING: ("No binding", "The design expressed, and the laboratory reports no binding."),
     Outcome.BINDING: (
         "No affinity",
