@@ -14,6 +14,7 @@ from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection import gp, history_of, select
+from prefect_assay.selection.described import words
 from prefect_assay.selection.process import Evidence, Process, expected_improvement
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
@@ -155,6 +156,62 @@ def test_other_targets_count_as_far_as_they_agree():
     assert Counter(choice.candidate.columns["method"] for choice in agreed.choices)["m0"] == 10
     assert any("135 results of 3 other targets count: groups" in note for note in agreed.notes)
     assert not any("count: groups 100%" in note for note in differed.notes)
+
+
+def strangers(chance):
+    """Six targets of one method each: where m0 was used all bind easily, where m1 was hardly any, and scores say nothing."""
+    return [
+        measured(
+            f"{target}-{n}",
+            protein(chance),
+            hit=chance.random() < (0.8 if target < 3 else 0.1),
+            target=f"T{target}",
+            method=f"m{target // 3}",
+            ipTM=chance.random(),
+        )
+        for target in range(6)
+        for n in range(30)
+    ]
+
+
+@pytest.mark.parametrize("targets", [6, 1])
+def test_other_targets_that_do_not_help_do_no_harm_before_anything_is_measured(targets):
+    chance = random.Random(10)
+    history = [design for design in strangers(chance) if int(design.target[1:]) < targets]
+    designs = [
+        candidate(
+            f"{'hit' if n >= 60 else 'd'}{n}", protein(chance), method=f"m{n % 2}", ipTM=n / 80, target="new"
+        )
+        for n in range(80)
+    ]
+
+    def hits(found):
+        return sum(
+            name.startswith("hit") for name in names(select(designs, history_of(found), 16, GP, **LAST))
+        )
+
+    assert hits(history) >= hits([]) - 1
+    assert hits([]) >= 14
+
+
+def test_a_reference_speaks_for_its_variants_and_not_for_strangers():
+    chance = random.Random(11)
+    parent = protein(chance)
+    near = [candidate(f"near{n}", mutant(parent, chance, 4)) for n in range(8)]
+    far = [candidate(f"far{n}", mutant(parent, chance, 20)) for n in range(24)]
+    control = measured("parent", parent, hit=True).model_copy(update={"control": True})
+
+    variants = names(select([*near, *far], history_of([control]), 8, GP, **LAST))
+    assert sum(name.startswith("near") for name in variants) >= 7
+
+    others = [candidate(f"other{n}", protein(chance), ipTM=0.9) for n in range(60)]
+    few = [candidate(f"near{n}", mutant(parent, chance, 4), ipTM=0.8) for n in range(8)]
+    mixed = names(select([*few, *others], history_of([control]), 8, GP, **LAST))
+    assert not any(name.startswith("near") for name in mixed)
+
+
+def test_words_are_numbered_alike_in_every_process():
+    assert words(["AAA", "YYY"]).indices.tolist() == [0, (19 * 21 + 19) * 21 + 19]
 
 
 def test_a_first_purchase_that_other_targets_led_changes_neither_them_nor_the_aim():

@@ -37,8 +37,12 @@ _CONFIDENCE: Final = {
 _LETTERS: Final = np.full(
     256, 20, dtype=np.int32
 )  # letters that are no residue, and separators, are one letter
-_LETTERS[[ord(letter) for letter in AMINO_ACIDS]] = np.arange(len(AMINO_ACIDS))
+_LETTERS[[ord(letter) for letter in sorted(AMINO_ACIDS)]] = np.arange(len(AMINO_ACIDS))
 _BASE, _WORD = 21, 3
+_RELATED: Final = (
+    0.2  # cosine of triplets to a reference, for half of the designs at least; of strangers it is 0.05
+)
+_DIGITS: Final = 9  # rounding is no reason for another rank
 WORDS: Final = _BASE**_WORD
 
 Floats32 = NDArray[np.float32]
@@ -190,19 +194,23 @@ def described(
 class Shapes:
     """How close designs are to what they were made from, as ranks among the designs of their target.
 
-    The reference is a control or a named parent whose residues are known; without one, the middle of the target's designs, because
-    variants of one sequence lie around it.
+    The reference is a control or a named parent whose residues are known, if most designs are relatives of it; without one, the middle
+    of the target's designs, because variants of one sequence lie around it. `referred` are the targets with a reference.
     """
 
     def __init__(self, sample: Rows, references: Mapping[int, Sequence[str]]) -> None:
-        self._references = references
+        self.referred: set[int] = set()
         self._middles: dict[int, Floats] = {}
         self._known: dict[int, tuple[Floats, Floats]] = {}
         for target in np.unique(sample.targets).tolist():
             own = sample[np.flatnonzero(sample.targets == target)]
-            around = words(references[target]) if references.get(target) else own.words
-            self._middles[target] = np.asarray(around.mean(axis=0)).ravel()
-            self._known[target] = np.sort(own.words @ self._middles[target]), np.sort(_lengths(own))
+            middle = _middle(words(references.get(target, ())))
+            if np.median(own.words @ middle) >= _RELATED:
+                self.referred.add(target)
+            else:
+                middle = _middle(own.words)
+            self._middles[target] = middle
+            self._known[target] = np.sort(_close(own, middle)), np.sort(_lengths(own))
 
     def __call__(self, rows: Rows) -> Rows:
         """The designs with their shapes; closeness to a reference speaks for a design."""
@@ -213,12 +221,21 @@ class Shapes:
                 continue
             own = rows[at]
             close, length = self._known[target]
-            shape[at, 0] = _rank(own.words @ self._middles[target], close)
+            shape[at, 0] = _rank(_close(own, self._middles[target]), close)
             shape[at, 1] = _rank(_lengths(own), length)
-            if self._references.get(target):
-                speaks = np.abs(expected[at]).any()
-                expected[at] = (expected[at] + shape[at, 0]) / (2 if speaks else 1)
+            if target in self.referred:
+                expected[at] += shape[at, 0]
         return replace(rows, shape=shape, expected=expected)
+
+
+def _middle(table: csr_array) -> Floats:
+    total: Floats = np.asarray(table.sum(axis=0)).ravel()
+    return total / max(1, table.shape[0])
+
+
+def _close(rows: Rows, middle: Floats) -> Floats:
+    close: Floats = (rows.words @ middle).round(_DIGITS)
+    return close
 
 
 def _lengths(rows: Rows) -> Floats:

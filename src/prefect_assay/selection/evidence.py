@@ -137,14 +137,15 @@ def _hits(
             named.setdefault((target, residues), design)
     keys = sorted(found)
     values = np.array([float(np.mean(found[key])) for key in keys], dtype=np.float64)
-    own = np.array([target == 0 for target, _ in keys], dtype=np.bool_)
+    targets_of = np.array([target for target, _ in keys], dtype=np.int32)
+    own = targets_of == 0
     centre = (
         float((values[own].sum() + _USUAL * _USUAL_COUNTS) / (own.sum() + _USUAL_COUNTS)) if keys else _USUAL
     )
     return Learned(
         tuple(named[key] for key in keys),
-        np.array([target for target, _ in keys], dtype=np.int32),
-        (values - centre) / HIT_UNIT,
+        targets_of,
+        _level(values - centre, targets_of) / HIT_UNIT,
         np.zeros(len(keys), dtype=np.int8),
         np.array([float(len(found[key])) for key in keys]),
         Scale(Aim.HITS, settings.objective, None, centre, HIT_UNIT),
@@ -192,19 +193,28 @@ def _values(
             values[at], bounds[at] = scale.modelled(limits[key][0]), limits[key][1]
         else:
             values[at], bounds[at] = weakest, failed[key]
-    mask = np.array([target == 0 for target, _ in keys], dtype=np.bool_)
+    targets_of = np.array([target for target, _ in keys], dtype=np.int32)
+    mask = targets_of == 0
     basis = values[mask] if mask.any() else values
     centre, unit = (float(np.mean(basis)), float(np.std(basis))) if len(basis) else (0.0, 1.0)
     unit = unit if unit > _EVEN else 1.0
     return Learned(
         tuple(named[key] for key in keys),
-        np.array([target for target, _ in keys], dtype=np.int32),
-        (values - centre) / unit,
+        targets_of,
+        _level(values - centre, targets_of) / unit,
         bounds,
         counts,
         Scale(Aim.BEST, objective, scale.reference, centre, unit),
         notes,
     )
+
+
+def _level(values: Floats, targets: NDArray[np.int32]) -> Floats:
+    """Values of other targets, each minus the mean of its target: only differences within a target may hold on another."""
+    for target in np.unique(targets[targets != 0]):
+        at = targets == target
+        values[at] -= values[at].mean()
+    return values
 
 
 def _scale(values: Sequence[float], objective: Objective) -> Scale:

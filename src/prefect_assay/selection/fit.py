@@ -1,22 +1,26 @@
 """What a model is fitted to: noise and lengths by marginal likelihood, and how much of other targets counts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
+from scipy.stats import rankdata
 
 from prefect_assay.models.selection import Aim
 from prefect_assay.selection.candidates import Floats
-from prefect_assay.selection.described import Rows
+from prefect_assay.selection.described import Floats32, Rows
 from prefect_assay.selection.evidence import Learned
-from prefect_assay.selection.kernel import NOISE, PARTS, SLOPE, Kernel, Sites
+from prefect_assay.selection.kernel import NOISE, SLOPE, Kernel, Sites
 from prefect_assay.selection.process import Evidence, Process
 
 SEARCHED: Final = 500  # measured designs that the search for lengths and noise looks at
-_UNKNOWN: Final = 0.5  # of a part of other targets, while it is not known whether they are like the pool's
-_FEWEST: Final = 4  # measured designs of one target, of which one differs
+_SINGLE: Final = 0.25  # the trust in a single other target, once results of the pool's target can judge it
+_LITTLE: Final = 0.005
+_DIGITS: Final = 9  # rounding is no reason for another rank
+_FEWEST: Final = 4  # measured designs of one target that can tell, if one differs
 _LENGTHS: Final = (0.125, 0.25, 0.5, 1.0, 2.0)  # in typical distances between measured sequences
 _NOISES: Final = (0.01, 0.03, 0.1, 0.3, 0.6)
 _FACTORS: Final = (0.5, 0.7, 1.4, 2.0)  # of the weight of one position
@@ -42,8 +46,7 @@ def fitted(
     values = evidence.values - SLOPE * known.expected
     kernel, noise = Kernel(sites), NOISE
     own = np.flatnonzero(known.targets == 0)
-    measured = own.size >= _FEWEST
-    telling = measured and bool(np.ptp(evidence.values[own]) > 0)
+    telling = own.size >= _FEWEST and bool(np.ptp(evidence.values[own]) > 0)
     if telling and (sites is not None or evidence.scale.aim is Aim.BEST):
         some = _some(own)
         bounds = evidence.bounds[some]
@@ -53,7 +56,7 @@ def fitted(
     notes: tuple[str, ...] = ()
     if known.targets.any():
         parts = ("groups", *(("shape",) if referred else ()), "scores", "sequence")
-        kernel, notes = _transferred(known, values, kernel, noise, parts, measured=measured)
+        kernel, notes = _transferred(known, values, kernel, noise, parts)
     robust = evidence.scale.aim is Aim.BEST
     given = Evidence(values, noise / evidence.counts, evidence.bounds)
     process = Process(kernel(known, known).astype(np.float64), given, robust=robust)
@@ -126,54 +129,94 @@ def _likelihood(covariance: Floats, values: Floats, noises: Floats) -> float:
     return -0.5 * len(values) * float(np.log(max(process.misfit, 1e-12))) - process.half_log_determinant
 
 
-def _across(
-    covariance: Floats,
-    targets: NDArray[np.int32],
-    values: Floats,
-    noise: float,
-    predicted: NDArray[np.int32],
-) -> float:
-    """The log likelihood of each value of the targets `predicted` given all values of other targets, summed."""
-    inverse = np.linalg.inv(covariance + noise * np.eye(len(values)))
-    pulled, total = inverse @ values, 0.0
-    for target in predicted:
-        own = np.flatnonzero(targets == target)
-        spread = np.linalg.inv(inverse[np.ix_(own, own)])
-        variance = np.maximum(np.diag(spread), noise)
-        total -= 0.5 * float(np.sum((spread @ pulled[own]) ** 2 / variance + np.log(variance)))
-    return total
+@dataclass(frozen=True, slots=True, eq=False)
+class _Transfer:
+    """Measured designs of several targets, each predicted from those of all other targets alone."""
+
+    known: Rows
+    values: Floats  # without what was expected of each
+    noise: float
+    parts: Mapping[str, Floats32]  # of the kernel, with other targets at full weight
+
+    def predicted(self, weights: Mapping[str, float]) -> tuple[Floats, Floats]:
+        """Mean and variance of each value, where other targets count so much in each part, and its own target nothing."""
+        targets = self.known.targets
+        other = targets[:, None] != targets[None, :]
+        covariance = self.noise * np.eye(len(targets))
+        for part, matrix in self.parts.items():
+            covariance += np.where(other, weights.get(part, 0.0), 1.0) * matrix
+        inverse = np.linalg.inv(covariance)
+        pulled, mean, variance = inverse @ self.values, self.values.copy(), np.empty(len(targets))
+        for target in np.unique(targets):
+            own = np.flatnonzero(targets == target)
+            spread = np.linalg.inv(inverse[np.ix_(own, own)])
+            mean[own] -= spread @ pulled[own]
+            variance[own] = np.maximum(np.diag(spread), self.noise)
+        return mean, variance
+
+    def ranked(self, mean: Floats) -> Floats:
+        """Of each other target that can tell: how well predictions rank its designs, as Spearman's correlation."""
+        expected, found = SLOPE * self.known.expected, []
+        for target in np.unique(self.known.targets[self.known.targets != 0]):
+            own = np.flatnonzero(self.known.targets == target)
+            measured = self.values[own] + expected[own]
+            if own.size >= _FEWEST and np.ptp(measured.round(_DIGITS)) > 0:
+                found.append(_correlation(measured, mean[own] + expected[own]))
+        return np.array(found)
+
+    def likelihood(self, mean: Floats, variance: Floats) -> float:
+        """The log likelihood of each design of the pool's target, summed."""
+        own = self.known.targets == 0
+        squares = np.square(self.values - mean)[own] / variance[own]
+        return -0.5 * float(np.sum(squares + np.log(variance[own])))
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    """Spearman's; 0 where one of them ranks nothing."""
+    a, b = (rankdata(each.round(_DIGITS)) - (len(each) + 1) / 2 for each in (first, second))
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size else 0.0
+
+
+def _trust(gained: Floats, *, measured: bool) -> float:
+    """How far a gain is trusted on one more target: 1 where it is the same on all, 0 where it is within a standard error of none.
+
+    `measured`: there are results of the pool's own target, which speak for or against.
+    """
+    if len(gained) < 2:  # noqa: PLR2004 - a single one has no error
+        return _SINGLE if measured else 0.0
+    mean, error = float(gained.mean()), float(gained.std(ddof=1) / len(gained) ** 0.5)
+    return 1 - error / mean if mean > error else 0.0
 
 
 def _transferred(
-    known: Rows, values: Floats, kernel: Kernel, noise: float, parts: Sequence[str], *, measured: bool
+    known: Rows, values: Floats, kernel: Kernel, noise: float, parts: Sequence[str]
 ) -> tuple[Kernel, tuple[str, ...]]:
-    """How much the results of other targets count in these parts: as much as predicts designs best from other targets alone.
+    """How much the results of other targets count in these parts.
 
-    These are the designs of the pool's target; before some are measured, those of each other target, and then no part counts more
-    than half, because nothing says yet that the pool's target is like the others. A design's own target does not help to predict it:
-    where that has results, a transfer has little to add, and the difference would say nothing about a purchase without them.
+    Each other target is ranked by all the others: a part is trusted as far as it ranks them better, beyond what chance does. What is
+    measured on the pool's own target then speaks for or against, by its likelihood given other targets alone.
     """
-    others = np.flatnonzero(known.targets != 0)
-    named = len(np.unique(known.targets[others]))
-    if not measured and named == 1:
-        return kernel.with_transfer(**dict.fromkeys(PARTS, _UNKNOWN)), (
-            f"{len(others)} results of another target count half: there is nothing yet to compare them with",
-        )
-    predicted = np.zeros(1, dtype=np.int32) if measured else np.unique(known.targets)
-
-    def fit(tried: Kernel) -> float:
-        return _across(tried(known, known).astype(np.float64), known.targets, values, noise, predicted)
-
-    kernel = kernel.with_transfer(constant=1.0)
-    without = best = fit(kernel)
-    for part in parts:
-        for much in (_UNKNOWN, 1.0) if measured else (_UNKNOWN,):
-            tried = kernel.with_transfer(**{part: much})
-            if (found := fit(tried)) > best:
-                best, kernel = found, tried
-    words = ", ".join(f"{part} {much:.0%}" for part, much in kernel.transfer.items() if part != "constant")
-    note = (
-        f"{len(others)} results of {named} other target{'s' if named > 1 else ''} count: {words or 'not at all'} "
-        f"(log likelihood {best - without:+.1f})"
+    transfer = _Transfer(
+        known, values, noise, replace(kernel, transfer=dict.fromkeys(parts, 1.0)).parts(known, known)
     )
-    return kernel, (note,)
+    measured = int((known.targets == 0).sum()) >= _FEWEST
+    weights: dict[str, float] = {}
+    mean, variance = transfer.predicted(weights)
+    for part in parts:
+        tried, spread = transfer.predicted({**weights, part: 1.0})
+        if trust := _trust(transfer.ranked(tried) - transfer.ranked(mean), measured=measured):
+            more = transfer.likelihood(tried, spread) - transfer.likelihood(mean, variance)
+            weights[part] = float(expit(logit(trust) + more))
+            mean, variance = transfer.predicted(weights)
+    others = known.targets[known.targets != 0]
+    named = len(np.unique(others))
+    counted = ", ".join(f"{part} {much:.0%}" for part, much in weights.items() if much >= _LITTLE)
+    said = counted or (
+        "not at all: what they say does not hold from one target to another"
+        if named > 1
+        else "not at all: no other target and too few results of this one say whether they hold here"
+    )
+    return replace(kernel, transfer=weights), (
+        f"{len(others)} results of {named} other target{'s' if named > 1 else ''} count: {said}",
+    )

@@ -83,13 +83,15 @@ class GaussianProcessRanking:
             own = np.flatnonzero(known.targets == 0)
             note = f"{len(known) - own.size} results of other targets do not count: the candidates are variants at a few positions"
             known, self._evidence = known[own], self._evidence.taking(own, note)
-        shapes, references = None, _references(candidates, history, targets)
+        shapes = None
         if self._sites is None:
-            shapes = Shapes(_sample(self._rows, known), references)
+            shapes = Shapes(_sample(self._rows, known), _references(candidates, history, targets))
             known = shapes(known)
         notes: tuple[str, ...] = ()
         if len(known):
-            self._model, notes = fitted(known, self._evidence, self._sites, referred=0 in references)
+            self._model, notes = fitted(
+                known, self._evidence, self._sites, referred=shapes is not None and 0 in shapes.referred
+            )
         self.notes = (*self._evidence.notes, *notes, *self._screened(int(free.sum())), *self._said(known))
         self._rows = shapes(self._rows) if shapes else self._rows
         self._mean, self._deviation = self._predicted()
@@ -117,9 +119,13 @@ class GaussianProcessRanking:
             found = tuple(columns.groups(row))
             groups.append(shared.setdefault(found, found))
             residues.append(pool.residues[at])
+        offered = {each for found in shared for each in found}
         for place, design in enumerate(self._evidence.designs, start=len(self._at)):
             scores[place] = columns.numbers(design.attributes)
-            groups.append(tuple(columns.groups(design.attributes)))
+            found = tuple(columns.groups(design.attributes))
+            if self._evidence.targets[place - len(self._at)]:
+                found = tuple(each for each in found if each in offered)
+            groups.append(found)
             residues.append(residues_of(design))
         targets = np.concatenate([np.zeros(len(self._at), dtype=np.int32), self._evidence.targets])
         named = settings.score_column is not None and settings.score_column in columns.scores[:1]

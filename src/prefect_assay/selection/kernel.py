@@ -6,7 +6,7 @@ by the triplets of their residues, without an alignment.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -21,8 +21,6 @@ SEQUENCE, SCORES, SHAPE, CONSTANT, NOISE = 0.6, 0.23, 0.15, 0.15, 0.6
 GROUPS: Final[Mapping[str, float]] = {"method": 0.23, "author": 0.3, "parent": 0.23, "other": 0.15}
 SLOPE: Final = 0.14  # from the middle to the best expected rank
 _SPREAD: Final = 0.5  # mean squared difference of ranks at which scores are no longer alike
-# How much of a part holds on another target, at full transfer.
-_ELSEWHERE: Final = {"sequence": 0.5, "groups": 0.8, "scores": 0.8, "shape": 0.8, "constant": 0.3}
 PARTS: Final = ("sequence", "groups", "scores", "shape", "constant")
 FEW_SITES: Final = 12  # positions that each get a weight of their own
 _SITES_OF_A_LIBRARY: Final = 0.3  # of the length; beyond, sequences are not variants of one
@@ -77,10 +75,6 @@ class Kernel:
     sites: Sites | None = None
     transfer: Mapping[str, float] = field(default_factory=dict)
 
-    def with_transfer(self, **parts: float) -> "Kernel":
-        """The kernel in which other targets count so much in these parts; 0 in parts that are not named."""
-        return replace(self, transfer={**self.transfer, **parts})
-
     def parts(self, first: Rows, second: Rows) -> dict[str, Floats32]:
         """One matrix per part, a row per design of `first`; their sum is the kernel."""
         found = {
@@ -93,7 +87,7 @@ class Kernel:
         other = first.targets[:, None] != second.targets[None, :]
         if other.any():
             for part, matrix in found.items():
-                matrix[other] *= np.float32(self.transfer.get(part, 0.0) * _ELSEWHERE[part])
+                matrix[other] *= np.float32(self.transfer.get(part, 0.0))
         return found
 
     def __call__(self, first: Rows, second: Rows) -> Floats32:
