@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 
 from figures import Ratio, report
 from receiver_load import Shot, Stream, percentile, request
-from receiver_stage import SIGNING_KEY, stage, states, suspend_runs
+from receiver_stage import SIGNING_KEY, order_of, stage, states, suspend_runs
 
 from prefect_assay.localstack.environment import HOST
 from prefect_assay.webhooks.signature import derive_secret, sign
@@ -41,7 +41,7 @@ REPEATED = 0.1  # share of repeated deliveries, which must wake no run
 
 def delivery(kind: str, experiment: str) -> bytes:
     """A request of a kind, as it goes over the wire. Made without the code under test, but for the signature."""
-    order = uuid.uuid4().hex[:20]
+    order = order_of(experiment)
     stamp = datetime.now(UTC) - timedelta(hours=1 if kind == "old" else 0)
     made = {
         "delivery_id": str(uuid.uuid4()),

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.logging import disable_run_logger
-from prefect.states import Crashed, Failed, Scheduled
+from prefect.states import Cancelled, Crashed, Failed, Scheduled
 from pydantic import SecretStr
 
 from prefect_assay.alerts import ALERTS
@@ -288,6 +288,16 @@ def test_order_open(world, place, capsys):
     world.api.set_flow_run_state(run.id, Scheduled(), force=True)  # Retry
     swept()
     assert problems("order-open", run.name) == []
+
+
+def test_money_open(world, place, capsys):
+    """Paid and never collected: nobody waits for the results of a run that has ended."""
+    run = place.ordered()
+    world.api.set_flow_run_state(run.id, Cancelled(), force=True)
+    swept()
+    assert problems("money-open", place.name) == [], "it is young"
+    swept(after=timedelta(days=2))
+    fires("money-open", place.name, capsys)
 
 
 def test_run_deleted(world, place, capsys):

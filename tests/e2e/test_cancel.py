@@ -115,7 +115,12 @@ def test_what_another_home_waits_for_is_left_alone_until_a_person_says_that_it_i
         spec=run.parameters["spec"],
     )
     try:
-        eventually(lambda: world.orders("cancel-shared"), seconds=200, what="the order of the other home")
+        log = world.folder / "archive" / "BOOKS"
+        eventually(
+            lambda: any('"working"' in path.read_text() for path in log.glob("**/cancel-shared/**/*.json")),
+            seconds=200,
+            what="the other home to wait for its order",
+        )
         assert held.execute(run).name == "Suspended"
         held.cancel(run)
         sweep(world)

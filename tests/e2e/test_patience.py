@@ -122,7 +122,7 @@ def test_an_error_after_the_suspension_leaves_the_run_suspended(world, held):
     """The second look, the one that closes the race, comes when the server has the run as suspended already."""
     run = held.experiment("second-look")
     held.execute(run)
-    world.fault("status", method="GET", path="/api/v1/experiments/*", status=401, after=4, count=1)
+    world.fault("status", method="GET", path="/api/v1/experiments/*", status=401, after=2, count=1)
     assert wake(world, held, run).name == "Suspended"
     assert again(world, run) == ["1"]  # it was the second look that failed
     assert len(world.orders("second-look")) == 1

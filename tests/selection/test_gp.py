@@ -486,7 +486,9 @@ def landscape(seed):
     settings = SelectionSettings(
         aim=chance.choice([None, "hits", "best"]),
         target="t",
-        score_column="ipTM" if any("ipTM" in extra and "0." in extra for extra in pool.extras) else None,
+        score_column="ipTM"
+        if any(pool.unpack(extra).get("ipTM", "nan") != "nan" for extra in pool.extras if extra)
+        else None,
         hit_limit=None,
     )
     return pool, history, settings, chance.choice([None, 0, 3]), chance.randint(1, 30)
