@@ -40,8 +40,13 @@ def held(world):
 
 @pytest.fixture
 def place(world, held, tmp_path):
-    """An organisation with an archive of its own, and runs that wait there."""
-    return Place(world, held, tmp_path)
+    """An organisation with an archive of its own, and runs that wait there. Its blocks go: some tests leave them broken."""
+    made = Place(world, held, tmp_path)
+    yield made
+    for kind in (AssayCredentials, LocalArchive):
+        for document in world.api.read_block_documents_by_type(kind.get_block_type_slug()):
+            if document.name == made.name:
+                world.api.delete_block_document(document.id)
 
 
 class Place:
