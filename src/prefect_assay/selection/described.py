@@ -230,7 +230,8 @@ class Shapes:
 
 def _middle(table: csr_array) -> Floats:
     total: Floats = np.asarray(table.sum(axis=0)).ravel()
-    return total / max(1, table.shape[0])
+    middle: Floats = total / max(1, table.shape[0])
+    return middle
 
 
 def _close(rows: Rows, middle: Floats) -> Floats:
