@@ -31,7 +31,7 @@ def archive(tmp_path):
 def test_an_intact_archive(archive):
     done = command("archive", "verify", str(archive))
     assert done.code == 0, done.err
-    assert "intact; 2 files in 1 versions" in done.out
+    assert "intact; 2 files in 1 version" in done.out
 
 
 def test_one_experiment_of_it(archive):

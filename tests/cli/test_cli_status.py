@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -234,6 +235,17 @@ def test_a_run_that_was_replaced_is_followed_to_the_one_that_goes_on():
     assert only(server, str(old.id)).flow_run_id == str(new.id)
     shown = {line.flow_run_id: line.ended for line in known_runs.recent(server, 9)}
     assert shown == {str(old.id): True, str(new.id): False}, "--watch ends with the new one"
+
+
+def test_a_watch_that_is_over_says_what_is_open_and_what_to_do_next(monkeypatch, capsys):
+    ended = run("c", state=Completed(message=OUTCOME + "; report: prefect-assay report c"), campaign_id="c")
+    monkeypatch.setattr(status, "require_api", lambda: None)
+    monkeypatch.setattr(status, "get_client", lambda **_: nullcontext(Server(ended)))
+    monkeypatch.setattr(status, "find_open_money", lambda _: OpenMoney(notes=("a note",)))
+    status.show_status(str(ended.id), credentials=None, limit=5, watch=True, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert "  Note: a note" in lines
+    assert "Report of c: prefect-assay report c" in lines
 
 
 def test_the_starts_that_a_schedule_has_planned_are_no_runs_yet():

@@ -304,6 +304,8 @@ def test_a_voided_bill_of_delivered_results_is_not_open_for_ever(tmp_path):
         def looked():
             return look_at_orders([history.read(order)], history.client, history.now)
 
+        if order[4] is PaymentMethod.ASYNC_INVOICE:
+            assert looked().money.items[0].remark.endswith("; pay it by its link")
         lab.event("void_invoice", placed.experiment_id)
         assert [item.kind for item in looked().money.items] == [OpenKind.UNSURE], "the work is not done"
         history.read(order).deliver(placed.experiment_code)

@@ -55,6 +55,8 @@ def test_the_columns_are_those_that_a_decision_needs_and_constants_are_in_the_ti
     table = ranked_table(DESIGNS)
     assert table.title == "Binding affinity against Human EGFR, E-1"
     assert table.titles == ("#", "Design", "K_D", "95 % interval", "Laboratory", "Fold")
+    elsewhere = DESIGNS[0].model_copy(update={"target": None})
+    assert ranked_table([*DESIGNS, elsewhere]).title == "Binding affinity, E-1", "no target of all"
     cells = {line.design.name: line.cells for line in table.lines}
     assert cells["bound"][:3] == ("1 A", "bound", "< 1.00 pM")
     assert cells["best"][0] == "2 B"

@@ -21,6 +21,7 @@ from prefect_assay.models.vocabulary import (
     OPEN_QUOTES,
     ExperimentStatus,
     InvoiceStatus,
+    PaymentMethod,
     QuoteStatus,
 )
 from prefect_assay.models.words import in_words
@@ -212,7 +213,10 @@ class _Service:
             case False, True:
                 kind, remark = OpenKind.TO_VOID, f"the experiment is canceled: {_VOID}"
             case _:
-                kind, remark = OpenKind.TO_PAY, _IN_DOUBT if payment and payment.in_doubt else _at(experiment)
+                by_hand = book.state.rail is PaymentMethod.ASYNC_INVOICE and invoice is not None
+                how = "; pay it by its link" if by_hand and invoice.provider_hosted_invoice_url else ""
+                in_doubt = payment is not None and payment.in_doubt
+                kind, remark = OpenKind.TO_PAY, _IN_DOUBT if in_doubt else f"{_at(experiment)}{how}"
         return replace(look, item=self._item(book, experiment, kind, invoice, remark))
 
     def _without_bill(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None) -> Look:

@@ -305,7 +305,7 @@ def _title(designs: Sequence[DesignSummary], campaigns: Mapping[tuple[str, str],
         return found.pop() if len(found) == 1 else ""
 
     kind = only(each.result_type for each in designs)
-    target = only(each.target for each in designs)
+    target = only(each.target for each in designs) if all(each.target for each in designs) else ""
     code, campaign = only(each.experiment_code for each in designs), only((campaigns or {}).values())
     words = ASSAYS.get(ExperimentType(kind), kind) if kind in [*ExperimentType] else kind
     parts = [campaign, f"{words}{f' against {target}' if target else ''}", code]

@@ -78,7 +78,10 @@ def cancel_runs(which: str, *, yes: bool, as_json: bool, even_if_shared: bool = 
         canceled = any(run.state and (run.state.is_cancelled() or run.state.is_cancelling()) for run in found)
         if not running and not canceled and schedule is None:
             ended = ", ".join(sorted({_state(run) for run in found}))
-            raise InputError(f"every run of {which} has ended ({ended}); there is nothing to cancel")
+            raise InputError(
+                f"every run of {which} has ended ({ended}); there is nothing to cancel. What is ordered and not paid: "
+                f"prefect-assay status {which}"
+            )
         if (running or schedule) and not yes:
             _confirm(running, scheduled=schedule is not None)
         if schedule is not None:

@@ -93,9 +93,7 @@ def show_status(
         known = read()
         unreadable = report_unreadable(client)
         if watch and not as_json:
-            for said in whole_lines(_watch(known, read).lines):
-                plain().print(said)
-            return
+            known = _watch(known, read)
     if as_json:
         print_json(known.as_json() | ({"unreadable": unreadable} if unreadable else {}))
         return
@@ -104,7 +102,8 @@ def show_status(
         console.print("No campaigns yet. Start one: prefect-assay run --help")
         show_open_money(known.money)
         return
-    console.print(known.table())
+    if not (watch and console.is_terminal):  # there the table stands already
+        console.print(known.table())
     show_open_money(known.money)
     for said in [*whole_lines(known.lines), *_links(known, whole=bool(which))]:
         plain().print(said)
@@ -228,9 +227,10 @@ def _read(client: SyncPrefectClient, which: str | None, *, credentials: str | No
 
 def _watch(known: _Known, read: Callable[[], _Known]) -> _Known:
     """Show the table again and again, until everything has ended or Ctrl-C, which ends nothing else."""
+    console = Console(highlight=False)
     with (
         contextlib.suppress(KeyboardInterrupt),
-        Live(known.table(), console=Console(highlight=False)) as live,
+        Live(known.table(), console=console if console.is_terminal else Console(quiet=True)) as live,
     ):
         while not known.lines or not all(line.ended for line in known.lines):
             time.sleep(_WATCH_SECONDS)
