@@ -167,7 +167,7 @@ def described(
         scores: a column per score, NaN where there is none.
         directions: of each score whether more is better; None: not known, and then it speaks neither for nor against.
         weights: the weight of a kind of group in the kernel; `None` is the key of kinds that are not named.
-        named: the first score is the one that was named; it speaks as much as all others together.
+        named: the first score is the one that was named; it speaks as much again as all together.
     """
     ranks = np.zeros_like(scores)
     for target in np.unique(targets):
@@ -186,7 +186,7 @@ def described(
     if speaks.any():
         expected = ranks[:, speaks].mean(axis=1, dtype=np.float64)
         if named:
-            expected = (expected + ranks[:, 0]) / 2
+            expected += ranks[:, 0]
     shape = np.zeros((len(residues), 2), dtype=np.float32)
     return Rows(residues, targets, _incidence(groups, weights), ranks, present, expected, shape)
 
