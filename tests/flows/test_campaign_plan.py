@@ -100,7 +100,7 @@ def test_what_is_in_doubt_ends_the_run_before_the_service_is_asked(run):
     with pytest.raises(InvalidSequences, match=r"in a form: keep_shared"):
         make_plan(run, given(FUSED))
     plan = make_plan(run, given(FUSED, reading=Reading(keep_shared=True)))
-    assert "2 designs: 102 to 102 residues" in plan.reading[0]
+    assert "2 designs: 102 residues" in plan.reading[0]
     cut = make_plan(run, given(FUSED, reading=Reading(chain="1")))
     assert [len(value.aa_string) for value in cut.sequences.values()] == [42, 42]
 
