@@ -6,11 +6,9 @@ import pytest
 
 from prefect_assay import errors
 from prefect_assay.client import AssayClient
-from prefect_assay.client import filters as f
 from prefect_assay.client.operations import (
     billing,
     experiments,
-    results,
     sequences,
     service,
     targets,
@@ -22,7 +20,7 @@ from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.tokens import Attenuation, ExistingOrg, MintRequest, NewOrg
 from prefect_assay.models.vocabulary import ExperimentType, PaymentMethod
-from support.interface.faces import Face, unchecked
+from support.interface.faces import Face
 from support.services.fault_server import reply
 
 GOOD = ExperimentSpec(
@@ -84,12 +82,6 @@ def test_an_order_is_refused_with_everything_that_is_wrong():
     )
 
 
-def test_bad_fields_around_a_good_specification_are_an_invalid_request():
-    starts(findings(lambda: experiments.create(order(webhook_secret=SECRET))), "webhook_secret")
-    starts(findings(lambda: experiments.create(order(auto_accept_quote=True))), "auto_accept_quote")
-    starts(findings(lambda: experiments.estimate(BAD), errors.InvalidSpec)[:1], "target_id")
-
-
 @pytest.mark.parametrize(
     ("body", "header", "count"),
     [
@@ -111,24 +103,6 @@ def test_the_two_ways_to_select_a_rail_must_agree(body, header, count):
         assert make().request.headers == ({"X-Service-Payment-Method": header} if header else {})
     else:
         assert len(findings(make)) == count
-
-
-@pytest.mark.parametrize(
-    ("limit", "offset", "sort", "places"),
-    [
-        (0, -1, ",".join(["a"] * 9), ["limit", "offset", "sort"]),
-        (101, None, None, ["limit"]),
-        (None, None, f.sorted_by(*[f.desc(f.at("m", "a,b"))] * 8), []),
-        (1, 0, ",".join(["-a"] * 8), []),
-        (100, 0, ",".join(["a:asc"] * 9), ["sort"]),
-    ],
-)
-def test_pages_keep_their_limits(limit, offset, sort, places):
-    for make in (experiments.experiments, billing.quotes, billing.invoices, results.result_summaries):
-        if places:
-            starts(findings(lambda make=make: make(limit=limit, offset=offset, sort=sort)), *places)
-        else:
-            make(limit=limit, offset=offset, sort=sort)
 
 
 def test_an_unknown_option_of_a_list_is_a_type_error():
@@ -290,14 +264,6 @@ def test_tokens_are_narrowed_to_something_that_exists():
         "expires_at",
     )
     starts(findings(lambda: tokens.mint_token(MintRequest(org=NewOrg(name=""), email="a@b.c"))), "org.name")
-
-
-def test_a_request_by_hand_is_not_checked(face, server):
-    server.will(reply(400, {"error": "limit: 1 to 100", "request_id": "req_9"}))
-    with pytest.raises(errors.RequestRefused) as caught:
-        face("run", unchecked("GET", "/experiments", params=(("limit", "1000"),)))
-    assert caught.value.errors == ("limit: 1 to 100",)
-    assert server.seen[0].target.endswith("?limit=1000")
 
 
 def test_a_dictionary_in_place_of_a_specification_is_refused_with_the_way_to_make_one():

@@ -17,7 +17,7 @@ from prefect_assay.lab.tokens.permissions import ACTIONS as LAB_ACTIONS
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.service import WireWords
 from prefect_assay.models.spec import CustomTargetStatus, ExperimentSpec, SequenceValue
-from prefect_assay.models.tokens import Attenuation, ExistingOrg, MintRequest, NewOrg
+from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import ExperimentType, InvoiceStatus, Method, QuoteStatus
 from support.interface.faces import Face
 
@@ -87,40 +87,6 @@ def test_a_token_is_narrowed_listed_and_revoked(face, lab, caplog):
     assert record.name == "for reading"
     assert record.attenuation_spec["read_only"] is True
     assert set(ACTIONS) == set(LAB_ACTIONS)
-
-
-def test_revoking_ends_the_family(face, lab):
-    partner = with_token(face, lab.partner_token)
-    minted = partner(
-        "mint_token", MintRequest(org=NewOrg(name="Ended"), email=f"{uuid4()}@ended{uuid4().hex}.example")
-    )
-    own = with_token(face, minted.token)
-    child = own("attenuate_token", minted.token, Attenuation(read_only=True), "child")
-    revoked = own("revoke_token")
-    assert revoked.children_revoked == 1
-    for token in (minted.token, child.token):
-        with pytest.raises(errors.Unauthorized):
-            with_token(face, token)("whoami")
-    with pytest.raises(errors.Unauthorized):
-        own("revoke_token")
-
-
-def test_a_partner_mints_for_new_and_for_known_customers(face, lab):
-    partner = with_token(face, lab.partner_token)
-    email = f"first@{uuid4().hex}.example"
-    first = partner("mint_token", MintRequest(org=NewOrg(name="Customer"), email=email, name="label"))
-    assert first.token.get_secret_value() not in repr(first)
-    who = with_token(face, first.token)("whoami")
-    org_id = who.active_organization_id
-    second = partner(
-        "mint_token", MintRequest(org=ExistingOrg(id=org_id), email=f"second-{email}", role="viewer")
-    )
-    assert with_token(face, second.token)("whoami").active_organization_id == org_id
-    with pytest.raises(errors.Conflict):
-        partner("mint_token", MintRequest(org=ExistingOrg(id=org_id), email=email))
-    with pytest.raises(errors.AssayError) as caught:
-        face("mint_token", MintRequest(org=NewOrg(name="x"), email=f"x@{uuid4().hex}.example"))
-    assert isinstance(caught.value, (errors.AccessError, errors.NotFound))
 
 
 def test_webhooks_are_made_changed_and_taken_away(face):

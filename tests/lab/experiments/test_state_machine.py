@@ -91,34 +91,6 @@ def test_updates_carry_the_moment_they_happened_at(core):
     assert get(core, "/updates")["items"][0]["name"] == "Done"
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ({"reason": "price"}, 200),
-        ({"reason": "mood"}, 400),
-        ({}, 400),
-        ({"reason": "other", "feedback": "no"}, 200),
-    ],
-)
-def test_rejecting_a_quote_gives_a_draft_again(core, body, code):
-    experiment_id = to_quote(core)
-    quote_id = get(core, f"/experiments/{experiment_id}")["provider_quote_id"]
-    if code == 400:
-        assert refusal(core, "POST", f"/quotes/{quote_id}/reject", json_body=body).status == 400
-        assert status(core, experiment_id) == "quote_sent"
-        return
-    answer = core.request("POST", f"/quotes/{quote_id}/reject", json_body=body).body
-    assert answer == {"id": quote_id, "status": "rejected"}
-    assert status(core, experiment_id) == "draft"
-    assert get(core, f"/experiments/{experiment_id}/quote")["status"] == "canceled"
-    assert refusal(core, "POST", f"/quotes/{quote_id}/confirm", json_body={}).status == 409
-    # A new submission gets a new quote.
-    core.request("POST", f"/experiments/{experiment_id}/submit")
-    assert refusal(core, "GET", f"/experiments/{experiment_id}/quote").status == 404
-    advance(core, hours=1)
-    assert get(core, f"/experiments/{experiment_id}")["provider_quote_id"] != quote_id
-
-
 def test_an_expired_quote_cannot_be_accepted(core):
     experiment_id = to_quote(core)
     expires = datetime.fromisoformat(get(core, f"/experiments/{experiment_id}/quote")["expires_at"])
@@ -145,16 +117,6 @@ def test_an_unpriced_target_is_quoted_by_hand(core):
     experiment_id = to_quote(core, spec(target_id=UNPRICED["id"]))
     assert get(core, f"/experiments/{experiment_id}")["costs"]["type"] == "quoted"
     assert get(core, f"/experiments/{experiment_id}/quote")["amount_total"] > 0
-
-
-def test_steps_out_of_turn_are_conflicts(core):
-    experiment_id = order(core, skip_draft=True).body["experiment_id"]
-    assert refusal(core, "POST", f"/experiments/{experiment_id}/submit").status == 409
-    advance(core, hours=1)
-    confirm(core, experiment_id)
-    assert refusal(core, "POST", f"/experiments/{experiment_id}/quote/confirm", json_body={}).status == 409
-    added = {"experiment_code": "LAB-001-001", "sequences": [{"name": "x", "aa_string": "MKVW"}]}
-    assert refusal(core, "POST", "/sequences", json_body=added).status == 409
 
 
 def test_a_step_that_fails_leaves_clock_and_queue_as_they_were(core, monkeypatch):

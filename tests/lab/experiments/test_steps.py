@@ -3,9 +3,8 @@
 import pytest
 
 from prefect_assay.lab.experiments.state_machine import force
-from prefect_assay.lab.service.seeding import organization
 from prefect_assay.models.vocabulary import ExperimentStatus
-from support.lab.core import UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
+from support.lab.core import UNPRICED, get, lab_core, order, refusal, spec, to_quote
 
 BINNING = {
     "experiment_type": "epitope_binning",
@@ -61,37 +60,6 @@ def test_a_draft_with_sequences_to_spare_can_be_edited_and_not_submitted(core):
     assert refusal(core, "PATCH", path, json_body={"sequences": five}).status == 400
 
 
-@pytest.mark.parametrize("status", list(ExperimentStatus))
-def test_most_fields_change_in_draft_and_in_review_only(core, status):
-    experiment_id = order(core).body["experiment_id"]
-    put(core, experiment_id, status)
-    path = f"/experiments/{experiment_id}"
-    fields = {
-        "name": "n",
-        "description": "d",
-        "n_replicates": 2,
-        "antigen_concentrations": [10.0],
-        "parameters": {"x": 1},
-        "target_id": UNPRICED["id"],
-        "sequences": [{"name": "n", "aa_string": "MKV"}],
-    }
-    for name, value in fields.items():
-        if status in ("draft", "in_review"):
-            assert patch(core, experiment_id, **{name: value}).body["updated"] is True
-        else:
-            refused = refusal(core, "PATCH", path, json_body={name: value})
-            assert (refused.status, name in refused.message) == (409, True)
-    assert patch(core, experiment_id, webhook_url="https://example.org/x").body["updated"] is True
-    for _ in range(2):  # fulfilled already: no action is taken, and that is no error
-        again = patch(core, experiment_id, webhook_url="https://example.org/x")
-        assert (again.status, again.body["updated"]) == (200, False)
-    assert patch(core, experiment_id).body == {
-        "id": experiment_id,
-        "message": "nothing to change",
-        "updated": False,
-    }
-
-
 @pytest.mark.parametrize(
     ("status", "hint"),
     [
@@ -118,56 +86,6 @@ def test_submitting_twice_is_a_conflict_that_says_what_to_do(core, status, hint)
     assert refused.extra["hint"].endswith(hint) or hint in refused.extra["hint"]
 
 
-def test_sequences_go_to_drafts_only(core):
-    made = order(core).body
-    body = {"experiment_code": made["experiment_code"], "sequences": [{"name": "x", "aa_string": "MKVW"}]}
-    put(core, made["experiment_id"], "in_review")
-    assert refusal(core, "POST", "/sequences", json_body=body).status == 409
-    other = organization(core.lab, "other", "Other").member_token
-    assert refusal(core, "POST", "/sequences", token=other, json_body=body).status == 404
-
-
-def test_the_invoice_call_tells_unknown_forbidden_and_not_yet_apart(core):
-    experiment_id = order(core).body["experiment_id"]
-    path = f"/experiments/{experiment_id}"
-    other = organization(core.lab, "third", "Third").member_token
-    for unknown in ("x", "00000000-0000-4000-8000-000000000000"):
-        assert refusal(core, "GET", f"/experiments/{unknown}/invoice").status == 400
-    assert refusal(core, "GET", f"{path}/invoice", token=other).status == 403
-    assert refusal(core, "GET", path, token=other).status == 404
-
-    def following():
-        refused = refusal(core, "GET", f"{path}/invoice")
-        assert refused.status == 404
-        return refused.message.rpartition("POST ")[2]
-
-    assert following() == f"/api/v1{path}/submit"
-    core.request("POST", f"{path}/submit")
-    advance(core, hours=1)
-    assert following() == f"/api/v1{path}/quote/confirm"
-    core.request("POST", f"{path}/quote/confirm", json_body={})
-    invoice = get(core, f"{path}/invoice")
-    assert set(invoice) == {"experiment_id", "status", "provider_invoice_url"}
-
-
-def test_a_quote_is_confirmed_once_and_in_time(core):
-    experiment_id = to_quote(core)
-    path = f"/experiments/{experiment_id}/quote/confirm"
-    quote_id = get(core, f"/experiments/{experiment_id}")["provider_quote_id"]
-    assert refusal(core, "POST", path).status == 415
-    pointer = core.request("POST", path, json_body={}).body
-    assert (pointer["id"], pointer["status"]) == (quote_id, "accepted")
-    assert pointer["payment"]["kind"] == "hosted_invoice"
-    for again in (path, f"/quotes/{quote_id}/confirm"):
-        assert refusal(core, "POST", again, json_body={}).status == 409
-    reject = {"reason": "price"}
-    assert refusal(core, "POST", f"/quotes/{quote_id}/reject", json_body=reject).status == 409
-
-    late = to_quote(core)
-    advance(core, days=31)
-    assert refusal(core, "POST", f"/experiments/{late}/quote/confirm", json_body={}).status == 409
-
-
 def test_a_request_that_outruns_the_bookkeeping_finds_the_quote_expired(core):
     experiment_id = to_quote(core)
     with core.lab.store.transaction() as db:
@@ -177,20 +95,3 @@ def test_a_request_that_outruns_the_bookkeeping_finds_the_quote_expired(core):
     refused = refusal(core, "POST", f"/experiments/{experiment_id}/quote/confirm", json_body={})
     assert (refused.status, "expired" in refused.message) == (409, True)
     assert get(core, f"/experiments/{experiment_id}")["status"] == "quote_sent"
-
-
-@pytest.mark.parametrize("reason", ["price", "scope", "timeline", "budget", "other"])
-def test_a_rejected_quote_makes_a_draft_again(core, reason):
-    experiment_id = to_quote(core)
-    quote_id = get(core, f"/experiments/{experiment_id}")["provider_quote_id"]
-    path = f"/quotes/{quote_id}/reject"
-    for wrong, status in (({}, 400), ({"reason": "mood"}, 400), (None, 415)):
-        assert refusal(core, "POST", path, json_body=wrong).status == status
-    answer = core.request("POST", path, json_body={"reason": reason, "feedback": "x"})
-    assert answer.body == {"id": quote_id, "status": "rejected"}
-    assert get(core, f"/experiments/{experiment_id}")["status"] == "draft"
-    assert get(core, f"/experiments/{experiment_id}/quote")["status"] == "canceled"
-    core.request("POST", f"/experiments/{experiment_id}/submit")
-    assert refusal(core, "GET", f"/experiments/{experiment_id}/quote").status == 404
-    advance(core, hours=1)
-    assert get(core, f"/experiments/{experiment_id}/quote")["status"] == "open"

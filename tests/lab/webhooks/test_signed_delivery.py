@@ -64,33 +64,6 @@ def test_every_update_is_delivered_signed_and_in_order(core, hook):
     assert SECRET not in json.dumps(get(core, f"/experiments/{body['experiment_id']}"))
 
 
-def test_secrets_fall_back_to_the_organisation_and_the_deployment(core, hook):
-    for secret in ("deployment-secret", "organisation-secret"):
-        if secret == "organisation-secret":
-            with core.lab.store.transaction() as db:
-                db.update("organizations", core.seeded.organization_id, webhook_secret=secret)
-        order(core, skip_draft=True, webhook_url=hook.url)
-        core.sender.deliver(core.seeded.organization_id)
-        headers, raw = hook.received[-1]
-        assert headers["X-Acme-Signature"] == signature(raw, secret)
-
-
-def test_server_errors_are_retried_up_to_three_times_with_growing_pauses(core, hook):
-    hook.statuses = [500, 503, 502]
-    order(core, skip_draft=True, webhook_url=hook.url)
-    for seconds in (0, 30, 60, 120):  # an advance to just before it uses up no retry
-        if seconds:
-            advance(core, seconds=seconds - 1)
-        before = len(hook.received)
-        advance(core, seconds=1 if seconds else 0)
-        assert len(hook.received) == before + 1
-    assert [row["outcome"] for row in journal(core)] == ["retry", "retry", "retry", "delivered"]
-    ids = {json.loads(raw)["data"]["update_id"] for _, raw in hook.received}
-    attempts = {json.loads(raw)["delivery_id"] for _, raw in hook.received}
-    assert (len(ids), len(attempts)) == (1, 4)
-    assert [row["attempt"] for row in journal(core)] == [1, 2, 3, 4]
-
-
 def pauses(core):
     """Seconds of lab time between the attempts."""
     times = [datetime.fromisoformat(row["sent_at"]) for row in journal(core)]
@@ -129,41 +102,12 @@ def test_a_clock_that_jumps_keeps_the_pauses(hook):
     core.close()
 
 
-def test_after_the_third_retry_the_delivery_is_given_up(core, hook):
-    hook.statuses = [500] * 5
-    order(core, skip_draft=True, webhook_url=hook.url)
-    advance(core, minutes=4)
-    assert [row["outcome"] for row in journal(core)] == ["retry"] * 3 + ["failed"]
-    assert len(hook.received) == 4
-
-
-@pytest.mark.parametrize("status", [400, 404, 410, 302])
-def test_a_refusal_is_final(core, hook, status):
-    hook.statuses = [status]
-    order(core, skip_draft=True, webhook_url=hook.url)
-    advance(core, minutes=2)
-    assert [(row["outcome"], row["status"]) for row in journal(core)] == [("failed", status)]
-
-
 def test_an_unreachable_receiver_is_retried_and_holds_nothing_up(core):
     body = order(core, auto_accept_quote=True, webhook_url="http://127.0.0.1:9/nobody").body
     advance(core, days=16)
     assert get(core, f"/experiments/{body['experiment_id']}")["status"] == "done"
     assert {row["outcome"] for row in journal(core)} == {"retry", "failed"}
     assert {row["error"] for row in journal(core)} == {"ConnectError"}
-
-
-def test_the_url_can_be_changed_and_cleared_at_any_time(core, hook):
-    body = order(core, auto_accept_quote=True, webhook_url="http://127.0.0.1:9/nobody").body
-    path = f"/experiments/{body['experiment_id']}"
-    core.request("PATCH", path, json_body={"webhook_url": hook.url})
-    advance(core, days=16)
-    count = len(hook.received)
-    assert count == len(get(core, f"{path}/updates")["items"])
-    second = order(core, auto_accept_quote=True, webhook_url=hook.url).body
-    core.request("PATCH", f"/experiments/{second['experiment_id']}", json_body={"webhook_url": None})
-    advance(core, days=16)
-    assert len(hook.received) == count
 
 
 def test_faults_drop_double_and_forge(core, hook):
