@@ -107,12 +107,17 @@ def test_a_server_without_options_is_prefects_for_the_loopback(tmp_path):
     assert found["cors"] == "http://localhost:4200,http://127.0.0.1:4200,http://[::1]:4200"
 
 
-def test_options_reach_prefect_and_the_guard(tmp_path):
+def test_options_and_settings_reach_prefect_and_the_guard(tmp_path):
     arguments = (
-        "--host 0.0.0.0 --port 4301 --allow-host Prefect.example.org --allow-host 192.168.7.5 --no-scheduler"
+        "--host 0.0.0.0 --port 4301 --allow-host Prefect.example.org --allow-host 192.168.7.5 --no-services"
     )
-    arguments += " --analytics-on --log-level error --keep-alive-timeout 75 --no-services"
-    found = started(tmp_path, *arguments.split())
+    found = started(
+        tmp_path,
+        *arguments.split(),
+        PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED="false",
+        PREFECT_SERVER_LOGGING_LEVEL="ERROR",
+        PREFECT_SERVER_API_KEEPALIVE_TIMEOUT="75",
+    )
     assert found["names"] == ["127.0.0.1", "192.168.7.5", "::1", "localhost", "prefect.example.org"]
     assert (found["host"], found["port"], found["log_level"], found["timeout_keep_alive"]) == (
         "0.0.0.0",
@@ -120,7 +125,7 @@ def test_options_reach_prefect_and_the_guard(tmp_path):
         "error",
         75,
     )
-    assert (found["scheduler"], found["analytics"]) == (False, True)
+    assert found["scheduler"] is False
 
 
 def test_what_the_user_has_configured_stays(tmp_path):
@@ -154,7 +159,6 @@ def test_a_server_on_a_database_of_the_user_sends_nothing_and_keeps_leases_on_di
             ["--allow-host", "https://prefect.example.org"],
             "--allow-host 'https://prefect.example.org' is no host name",
         ),
-        (["--background"], "stays in the foreground"),
         (["--host", "nowhere.invalid"], "no address of this machine"),
         (["--workers", "2"], "No such option"),
     ],

@@ -7,10 +7,8 @@ import typer
 
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import BLOCKS, AsJson
-from prefect_assay.errors import InputError
 
 ClockWord = Literal["manual", "scaled", "auto"]
-LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 AllowHost = Annotated[
     list[str] | None,
@@ -307,42 +305,13 @@ def server(
     no_services: Annotated[
         bool, typer.Option("--no-services", help="Only answer requests; the services run elsewhere.")
     ] = False,
-    ui: Annotated[bool | None, typer.Option(help="Serve the user interface.")] = None,
-    scheduler: Annotated[bool | None, typer.Option(help="Run the scheduler.")] = None,
-    late_runs: Annotated[bool | None, typer.Option(help="Mark runs that start late.")] = None,
-    analytics: Annotated[
-        bool | None,
-        typer.Option(
-            "--analytics-on/--analytics-off", help="Send usage data to Prefect's makers. Default: off."
-        ),
-    ] = None,
-    log_level: Annotated[
-        LogLevel | None, typer.Option(case_sensitive=False, help="Default: PREFECT_SERVER_LOGGING_LEVEL.")
-    ] = None,
-    keep_alive_timeout: Annotated[
-        int | None, typer.Option(min=1, max=86_400, help="Seconds that an idle connection stays open.")
-    ] = None,
-    background: Annotated[bool, typer.Option("--background", "-b", hidden=True)] = False,
 ) -> None:
     """Run Prefect's server in the foreground, on a PostgreSQL of its own, for its own web pages only."""
     with reported():
-        from prefect_assay.cli.services.server import ServerOptions, run_server, server_settings
+        from prefect_assay.cli.services.server import ServerOptions, run_server
 
-        if background:
-            raise InputError("the server stays in the foreground; let a service manager run it")
-        run_server(
-            ServerOptions(
-                host=host,
-                port=port,
-                allow_hosts=tuple(allow_host or ()),
-                services=not no_services,
-                keep_alive_seconds=keep_alive_timeout,
-                settings=server_settings(
-                    ui=ui, scheduler=scheduler, late_runs=late_runs, analytics=analytics, log_level=log_level
-                ),
-            ),
-            ask_password=password,
-        )
+        options = ServerOptions(host, port, tuple(allow_host or ()), services=not no_services)
+        run_server(options, ask_password=password)
 
 
 @services.command()

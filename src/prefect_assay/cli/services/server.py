@@ -13,9 +13,9 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,42 +39,15 @@ _CORS_ORIGINS: Final = "PREFECT_SERVER_CORS_ALLOWED_ORIGINS"
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The options of `prefect server start` that make sense in the foreground, and the names of the server.
+    """Where the server listens, its names beside those of the loopback, and whether the background services run, too.
 
-    Attributes:
-        host: address to listen on; None for Prefect's setting.
-        port: port to listen on; None for Prefect's setting.
-        allow_hosts: names of the server beside those of the loopback.
-        services: whether the background services run, too.
-        keep_alive_seconds: how long an idle connection stays open; None for Prefect's setting.
-        settings: Prefect settings, by their environment variables.
+    Without a host or a port it is Prefect's setting.
     """
 
     host: str | None = None
     port: int | None = None
     allow_hosts: tuple[str, ...] = ()
     services: bool = True
-    keep_alive_seconds: int | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-
-def server_settings(
-    *,
-    ui: bool | None,
-    scheduler: bool | None,
-    late_runs: bool | None,
-    analytics: bool | None,
-    log_level: str | None,
-) -> dict[str, str]:
-    """The Prefect settings behind options, where they are given."""
-    given = {
-        "PREFECT_SERVER_UI_ENABLED": ui,
-        "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": scheduler,
-        "PREFECT_SERVER_SERVICES_LATE_RUNS_ENABLED": late_runs,
-        ANALYTICS: analytics,
-        "PREFECT_SERVER_LOGGING_LEVEL": log_level,
-    }
-    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
@@ -84,7 +57,6 @@ def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
         InputError: an option is wrong; nothing was started.
         ConfigurationError: the port is taken, or the database does not start.
     """
-    from prefect.context import refresh_global_settings_context
     from prefect.settings import get_current_settings
 
     check_client_variables()
@@ -95,8 +67,6 @@ def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
     keep_home_private()
     if ask_password:
         protect_api()
-    os.environ.update(options.settings)
-    refresh_global_settings_context()
     set_defaults(
         {
             # With any database; several servers that share one have others (postgres.env).
@@ -133,7 +103,7 @@ def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) 
         OwnPagesOnly(app, names),
         host=host,
         port=port,
-        timeout_keep_alive=options.keep_alive_seconds or server.api.keepalive_timeout,
+        timeout_keep_alive=server.api.keepalive_timeout,
         ws_ping_interval=server.api.websocket_ping_interval,
         ws_ping_timeout=server.api.websocket_ping_timeout,
         log_level=server.logging_level.lower(),
