@@ -24,13 +24,6 @@ _FAULT = re.compile("[\0\ud800-\udfff]")
 _BYTES = re.compile("[\udc80-\udcff]")
 # UTF-8's own form of surrogates, which only a broken program writes.
 _BROKEN = re.compile("\udced[\udca0-\udcbf][\udc80-\udcbf]")
-_WIDE: Final = (
-    (b"\xff\xfe\0\0", "utf-32"),
-    (b"\0\0\xfe\xff", "utf-32"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
-_PAIRS: Final = 4  # of bytes, that show UTF-16
 _WESTERN: Final = "cp1252"
 
 
@@ -38,15 +31,15 @@ class _Decoded:
     """Blocks of bytes as text. Bytes that are not UTF-8 are read as Windows-1252 if nothing else was beyond ASCII."""
 
     def __init__(self, head: bytes, notes: list[str]) -> None:
-        self.encoding = _encoding(head)
-        handler = "surrogateescape" if self.encoding == "utf-8-sig" else "replace"
+        wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        encoding, handler = ("utf-16", "replace") if wide else ("utf-8-sig", "surrogateescape")
         self._decoder = io.IncrementalNewlineDecoder(
-            codecs.getincrementaldecoder(self.encoding)(handler), translate=True
+            codecs.getincrementaldecoder(encoding)(handler), translate=True
         )
         self._notes = notes
-        self._western: bool | None = None if self.encoding == "utf-8-sig" else False
-        if self.encoding != "utf-8-sig":
-            notes.append(f"read as {self.encoding[:6].upper()} text")
+        self._western: bool | None = False if wide else None
+        if wide:
+            notes.append("read as UTF-16 text")
 
     def text(self, data: bytes) -> str:
         text = self._decoder.decode(data, final=not data)
@@ -69,19 +62,6 @@ def _western(found: re.Match[str]) -> str:
     return bytes([ord(found.group()) & 0xFF]).decode(_WESTERN, "surrogateescape")
 
 
-def _encoding(head: bytes) -> str:
-    for mark, encoding in _WIDE:
-        if head.startswith(mark):
-            return encoding
-    # UTF-16 of Latin letters without a mark: every second byte is zero.
-    pairs = len(head) // 2
-    if pairs >= _PAIRS and not any(head[1 : 2 * pairs : 2]) and all(head[0 : 2 * pairs : 2]):
-        return "utf-16-le"
-    if pairs >= _PAIRS and not any(head[0 : 2 * pairs : 2]) and all(head[1 : 2 * pairs : 2]):
-        return "utf-16-be"
-    return "utf-8-sig"
-
-
 def blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
     """Lines without their ends or byte order mark; UnreadableFile names the line that is no text or beyond `limit`.
 
@@ -92,7 +72,7 @@ def blocks(stream: Any, limit: int, notes: list[str]) -> Iterator[Block]:
     """
     number, rest, left = 1, "", limit
     data = stream.read(_BLOCK)
-    decoded = _Decoded(data[:64], notes)
+    decoded = _Decoded(data[:2], notes)
     while True:
         text = decoded.text(data)
         text, fault = _up_to_fault(text, left)
