@@ -1,6 +1,5 @@
 """Whose credentials sign the requests of an `S3Archive`: keys, temporary keys, a profile, a role, an AwsCredentials block."""
 
-import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
@@ -12,6 +11,7 @@ from pydantic import SecretStr
 
 from prefect_assay.blocks import S3Archive
 from prefect_assay.errors import ConfigurationError
+from support.services.serving import serving
 
 CONFIG = """
 [profile lab]
@@ -45,11 +45,9 @@ class Sts(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def sts(monkeypatch):
-    with HTTPServer(("127.0.0.1", 0), Sts) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{server.server_port}")
+    with serving(HTTPServer(("127.0.0.1", 0), Sts)) as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", address)
         yield
-        server.shutdown()
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 import http.server
 import json
-import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,6 +28,7 @@ from support.runs.events import stored_events
 from support.runs.held import DESIGN, Held
 from support.runs.suspended import suspend_many
 from support.runs.world import UNPRICED, eventually
+from support.services.serving import serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(180)]
 
@@ -244,12 +244,8 @@ def node(balance):
         def log_message(self, *_):
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as address:
+        yield address
 
 
 def test_wallet_low(world, place, capsys):

@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,6 +24,7 @@ from prefect_assay.deployments.event_automations import DESIGNS_DROPPED, RECIPES
 from prefect_assay.events import emit, flush, kinds
 from support.runs.events import names, of_campaign, stored_events
 from support.runs.world import eventually
+from support.services.serving import serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -93,12 +93,8 @@ def a_webhook():
         def log_message(self, *_):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/", got
-        finally:
-            server.shutdown()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as address:
+        yield f"{address}/", got
 
 
 @flow

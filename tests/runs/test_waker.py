@@ -20,7 +20,8 @@ from prefect_assay.runs.wake import Waker
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.services.asgi import served
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 
 
 class Api:
@@ -71,7 +72,7 @@ class Api:
 @pytest.fixture(scope="module")
 def place():
     api = Api()
-    with serving(api.app) as url, temporary_settings({PREFECT_API_URL: f"{url}/api"}):
+    with served(api.app) as url, temporary_settings({PREFECT_API_URL: f"{url}/api"}):
         yield api
 
 
@@ -179,7 +180,7 @@ def test_prefect_restarts_and_the_wake_up_waits_for_it():
 def receiver(api, waker):
     """The receiver in front of the real wake-up; posts genuine deliveries to the address of a key."""
     settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
-    with serving(create_app(settings, wake=waker)) as url:
+    with served(create_app(settings, wake=waker)) as url:
 
         def post(key):
             body = body_of(data_experiment_id="e-1")

@@ -10,7 +10,8 @@ from starlette.routing import Mount
 from prefect_assay.webhooks.receiver import Receiver, create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.services.asgi import served
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 
@@ -64,7 +65,7 @@ def answers(url, **more):
     ],
 )
 def test_mounted_below_a_path(outer, prefix, path):
-    with serving(outer(receiver(prefix))) as url:
+    with served(outer(receiver(prefix))) as url:
         assert answers(url + path) == [200, 401, 200]
         assert httpx.get(f"{url}{path}/ready", trust_env=False).status_code == 200
         assert httpx.get(f"{url}{path}/metrics", trust_env=False).status_code == 200
@@ -75,7 +76,7 @@ def test_a_proxy_that_strips_the_prefix_and_sets_root_path(monkeypatch):
     """`uvicorn --root-path`: the receiver sees the path without the prefix."""
     config = uvicorn.Config
     monkeypatch.setattr(uvicorn, "Config", lambda app, **given: config(app, root_path="/public", **given))
-    with serving(receiver("/assay")) as url:
+    with served(receiver("/assay")) as url:
         assert answers(f"{url}/assay") == [200, 401, 200]
 
 
@@ -90,7 +91,7 @@ def test_forwarded_headers_change_nothing():
         "X-Rewrite-URL": f"/assay/{'f' * 20}",
         "X-HTTP-Method-Override": "GET",
     }
-    with serving(receiver("/assay")) as url:
+    with served(receiver("/assay")) as url:
         assert answers(f"{url}/assay", **lies) == [200, 401, 200]
 
 
@@ -100,7 +101,7 @@ def test_two_receivers_in_one_app_share_nothing():
     settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), path_prefix="", announce=False)
     pair = [Receiver(settings, wake=wake) for wake in woken]
     app = Starlette(routes=[Mount("/one", app=pair[0].app), Mount("/two", app=pair[1].app)])
-    with serving(app) as url:
+    with served(app) as url:
         body = body_of(data_experiment_id="e-1")
         for _ in range(2):
             for path in ("/one", "/two"):
@@ -128,6 +129,6 @@ def test_an_unexpected_error_is_a_500_that_the_service_repeats(monkeypatch):
     monkeypatch.setattr("prefect_assay.webhooks.endpoint.prove", broken)
     woken = Woken()
     for app, path in ((receiver("", woken), ""), (starlette(receiver("", woken)), "/hooks")):
-        with serving(app) as url:
+        with served(app) as url:
             assert answers(url + path) == [500, 500, 200]
     assert woken == []

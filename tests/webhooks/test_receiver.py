@@ -18,7 +18,8 @@ from prefect_assay.webhooks import endpoint
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.services.asgi import served
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 from support.webhooks.receiver_place import PATH, SECRET, Wake, running, settings
 
 NEW_KEY = "the-new-signing-key-of-the-tests-01"
@@ -249,7 +250,7 @@ def test_an_announcement_that_fails_changes_nothing():
         raise RuntimeError("no events today")
 
     app = create_app(ReceiverSettings(signing_keys=(SIGNING_KEY,)), wake=Wake(), announce=fail)
-    with serving(app) as url:
+    with served(app) as url:
         body = body_of()
         assert httpx.post(url + PATH, content=body, headers=headers_of(body, SECRET)).status_code == 200
 

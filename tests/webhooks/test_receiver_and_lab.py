@@ -14,7 +14,8 @@ from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import delivery_url, derive_secret
 from support.lab.core import order
-from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, serving
+from support.services.asgi import served
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY
 
 OLD_KEY = "the-signing-key-before-the-rotation-01"
 ORGANIZATION_KEY = "0" * 20  # an organisation's webhook has no order of its own
@@ -39,7 +40,7 @@ def woken():
 def receiver(woken):
     """Knows one key, and takes deliveries of the last 15 minutes: this lab runs on real time."""
     settings = ReceiverSettings(signing_keys=(SecretStr(SIGNING_KEY),), words=WORDS, announce=False)
-    with serving(create_app(settings, wake=woken)) as url:
+    with served(create_app(settings, wake=woken)) as url:
         yield f"{url}/assay"
 
 
@@ -49,7 +50,7 @@ def rotating(woken):
     settings = ReceiverSettings(
         signing_keys=(SecretStr(SIGNING_KEY), SecretStr(OLD_KEY)), words=WORDS, announce=False
     )
-    with serving(create_app(settings, wake=woken)) as url:
+    with served(create_app(settings, wake=woken)) as url:
         yield f"{url}/assay"
 
 

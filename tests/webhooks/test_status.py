@@ -21,7 +21,8 @@ from prefect_assay.webhooks import monitoring
 from prefect_assay.webhooks.receiver import Receiver
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of, serving
+from support.services.asgi import served
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 
 OLD_KEY = "the-signing-key-before-the-rotation-01"
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
@@ -76,7 +77,7 @@ def running(prefect, **given):
     )
     receiver = Receiver(settings, wake=prefect.wake, ready=prefect.ready)
     with (
-        serving(receiver.app) as url,
+        served(receiver.app) as url,
         httpx.Client(base_url=f"{url}/assay", trust_env=False, timeout=10) as client,
     ):
         yield client
@@ -222,7 +223,7 @@ def test_readiness_and_metrics_can_be_kept_off_the_public_path(prefect):
         assert [client.get(path).status_code for path in ("/health", "/ready", "/metrics")] == [200, 405, 405]
     settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), status=False)
     receiver = Receiver(settings, wake=prefect.wake, ready=prefect.ready)
-    with serving(receiver.status_app) as url:
+    with served(receiver.status_app) as url:
         codes = [
             httpx.get(url + path, trust_env=False).status_code for path in ("/health", "/ready", "/metrics")
         ]
@@ -284,7 +285,7 @@ FOREIGN = [
 @pytest.mark.parametrize(("foreign", "status"), FOREIGN)
 def test_a_foreign_page_reads_neither_readiness_nor_metrics(foreign, status):
     settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
-    with serving(Receiver(settings, wake=Prefect().wake).app) as url:
+    with served(Receiver(settings, wake=Prefect().wake).app) as url:
         for path in ("ready", "metrics"):
             answer = httpx.get(f"{url}/assay/{path}", headers=foreign)
             assert answer.status_code == status
@@ -296,7 +297,7 @@ def test_probes_and_scrapers_read_them(host):
     settings = ReceiverSettings(
         signing_keys=(SIGNING_KEY,), announce=False, allowed_hosts=("metrics.example",)
     )
-    with serving(Receiver(settings, wake=Prefect().wake).app) as url:
+    with served(Receiver(settings, wake=Prefect().wake).app) as url:
         for path in ("ready", "metrics", "health"):
             assert httpx.get(f"{url}/assay/{path}", headers={"Host": host}).status_code == 200
 
@@ -304,7 +305,7 @@ def test_probes_and_scrapers_read_them(host):
 @pytest.mark.parametrize("headers", [{"Host": "hooks.example.org"}, {"Origin": "https://lab.example.org"}])
 def test_a_signed_delivery_is_taken_under_any_name_and_an_unsigned_one_under_none(headers):
     settings = ReceiverSettings(signing_keys=(SIGNING_KEY,), announce=False)
-    with serving(Receiver(settings, wake=Prefect().wake).app) as url:
+    with served(Receiver(settings, wake=Prefect().wake).app) as url:
         body = body_of()
         address = f"{url}/assay/{ORDER_KEY}"
         signed = httpx.post(address, content=body, headers={**headers_of(body, SECRET), **headers})

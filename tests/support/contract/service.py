@@ -19,6 +19,7 @@ from uuid import UUID, uuid4
 
 from support.contract import forms
 from support.services.pay_server import NETWORK, RECEIVER, USDC, decode, encode, recover
+from support.services.serving import serving
 
 TOKEN = "token_contract_only"
 TARGET = {"id": "11111111-2222-4333-8444-555555555555", "name": "EGFR"}
@@ -453,12 +454,5 @@ def running(service):
     """The service on a free loopback port."""
     server = _Http(("127.0.0.1", 0), _Handler)
     server.service = service
-    service.base_url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
+    with serving(server) as service.base_url:
         yield service
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)

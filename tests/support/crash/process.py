@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final, Self
 from uuid import uuid4
+
+from support.services.serving import serving
 
 KILLED: Final = -9
 
@@ -89,9 +90,5 @@ def token_issuer() -> Iterator[str]:
         def log_message(self, *arguments: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Issuer) as server:
-        thread = Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Issuer)) as address:
+        yield address

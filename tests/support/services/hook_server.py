@@ -1,11 +1,12 @@
 """A webhook receiver on loopback that keeps what it gets and answers as told."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from support.services.serving import serving
 
 
 @dataclass
@@ -36,13 +37,6 @@ def hook_server() -> Iterator[Hook]:
         def log_message(self, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hook.url = f"http://127.0.0.1:{server.server_port}/hook"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as address:
+        hook.url = f"{address}/hook"
         yield hook
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

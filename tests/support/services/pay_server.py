@@ -21,6 +21,7 @@ from eth_account.messages import encode_typed_data
 
 from prefect_assay.errors import PaymentOutcomeUnknown, ServiceUnavailable
 from prefect_assay.models.billing import Invoice
+from support.services.serving import serving
 
 USDC = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
 NETWORK = "eip155:84532"
@@ -281,15 +282,8 @@ def running(pay: PayServer):
     """The service on a free loopback port; `pay.base_url` names it."""
     server = _Http(("127.0.0.1", 0), _Handler)
     server.pay = pay
-    pay.base_url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with serving(server) as pay.base_url:
         yield pay
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,10 @@
-"""Genuine webhook deliveries as the contract describes them (section 6), and a receiver on a real socket."""
+"""Genuine webhook deliveries as the contract describes them (section 6)."""
 
-import contextlib
 import hashlib
 import hmac
 import json
-import threading
-import time
 import uuid
 from datetime import UTC, datetime
-
-import uvicorn
 
 SIGNING_KEY = "signing-key-of-the-tests-0123456789"
 ORDER_KEY = "0123456789abcdef0123"
@@ -51,23 +46,3 @@ def headers_of(body: bytes, secret: str, word: str = "Service") -> dict[str, str
         f"X-{word}-Delivery-Id": json.loads(body).get("delivery_id", ""),
         f"X-{word}-Signature": "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest(),
     }
-
-
-@contextlib.contextmanager
-def serving(app):
-    """The app behind uvicorn on a free port of the loopback; yields its address."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", lifespan="off")
-    )
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + 10
-    while not server.started:
-        assert thread.is_alive(), "the receiver ended"
-        assert time.monotonic() < deadline, "the receiver did not start in time"
-        time.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(10)

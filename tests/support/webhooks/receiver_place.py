@@ -10,7 +10,8 @@ import pytest
 from prefect_assay.webhooks.receiver import Receiver
 from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.signature import derive_secret
-from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, headers_of, serving
+from support.services.asgi import served
+from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, headers_of
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 PATH = f"/assay/{ORDER_KEY}"
@@ -67,7 +68,7 @@ def running(**given):
     receiver = Receiver(
         ReceiverSettings(**{"signing_keys": (SIGNING_KEY,)} | given), wake=wake, announce=announced.append
     )
-    with serving(receiver.app) as url:
+    with served(receiver.app) as url:
         yield Place(url, wake, announced, receiver)
     receiver.close()
 
