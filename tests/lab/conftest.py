@@ -4,6 +4,10 @@ import pytest
 
 from prefect_assay.lab.service.core import LabCore
 from support.lab.conformance import conforming
+from support.lab.core import lab_core
+from support.lab.sim_client import served
+from support.lab.tool_client import browser
+from support.services.hook_server import hook_server
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -12,3 +16,47 @@ def answers_as_described():
     patch.setattr(LabCore, "perform", conforming(LabCore.perform))
     yield
     patch.undo()
+
+
+@pytest.fixture
+def core():
+    made = lab_core()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def shared():
+    made = lab_core()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hook():
+    with hook_server() as made:
+        yield made
+
+
+other = hook
+
+
+@pytest.fixture(scope="module")
+def started():
+    with served() as running:
+        yield running, running.core.snapshot().id
+
+
+@pytest.fixture
+def lab(started):
+    """A served lab of the module, as it was at first."""
+    running, empty = started
+    running.core.restore(empty)
+    return running
+
+
+@pytest.fixture(scope="module")
+def client(core):
+    """A browser at a module's `core`."""
+    with browser(core) as made:
+        yield made

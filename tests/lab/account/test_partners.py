@@ -1,19 +1,10 @@
 """Partner routes: new customers, new users, and tokens for them (contract 4.6, mint-token rules)."""
 
-import pytest
-
 from prefect_assay.lab.service import seeding
-from support.lab.core import advance, lab_core, refusal
+from support.lab.core import advance, refusal
 from support.lab.tokens import offline
 
 PATH = "/partners/mint-token"
-
-
-@pytest.fixture
-def core():
-    core = lab_core()
-    yield core
-    core.close()
 
 
 def new_org(email="ada@acme.example", name="Acme Bio, Inc.", **fields):

@@ -7,16 +7,9 @@ import time
 import pytest
 
 from prefect_assay.lab.rails import x402
-from support.lab.core import advance, get, lab_core, order, refusal, spec, to_quote
+from support.lab.core import advance, get, order, refusal, spec, to_quote
 
 X402 = {"payment": {"method": "x402-exact"}}
-
-
-@pytest.fixture
-def core():
-    made = lab_core()
-    yield made
-    made.close()
 
 
 def total(core):

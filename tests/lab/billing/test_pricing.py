@@ -21,13 +21,6 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def core():
-    made = lab_core()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def early():
     """A lab whose time is a day before pricing v1."""
     made = lab_core(pricing_v1=EPOCH.replace(day=3))

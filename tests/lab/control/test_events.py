@@ -4,20 +4,6 @@ import pytest
 
 from prefect_assay.lab.control import events
 from support.lab.core import spec
-from support.lab.sim_client import served
-
-
-@pytest.fixture(scope="module")
-def started():
-    with served() as running:
-        yield running, running.core.snapshot().id
-
-
-@pytest.fixture
-def lab(started):
-    running, empty = started
-    running.core.restore(empty)
-    return running
 
 
 def happen(lab, event, experiment_id, **details):

@@ -8,22 +8,8 @@ import pytest
 
 from prefect_assay.lab.service.faults import ACTIONS, Fault, FaultQueue, Limiter, RateLimit
 from support.lab.core import spec
-from support.lab.sim_client import served
 
 pytest_plugins = ["prefect_assay.lab.fixture"]
-
-
-@pytest.fixture(scope="module")
-def started():
-    with served() as running:
-        yield running, running.core.snapshot().id
-
-
-@pytest.fixture
-def lab(started):
-    running, empty = started
-    running.core.restore(empty)
-    return running
 
 
 def total(lab, name="sim"):

@@ -11,13 +11,6 @@ PATH = "/targets/request-custom"
 WANTED = {"name": "Our antigen", "product_id": "OWN-1", "sequence": "mkvghi"}
 
 
-@pytest.fixture
-def core():
-    made = lab_core()
-    yield made
-    made.close()
-
-
 @pytest.fixture(scope="module")
 def shared():
     made = lab_core()

@@ -1,7 +1,5 @@
 """Experiments, sequences, targets and pages of lists (contract 2, 4.1 to 4.4)."""
 
-import pytest
-
 from prefect_assay.lab.control import events
 from support.lab.core import (
     PRICED,
@@ -9,18 +7,10 @@ from support.lab.core import (
     UNPRICED,
     advance,
     get,
-    lab_core,
     order,
     refusal,
     spec,
 )
-
-
-@pytest.fixture
-def core():
-    made = lab_core()
-    yield made
-    made.close()
 
 
 def patch(core, experiment_id, **fields):

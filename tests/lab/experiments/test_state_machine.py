@@ -13,13 +13,6 @@ from support.lab.core import EPOCH, UNPRICED, advance, get, lab_core, order, ref
 WORK = ["In queue", "In production", "Assay progress", "Data analysis", "In review", "Done"]
 
 
-@pytest.fixture
-def core():
-    made = lab_core()
-    yield made
-    made.close()
-
-
 def status(core, experiment_id):
     return get(core, f"/experiments/{experiment_id}")["status"]
 

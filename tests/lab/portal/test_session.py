@@ -24,12 +24,6 @@ def core():
     made.close()
 
 
-@pytest.fixture(scope="module")
-def client(core):
-    with browser(core) as made:
-        yield made
-
-
 @pytest.fixture
 def http(client):
     client.cookies.clear()

@@ -17,7 +17,7 @@ from prefect_assay.lab.kernel.faults import PaymentAction, PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.rails import mpp
 from prefect_assay.lab.requests import validation
-from support.lab.core import advance, get, lab_core, order, refusal
+from support.lab.core import advance, get, order, refusal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SETTINGS = mpp.MppSettings(secret="s" * 32)
@@ -51,13 +51,6 @@ def answer(credential, *, bill=BILL, now=NOW, used=frozenset()):
     return mpp.settle(
         credential, bill, SETTINGS, used=lambda payer, nonce: bool({payer, nonce} & used), now=now
     )
-
-
-@pytest.fixture
-def core():
-    made = lab_core()
-    yield made
-    made.close()
 
 
 @pytest.fixture

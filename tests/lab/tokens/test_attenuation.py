@@ -15,25 +15,11 @@ from prefect_assay.lab.tokens import permissions
 from prefect_assay.lab.tokens.principal import Grant
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.models.vocabulary import PaymentMethod
-from support.lab.core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
+from support.lab.core import EPOCH, advance, get, order, refusal, spec, to_quote
 from support.lab.tokens import AUTHORITY, BLOCK, PROOF, join, offline, online, parts, split
 
 OTHER_ORG = "00000000-0000-4000-8000-000000000000"
 METHODS = tuple(PaymentMethod)
-
-
-@pytest.fixture
-def core():
-    core = lab_core()
-    yield core
-    core.close()
-
-
-@pytest.fixture(scope="module")
-def shared():
-    core = lab_core()
-    yield core
-    core.close()
 
 
 def status(core, token, method="GET", path="/experiments", **request):

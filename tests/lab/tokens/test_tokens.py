@@ -23,20 +23,6 @@ UNAUTHORIZED = (401, "missing or invalid token")
 EXPIRED = (401, "missing or invalid token: expired")
 
 
-@pytest.fixture
-def core():
-    core = lab_core()
-    yield core
-    core.close()
-
-
-@pytest.fixture(scope="module")
-def shared():
-    core = lab_core()
-    yield core
-    core.close()
-
-
 def told(core, token, method="GET", path="/whoami", **request):
     headers = {"authorization": f"Bearer {token}"}
     refused = refusal(core, method, path, headers=headers, **request)

@@ -11,22 +11,9 @@ from prefect_assay.lab.api.shapes import Webhook, Webhooks
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.webhooks.delivery import MASK
 from support.lab.core import advance, get, lab_core, order, refusal
-from support.services.hook_server import hook_server
 
 PUBLIC = "https://hooks.example.org/assay"
 SECRETS = {name: f"{name}-secret-{'x' * 32}" for name in ("experiment", "first", "second", "seeded", "next")}
-
-
-@pytest.fixture
-def hook():
-    with hook_server() as made:
-        yield made
-
-
-@pytest.fixture
-def other():
-    with hook_server() as made:
-        yield made
 
 
 @pytest.fixture

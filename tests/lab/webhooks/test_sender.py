@@ -23,22 +23,9 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.lab.web.server import create_app
 from prefect_assay.webhooks.signature import verify
 from support.lab.core import EPOCH, advance, get, lab_core, order, spec
-from support.services.hook_server import hook_server
 
 OLD, NEW = "old-secret-" + "x" * 32, "new-secret-" + "x" * 32
 NOBODY = "http://127.0.0.1:9/nobody"
-
-
-@pytest.fixture
-def hook():
-    with hook_server() as made:
-        yield made
-
-
-@pytest.fixture
-def other():
-    with hook_server() as made:
-        yield made
 
 
 @pytest.fixture

@@ -13,15 +13,8 @@ from prefect_assay.lab.kernel import schedule
 from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.models.service import WireWords
 from support.lab.core import EPOCH, advance, get, lab_core, order
-from support.services.hook_server import hook_server
 
 SECRET = "experiment-secret-" + "x" * 32
-
-
-@pytest.fixture
-def hook():
-    with hook_server() as made:
-        yield made
 
 
 @pytest.fixture
