@@ -1,4 +1,4 @@
-"""The filter and sort language (contract 4.1)."""
+"""The filter and sort language (contract 4.1): odd cases and refusals; tests/rules has every operator and form."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.requests import filters
 from prefect_assay.lab.requests.filters import Atom, Node
-from support.lab.core import EPOCH, get, lab_core, order, refusal, spec
+from support.lab.core import get, lab_core, order, refusal, spec
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +41,10 @@ def test_parse_keeps_structure_and_positions():
     [
         ("eq(status,draft)", ["beta 100%_x", "alpha"]),
         ("eq(status,WaitingForConfirmation)", ["Gamma"]),
-        ("neq(state,draft)", ["Gamma"]),
-        ("in(experiment_type,affinity,screening)", ["beta 100%_x", "alpha"]),
-        ("not(in(experiment_type,affinity,screening))", ["Gamma"]),
-        ("or(eq(name,alpha),eq(name,Gamma))", ["Gamma", "alpha"]),
         ("and(eq(status,draft),contains(name,ALPH))", ["alpha"]),
         ('contains(name,"100%_")', ["beta 100%_x"]),
         ('contains(name,"%")', ["beta 100%_x"]),
         ('contains(name,"_")', ["beta 100%_x"]),
-        ('eq(at(experiment_spec,method),"bli")', ["beta 100%_x", "alpha"]),
-        ("is_null(at(experiment_spec,method))", ["Gamma"]),
-        ("is_not_null(at(experiment_spec,target_id))", ["beta 100%_x", "alpha"]),
         ("between(created_at,2026-03-01,2026-03-03)", ["Gamma", "beta 100%_x", "alpha"]),
         ("eq(date(created_at),2026-03-02)", ["Gamma", "beta 100%_x", "alpha"]),
         ("gt(created_at,2026-03-02T10:00:00+01:00)", []),
@@ -93,12 +86,6 @@ def test_a_bad_filter_says_where(core, text, complaint):
 @pytest.mark.parametrize(
     ("sort", "expected"),
     [
-        ("name", ["Gamma", "alpha", "beta 100%_x"]),
-        ("+name", ["Gamma", "alpha", "beta 100%_x"]),
-        ("asc(name)", ["Gamma", "alpha", "beta 100%_x"]),
-        ("name:desc", ["beta 100%_x", "alpha", "Gamma"]),
-        ("-name", ["beta 100%_x", "alpha", "Gamma"]),
-        ("desc(name)", ["beta 100%_x", "alpha", "Gamma"]),
         ("desc(at(experiment_spec,method)), name", ["alpha", "beta 100%_x", "Gamma"]),
         ("asc(timestamp(created_at)),-code", ["Gamma", "beta 100%_x", "alpha"]),
         ("created_at", ["alpha", "beta 100%_x", "Gamma"]),
@@ -115,22 +102,6 @@ def test_sort_forms(core, sort, expected):
 )
 def test_a_bad_sort_is_refused(core, sort):
     assert refusal(core, "GET", "/experiments", query={"sort": sort}).status == 400
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ({"equ(name)": "alpha"}, ["alpha"]),
-        ({"geq(created_at)": EPOCH.isoformat()}, ["Gamma", "beta 100%_x", "alpha"]),
-        ({"gtr(created_at)": EPOCH.isoformat()}, []),
-        ({"lss(created_at)": "2026-03-02"}, []),
-        ({"leq(created_at)": "2026-03-03", "status": "draft"}, ["beta 100%_x", "alpha"]),
-        ({"search": "LAB-001-00"}, ["Gamma", "beta 100%_x", "alpha"]),
-        ({"search": "ALPHA"}, ["alpha"]),
-    ],
-)
-def test_per_field_forms_and_search(core, query, expected):
-    assert names(core, **query) == expected
 
 
 @given(st.text(alphabet="abcdeginort_(),\"\\ -+:.%0123456789'é\x00", max_size=60))
