@@ -172,6 +172,15 @@ def test_paying_by_x402_settles_once_and_starts_the_work(core, account):
     assert get(core, f"/experiments/{experiment_id}")["status"] == "done"
 
 
+def test_a_nonce_pays_one_invoice_only(core, account):
+    first, second = (order(core, auto_accept_quote=True, **X402).body["invoice_id"] for _ in range(2))
+    for invoice_id, status in ((first, 200), (second, 402)):
+        path = f"/invoices/{invoice_id}/pay"
+        challenge = core.request("POST", path).body
+        assert core.request("POST", path, headers=credential(challenge, account)).status == status
+    assert get(core, f"/invoices/{second}")["status"] == "open"
+
+
 def test_the_pay_path_refuses_another_rail(core, account):
     hosted = order(core, auto_accept_quote=True).body["provider_invoice_id"]
     state = core.request("POST", f"/invoices/{hosted}/pay").body
