@@ -213,8 +213,9 @@ class _Service:
             case False, True:
                 kind, remark = OpenKind.TO_VOID, f"the experiment is canceled: {_VOID}"
             case _:
-                by_hand = book.state.rail is PaymentMethod.ASYNC_INVOICE and invoice is not None
-                how = "; pay it by its link" if by_hand and invoice.provider_hosted_invoice_url else ""
+                page = invoice.provider_hosted_invoice_url if invoice else None
+                by_hand = page and book.state.rail is PaymentMethod.ASYNC_INVOICE
+                how = "; pay it by its link" if by_hand else ""
                 in_doubt = payment is not None and payment.in_doubt
                 kind, remark = OpenKind.TO_PAY, _IN_DOUBT if in_doubt else f"{_at(experiment)}{how}"
         return replace(look, item=self._item(book, experiment, kind, invoice, remark))
