@@ -6,7 +6,7 @@ import signal
 import httpx
 import pytest
 
-from support.runs.world import a_world, eventually, healthy
+from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(400)]
 
@@ -29,7 +29,7 @@ def test_a_killed_server_and_a_killed_database_lose_no_waiting_run(world):
     before = world.history(run)
 
     os.kill(world.stack.pid("server"), signal.SIGKILL)
-    eventually(lambda: not healthy(world.stack.api_url), seconds=20, what="the server's end")
+    eventually(lambda: not world.stack.running("server"), seconds=20, what="the server's end")
     world.stack.start_server()  # while a helper process stops the database, which the server has left
     assert world.history(run) == before
     first = postmaster(world)

@@ -49,6 +49,7 @@ def job(lab, client, campaign_id, archive, target, *, rail=True, base_url=None):
         "archive": str(archive),
         "campaign_id": campaign_id,
         "wallet": wallet if rail else None,
+        "looks": 60,  # a home waits longer for the other one's create than that is held back
         "spec": {
             "experiment_type": "affinity",
             "method": "bli",

@@ -8,8 +8,11 @@ from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+pytest.importorskip("mypy_boto3_s3", reason="the extra dev is not installed")
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
