@@ -96,7 +96,7 @@ def test_a_sweep_without_news_makes_fewer_than_twenty_requests(world, asleep):
     problems = sum(
         "assay_problem_" in line for line in made
     )  # of other tests: made unless it is there, then kept
-    assert len(made) <= 15 + tokens + 2 * asking + 2 * problems + len(blocks), "\n".join(made)
+    assert len(made) <= 15 + 2 * tokens + 2 * asking + 2 * problems + len(blocks), "\n".join(made)
     assert mark_of(world, runs[0]).full_check is not None
 
 

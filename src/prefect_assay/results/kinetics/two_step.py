@@ -38,9 +38,9 @@ class TwoStepFit:
     residuals: FloatArray
 
 
-def fit_two_step(data: Matrix) -> TwoStepFit:
-    """Fit both steps."""
-    crop = fast_phase(data)
+def fit_two_step(data: Matrix, crop_s: float | None = None) -> TwoStepFit:
+    """Fit both steps; `crop_s` replaces the crop of the rule."""
+    crop = fast_phase(data) if crop_s is None else crop_s
     on, off = rate_bounds(data)
     dissociation = _Dissociation(data, crop)
     if crop > 0:  # what is faster has vanished within the crop

@@ -21,6 +21,7 @@ MEMBER_BYTES_MAX: Final = 32 * 2**20
 TOTAL_BYTES_MAX: Final = 2**30
 _COLUMNS: Final = 2
 _EMPTY: Final = re.compile(r"(?<=,)(?:null)?$", re.MULTILINE)
+_DECIMAL_COMMA: Final = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 
 
 class PackageFiles:
@@ -79,14 +80,18 @@ class UnreadableFile(Exception):
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """The rows of a CSV with a header; the string `null` and missing cells are empty."""
+    """The rows of a CSV with a header; the string `null` and missing cells are empty.
+
+    Where semicolons separate the cells, numbers may have decimal commas: they become points.
+    """
+    european = _european(text.partition("\n")[0])
     try:
-        rows = list(csv.DictReader(io.StringIO(text)))
+        rows = list(csv.DictReader(io.StringIO(text), delimiter=";" if european else ","))
     except csv.Error as error:
         raise UnreadableFile(f"not a table: {error}") from None
     return [
         {
-            key: "" if value is None or value == "null" else str(value)
+            key: "" if value is None or value == "null" else _point(str(value), european=european)
             for key, value in row.items()
             if key is not None
         }
@@ -100,6 +105,8 @@ def columns(text: str) -> tuple[tuple[str, str], FloatArray, FloatArray]:
     if not text.strip():
         raise UnreadableFile("is empty")
     head, _, body = text.partition("\n")
+    if _european(head):
+        head, body = head.replace(";", ","), body.replace(",", ".").replace(";", ",")
     names = tuple(name.strip().strip('"') for name in head.split(","))
     if len(names) != _COLUMNS:
         raise UnreadableFile(f"has {len(names)} columns instead of {_COLUMNS}")
@@ -117,6 +124,15 @@ def columns(text: str) -> tuple[tuple[str, str], FloatArray, FloatArray]:
     values = values[np.argsort(values[:, 0], kind="stable")]
     distinct = np.concatenate([[True], np.diff(values[:, 0]) > 0])
     return (names[0], names[1]), values[distinct, 0], values[distinct, 1]
+
+
+def _european(head: str) -> bool:
+    """Whether semicolons separate the names in a header, as where the comma is the decimal sign."""
+    return ";" in head and "," not in head
+
+
+def _point(cell: str, *, european: bool) -> str:
+    return cell.replace(",", ".") if european and _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
 def number(text: str | None) -> float | None:
