@@ -230,7 +230,7 @@ class Shapes:
 
 def _middle(table: csr_array) -> Floats:
     total: Floats = np.asarray(table.sum(axis=0)).ravel()
-    middle: Floats = total / max(1, table.shape[0])
+    middle: Floats = total / max(1, table.indptr.size - 1)
     return middle
 
 
