@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from support.browser.people import ARGUMENTS
 from support.browser.screenshots import CHROMIUM
 
 PAGES = sorted((Path(__file__).parent.parent / "golden" / "archive").glob("*/REPORT/v001/report.html"))
@@ -40,6 +39,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 @pytest.fixture(scope="module")
 def chromium(browser):
     from playwright.sync_api import sync_playwright
+
+    from support.browser.people import ARGUMENTS
 
     with sync_playwright() as started:
         opened = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

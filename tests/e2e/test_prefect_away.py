@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 # What a run asks of Prefect, from its parameters to its suspension. 500 and 504 are the last word for Prefect's client,
 # after 503 it asks again.
 FAULTS = {
-    "a block": ("POST /api/block_documents/filter", 500, {}),
+    "a block": ("GET /api/block_documents/", 500, {}),
     "an artifact": ("POST /api/artifacts", 500, {}),
     "an artifact, for long": ("POST /api/artifacts", 503, {"times": 9}),
     "the suspension": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1}),
