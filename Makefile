@@ -34,6 +34,8 @@ help:
 
 # Where it is set, as in many containers, each process of the tests would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
+# The system's certificates, as pip takes them.
+export UV_SYSTEM_CERTS = 1
 
 # uv installs the lock several times faster; where it cannot (its index settings are its own), pip does.
 # One environment for everything, from the committed lock; made again when the lock or the project file changes.
