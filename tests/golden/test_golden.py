@@ -4,6 +4,7 @@
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -48,14 +49,17 @@ def kept(kind, code):
 
 
 def of_the_lock():
-    """Return the packages that are not the lock's, as `name version`."""
+    """Return what the pages name as their maker and is another one here: packages of the lock, and Python."""
     here = ".".join(map(str, sys.version_info[:2]))
     pins = {}
     for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"python_full_version": f"{here}.0"}):
             pins[requirement.name] = next(iter(requirement.specifier)).version
-    return [f"{name} {version(name)}" for name in DRAWN_WITH if version(name) != pins[name]]
+    page = kept(ExperimentType.EXPRESSION, REPORT_CODE).read("report.html").decode()
+    python = platform.python_version()
+    others = [] if f"Made with Python {python}," in page else [f"Python {python}"]
+    return others + [f"{name} {version(name)}" for name in DRAWN_WITH if version(name) != pins[name]]
 
 
 @pytest.fixture(scope="module")
