@@ -21,9 +21,8 @@ from support.runs.world import eventually
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
 WINDOWS = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 400, "height": 800}}
 SECONDS = 180
-AT_ITS_PLACE = """element => { const box = element.getBoundingClientRect()
-  const at = y => element.contains(document.elementFromPoint(box.x + box.width / 2, y))
-  return at(box.top + 1) && at(box.bottom - 2) }"""
+AT_ITS_PLACE = """element => [...element.getClientRects()].every(box =>  // one for each line of a text
+  [box.top + 1, box.bottom - 2].every(y => element.contains(document.elementFromPoint(box.x + box.width / 2, y))))"""
 DOCUMENTED = {"form", "approval", "canceled", "results", "report"}
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
