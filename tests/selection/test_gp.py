@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm, truncnorm
 
 from prefect_assay.designs import pool_of
-from prefect_assay.errors import InputError
+from prefect_assay.errors import InputError, InvalidSequences
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
@@ -495,11 +495,18 @@ def landscape(seed):
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(50), pytest.param(range(50, 1000), marks=pytest.mark.long)], ids=["50", "1000"]
+    "seeds",
+    [range(50), pytest.param(range(50, 1000), marks=[pytest.mark.long, pytest.mark.timeout(900)])],
+    ids=["50", "1000"],
 )
 def test_no_landscape_makes_it_fail_or_leave_places_empty(seeds):
+    played = 0
     for seed in seeds:
-        pool, history, settings, left, n = landscape(seed)
+        try:
+            pool, history, settings, left, n = landscape(seed)
+        except InvalidSequences:  # drawn letters may be those of DNA, or of a missing value
+            continue
+        played += 1
         selection = select(pool, history_of(history), n, settings, rounds_left=left)
         free = len(pool) - selection.counts().get(Fate.MEASURED, 0)
         assert len(selection.choices) == min(n, free), seed
@@ -507,3 +514,4 @@ def test_no_landscape_makes_it_fail_or_leave_places_empty(seeds):
         assert names(selection) == names(select(pool, history_of(history), n, settings, rounds_left=left)), (
             seed
         )
+    assert played >= 0.9 * len(seeds)
