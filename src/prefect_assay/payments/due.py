@@ -92,9 +92,8 @@ class DueInvoice:
         except UnexpectedAnswer as error:
             if error.status_code not in _SHOWS_NOTHING:
                 raise
-            shown = (
-                ExperimentInvoice()
-            )  # the acceptance has named the invoice, and its pay path says whether it is open
+            # The acceptance has named the invoice, and its pay path says whether it is open.
+            shown = ExperimentInvoice()
         if shown.experiment_id not in {None, self.experiment_id}:
             raise PaymentFailed(
                 f"the invoice of experiment {self.experiment_id} names experiment {shown.experiment_id}; nothing is paid"

@@ -18,10 +18,8 @@ VERIFIER = "v" * 43
 
 
 @pytest.fixture(scope="module")
-def core():
-    made = lab_core()
-    yield made
-    made.close()
+def core(shared):
+    return shared
 
 
 @pytest.fixture

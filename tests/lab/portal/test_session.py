@@ -18,10 +18,8 @@ EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def core():
-    made = lab_core()
-    yield made
-    made.close()
+def core(shared):
+    return shared
 
 
 @pytest.fixture
