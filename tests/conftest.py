@@ -5,6 +5,7 @@ And the S3 servers, each started at most once per test process: a real one costs
 
 import functools
 import os
+import signal
 import ssl
 import time
 
@@ -17,6 +18,10 @@ END = float(os.environ.get("ASSAY_TESTS_END", "inf"))
 
 # Prefect and httpx read the certificates again for each client, 40 to 50 ms, also where an address is plain HTTP.
 ssl.create_default_context = functools.cache(ssl.create_default_context)
+
+# A shell starts what it does not wait for without Ctrl-C, and every process of a test would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Its limit of 200 ms an example is one of the wall clock, which a busy machine passes.
 settings.register_profile("prefect-assay", deadline=None)
