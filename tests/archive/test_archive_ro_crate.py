@@ -95,10 +95,11 @@ def test_every_reference_leads_to_an_entity_and_quantities_have_units(store):
     assert "creator" not in root
 
 
-def test_unknown_words_and_no_method_are_described_as_they_are(store):
-    about = Measurement(experiment_type="new_assay", designs=1, licence="CC-BY-4.0")
+def test_an_assay_without_a_method_is_described_in_a_persons_words(store):
+    about = Measurement(experiment_type="epitope_binning", designs=1, licence="CC-BY-4.0")
     root = entities(store, archive(store, crate=partial(ro_crate, about=about)))["./"]
-    assert (root["measurementTechnique"], root["license"]) == ("new_assay", "CC-BY-4.0")
+    assert root["description"].startswith("epitope binning measurement of 1 protein designs")
+    assert (root["measurementTechnique"], root["license"]) == ("epitope binning", "CC-BY-4.0")
     assert "variableMeasured" not in root
 
 

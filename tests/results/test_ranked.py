@@ -97,6 +97,7 @@ def test_the_artifact_has_the_same_cells_and_its_names_are_no_markup():
     odd = markdown_table(summarize([row("a|b\n[x](http://y) <img>", kd_M=1e-9)]))
     assert "a\\|b \\[x\\](http://y) &lt;img>" in odd
     assert markdown_table([]) == "No results.\n"
+    assert "\nK<sub>D</sub>: geometric mean of all replicates" in markdown_table(DESIGNS)
     assert "… and 7 more" in markdown_table(DESIGNS, limit=1)
 
 
@@ -127,7 +128,11 @@ def test_a_doubt_is_in_the_verdict_and_below_the_table():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (CAMPAIGN, "5 of 7 bind, best < 1.00 pM (bound)"),
+        (CAMPAIGN, "5 of 6 bind, best < 1.00 pM (bound), 1 did not express"),
+        (
+            [row("a", outcome="no_binding", binding="false"), row("b", outcome="no_expression")],
+            "0 of 1 bind, 1 did not express",
+        ),
         ([row("a", tm_C=61.25, result_type="thermostability")], "1 of 1 measured, best 61.2 °C (a)"),
         (
             [

@@ -16,6 +16,7 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.models.archived import ArchivedFile, Manifest
 from prefect_assay.models.base import Model
+from prefect_assay.models.words import in_words
 
 _PROFILE: Final = "https://w3id.org/ro/crate/1.1"
 # The context of 1.1 is older than schema.org's term for the digest of a file.
@@ -73,7 +74,7 @@ def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
     """Describe one version of an experiment, by its manifest without the description itself."""
     method = _METHODS.get(about.method or "", about.method)
     variables = _variables(_OF_TYPE.get(about.experiment_type, frozenset()))
-    described = f"{about.experiment_type} measurement of {about.designs} protein designs"
+    described = f"{in_words(about.experiment_type)} measurement of {about.designs} protein designs"
     root = {
         "name": f"{manifest.experiment_code}, version {manifest.version}",
         "description": f"{described}{f' by {method}' if method else ''}, campaign {manifest.campaign_id}. "
@@ -81,7 +82,7 @@ def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
         "identifier": manifest.experiment_id,
         "version": str(manifest.version),
         "datePublished": manifest.created_at.isoformat(),
-        "measurementTechnique": method or about.experiment_type,
+        "measurementTechnique": method or in_words(about.experiment_type),
         "variableMeasured": _links(variables),
         "about": about.target and f"target {about.target}",
         "license": about.licence,

@@ -3,6 +3,7 @@
 What all designs share is in the title. The columns fit 80 characters; names are shortened, values never.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -49,6 +50,7 @@ _STAR: Final = " *"
 _CONTROL: Final = "ctl"
 _GIVES_WAY: Final = ("Target", "Fold", "Laboratory")  # in this order, where a name has no room
 _FOLD_MAX: Final = 1000
+_CONSTANT: Final = re.compile(r"\b([KT])\\?_([Dm])\b")
 
 
 class RankedDesign(Model):
@@ -135,12 +137,17 @@ def markdown_table(designs: Sequence[DesignSummary], *, limit: int | None = None
     table = ranked_table(designs, limit=limit)
     if not table.lines:
         return "No results.\n"
-    heads = [title.replace("_D", "<sub>D</sub>").replace("_m", "<sub>m</sub>") for title in table.titles]
     lines = [f"**{markdown_cell(table.title)}**", ""] if table.title else []
-    lines += [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
+    lines += [f"| {' | '.join(map(_typeset, table.titles))} |", "|" + " --- |" * len(table.titles)]
     lines += [f"| {' | '.join(map(markdown_cell, line.cells))} |" for line in table.lines]
-    notes = [*([f"… and {table.left_out} more"] if table.left_out else []), *map(markdown_cell, table.notes)]
+    notes = [f"… and {table.left_out} more"] if table.left_out else []
+    notes += [_typeset(markdown_cell(note)) for note in table.notes]
     return "\n".join([*lines, *(line for note in notes for line in ("", note))]) + "\n"
+
+
+def _typeset(text: str) -> str:
+    """K_D and T_m with their index, also where the underscore is escaped."""
+    return _CONSTANT.sub(r"\1<sub>\2</sub>", text)
 
 
 def rich_table(
@@ -229,17 +236,22 @@ def verdict_text(design: DesignSummary) -> str:
 
 
 def outcome_line(designs: Sequence[DesignSummary]) -> str:
-    """The result in one line: `4 of 8 bind, best 21.6 nM (design-3)`; empty without a result. Controls do not count."""
+    """The result in one line: `4 of 8 bind, best 21.6 nM (design-3)`; empty without a result. Controls do not count.
+
+    A design that did not express was not tested for binding: it is named, and not among those that were.
+    """
     own = [each for each in designs if not each.control]
     if not own:
         return ""
+    silent = sum(each.outcome is Outcome.NO_EXPRESSION for each in own)
     if any(each.kd_M is not None or each.binding for each in own):
-        said = f"{sum(each.outcome in _HAS_RESULT for each in own)} of {len(own)} bind"
+        said = f"{sum(each.outcome in _HAS_RESULT for each in own)} of {len(own) - silent} bind"
     else:
         said = f"{sum(each.outcome is Outcome.MEASURED for each in own)} of {len(own)} measured"
     best = own[0]
     if has_number(best):
         said += f", best {value_text(best)} ({one_line(best.name)})"
+    said += f", {silent} did not express" if silent else ""
     waiting = sum(each.outcome is Outcome.PENDING for each in own)
     said += f", {waiting} pending" if waiting else ""
     return f"{said}; simulated" if all(each.simulated for each in own) else said

@@ -7,6 +7,7 @@ from prefect_assay.results.kinetics.global_fit import fit_global
 from prefect_assay.results.kinetics.instrument import Instrument
 from prefect_assay.results.kinetics.intervals import profile
 from prefect_assay.results.kinetics.response import curve
+from prefect_assay.results.kinetics.schedule import Schedule as FoundSchedule
 from prefect_assay.results.kinetics.schedule import find_schedule
 from prefect_assay.results.kinetics.two_step import fit_two_step
 from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, measured, one_to_one
@@ -62,3 +63,9 @@ def test_the_end_of_an_interval_is_found_where_squares_grow_slower_than_a_parabo
     (found,) = profile(squares, np.zeros(2), np.eye(2) / 0.2**2, np.array([[1.0, 0.0]]), np.array([3.84]))
     end = 0.2 * np.sqrt(10 * np.expm1(0.384))
     assert (found.low, found.high) == pytest.approx((-end, end), rel=1e-3)
+
+
+def test_a_start_in_doubt_says_which_command_takes_the_right_one():
+    said = FoundSchedule(180.0, 170.0).doubt
+    assert "180 s and 170 s both fit" in said
+    assert "`prefect-assay kinetics` with --association-s" in said

@@ -46,7 +46,7 @@ class Schedule:
             return None
         return (
             f"the curves do not tell when the dissociation starts: {self.association_s:.0f} s and {self.rival_s:.0f} s"
-            " both fit; give --association-s"
+            " both fit; give the right one to `prefect-assay kinetics` with --association-s"
         )
 
 
