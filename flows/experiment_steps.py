@@ -27,7 +27,7 @@ from prefect_assay.errors import (
 from prefect_assay.flows.experiment_billing import accept_quote, pay
 from prefect_assay.flows.run_options import ExperimentRun
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.job import Order, Payment, PaymentState
+from prefect_assay.models.job import Order, OutcomeKind, Payment, PaymentState
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
 from prefect_assay.models.words import in_words
@@ -53,18 +53,9 @@ from prefect_assay.sweeping.settle_cancellation import reject_surplus
 from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.tasks.order import confirm_order
 from prefect_assay.tasks.quote import Billing, BillingStage, read_billing, withdraw
-from prefect_assay.tasks.read import EndOfWait, look, outcome_of
+from prefect_assay.tasks.read import look, outcome_of
 from prefect_assay.tasks.report import plot_results
-from prefect_assay.waiting import (
-    PARTIAL_WAIT,
-    Failed,
-    Incomplete,
-    Partial,
-    PastDeadline,
-    Ready,
-    Wait,
-    WaitsFor,
-)
+from prefect_assay.waiting import PARTIAL_WAIT, Decision, NotYet, WaitsFor
 
 T = TypeVar("T")
 
@@ -216,26 +207,24 @@ def _await_billing(run: ExperimentRun, order: Order) -> Billing:
     return wait_until(ready, key=f"{WaitsFor.QUOTE}-{run.key}", timeout=run.timeout, poll=run.options.poll)
 
 
-def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) -> tuple[Experiment, EndOfWait]:
+def _await_results(
+    run: ExperimentRun, order: Order, payment: Payment | None
+) -> tuple[Experiment, OutcomeKind]:
     """Wait for the released results; archive preliminary ones when they appear, and continue waiting."""
     partial_archived = False
     news = _is_own(order)
     seen: Experiment | None = None
     first: list[datetime] = []
 
-    def ready() -> tuple[Experiment, EndOfWait | Partial] | None:
+    def ready() -> tuple[Experiment, Decision] | None:
         nonlocal news, seen
         with run.options.credentials.get_client() as client:
             seen, decision = look(client, order.experiment_id, run.options.patience)
         facts.stage(seen, news=news)
         news = True
-        if (
-            isinstance(decision, Partial)
-            and seen.status == ExperimentStatus.DONE
-            and _partial_for_long(first)
-        ):
-            return seen, Incomplete()
-        if isinstance(decision, Wait) or (isinstance(decision, Partial) and partial_archived):
+        if decision is NotYet.PARTIAL and seen.status == ExperimentStatus.DONE and _partial_for_long(first):
+            return seen, OutcomeKind.INCOMPLETE
+        if decision is NotYet.NOTHING or (decision is NotYet.PARTIAL and partial_archived):
             return None
         return seen, decision
 
@@ -249,7 +238,7 @@ def _await_results(run: ExperimentRun, order: Order, payment: Payment | None) ->
             poll=run.options.poll,
             describe=lambda: show_progress_of(run, seen),
         )
-        if not isinstance(decision, Partial):
+        if isinstance(decision, OutcomeKind):
             return found, decision
         _archive(run, order, payment, found)
         partial_archived = True
@@ -286,7 +275,7 @@ def show_progress_of(run: ExperimentRun, found: Experiment | None) -> str | None
 
 
 def _conclude(
-    run: ExperimentRun, order: Order, payment: Payment | None, finished: Experiment, decision: EndOfWait
+    run: ExperimentRun, order: Order, payment: Payment | None, finished: Experiment, kind: OutcomeKind
 ) -> ExperimentReport:
     """Archive the results, if any, then report or raise how the experiment ended."""
     kept = None
@@ -294,7 +283,7 @@ def _conclude(
     if finished.results_status != ResultsStatus.NONE:
         kept = _archive(run, order, payment, finished)
     record = kept.record if kept else None
-    outcome = outcome_of(finished, decision)
+    outcome = outcome_of(finished, kind)
     if kept is not None and (kept.away or kept.unread) and _looks_again(run):
         missing = "its results" if kept.unread else f"the packages of {', '.join(kept.away)}"
         raise ServiceUnavailable(
@@ -306,17 +295,17 @@ def _conclude(
             f"{'; '.join(kept.notes)}. They are archived as they came: {', '.join(kept.unread)}. Upgrade and run the flow "
             "again to make the table, or ask the laboratory about their shape"
         )
-    match decision:
-        case Ready() | Incomplete():
+    match kind:
+        case OutcomeKind.DONE | OutcomeKind.INCOMPLETE:
             pass
-        case Failed():
+        case OutcomeKind.CANCELED:
             facts.canceled(finished.id, finished.code)
             unpaid = payment is not None and payment.state is not PaymentState.SETTLED
             raise ExperimentCanceled(
                 f"experiment {finished.code} was canceled by the laboratory or in the portal"
                 f"{'; its invoice must not be paid' if unpaid else ''}"
             )
-        case PastDeadline():
+        case OutcomeKind.OVERDUE:
             facts.overdue(finished, run.options.deadline_days)
             raise Overdue(
                 f"experiment {finished.code} has no complete results {run.options.deadline_days} days after its order "

@@ -4,7 +4,6 @@ Waits use the plain functions: they look often, and each call of a task would be
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import assert_never
 
 from prefect import task
 
@@ -28,9 +27,7 @@ from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment, Target
 from prefect_assay.ordering import order_key
 from prefect_assay.runs.transient_failures import ONCE, READ
-from prefect_assay.waiting import Decision, Failed, Incomplete, PastDeadline, Ready, deadline_of, decide
-
-EndOfWait = Ready | Incomplete | Failed | PastDeadline  # the decisions that end a wait
+from prefect_assay.waiting import Decision, deadline_of, decide
 
 
 @task(name="read-designs", **ONCE)
@@ -103,19 +100,8 @@ def look(client: AssayClient, experiment_id: str, patience: timedelta) -> tuple[
     return experiment, decide(experiment.status, experiment.results_status, datetime.now(UTC), deadline)
 
 
-def outcome_of(experiment: Experiment, decision: EndOfWait) -> Outcome:
+def outcome_of(experiment: Experiment, kind: OutcomeKind) -> Outcome:
     """The outcome of an experiment, from its last read."""
-    match decision:
-        case Ready():
-            kind = OutcomeKind.DONE
-        case Incomplete():
-            kind = OutcomeKind.INCOMPLETE
-        case Failed():
-            kind = OutcomeKind.CANCELED
-        case PastDeadline():
-            kind = OutcomeKind.OVERDUE
-        case never:
-            assert_never(never)
     return Outcome(
         kind=kind,
         experiment_id=experiment.id,

@@ -12,13 +12,12 @@ from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.models.archived import open_links
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.job import Order, Payment, PaymentState
+from prefect_assay.models.job import Order, OutcomeKind, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.tasks.archive import archive_experiment
-from prefect_assay.waiting.decide import Ready
 from support.services.fault_server import fault_server, reply
 
 NOW = datetime.now(UTC)
@@ -125,10 +124,10 @@ def test_nothing_but_the_answers_holds_a_link(archived):
 def test_a_report_holds_no_link(monkeypatch):
     monkeypatch.setattr(steps, "show_progress_of", lambda *_: None)  # it needs a Prefect API
     finished = Experiment(id="e1", code="LAB-001-001", status="done", results_status="none", created_at=NOW)
-    report = steps._conclude(None, ORDER, PAYMENT, finished, Ready())
+    report = steps._conclude(None, ORDER, PAYMENT, finished, OutcomeKind.DONE)
     assert report.payment.invoice_id == "inv_1"
     assert HOST not in report.model_dump_json()
-    assert steps._conclude(None, ORDER, None, finished, Ready()).payment is None
+    assert steps._conclude(None, ORDER, None, finished, OutcomeKind.DONE).payment is None
 
 
 @pytest.mark.parametrize(("status", "shown"), [("open", True), ("paid", False)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
-from prefect_assay.waiting.decide import Partial, Wait, WaitsFor, decide, is_worth_waking, waits_for
+from prefect_assay.waiting import NotYet, WaitsFor, decide, is_worth_waking, waits_for
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STATUSES = st.one_of(st.sampled_from(list(ExperimentStatus)), st.text(max_size=12))
@@ -30,9 +30,9 @@ def test_a_run_that_would_go_on_is_never_left_asleep(status, results, days, news
     decision = decide(
         experiment.status, experiment.results_status, NOW, experiment.created_at + timedelta(days=45)
     )
-    goes_on = not isinstance(decision, Wait)
+    goes_on = decision is not NotYet.NOTHING
     assert worth(WaitsFor.RESULTS, experiment, news=news) == goes_on
-    if goes_on and not isinstance(decision, Partial):
+    if goes_on and decision is not NotYet.PARTIAL:
         assert worth(WaitsFor.MORE_RESULTS, experiment, news=news)
 
 

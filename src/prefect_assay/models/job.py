@@ -59,8 +59,6 @@ class OutcomeKind(StrEnum):
     DONE = "done"
     INCOMPLETE = "incomplete"  # released, and partial for longer than a week
     CANCELED = "canceled"
-    QUOTE_REJECTED = "quote_rejected"
-    QUOTE_EXPIRED = "quote_expired"
     OVERDUE = "overdue"
 
 

@@ -5,7 +5,6 @@ never left suspended.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, assert_never
@@ -14,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from prefect_assay.models.bounds import DeadlineDays
 from prefect_assay.models.experiment import ExperimentSummary
+from prefect_assay.models.job import OutcomeKind
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
 
 PARTIAL_WAIT: Final = timedelta(days=7)  # for the rest of results that are released as partial
@@ -29,39 +29,14 @@ def patience_of(parameters: Mapping[str, Any]) -> timedelta:
         return timedelta(days=DEADLINE_DAYS)
 
 
-@dataclass(frozen=True)
-class Ready:
-    """All results are released."""
+class NotYet(StrEnum):
+    """The wait goes on."""
+
+    NOTHING = "nothing"
+    PARTIAL = "partial"  # preliminary results can be fetched
 
 
-@dataclass(frozen=True)
-class Partial:
-    """Preliminary results can be fetched; the wait goes on."""
-
-
-@dataclass(frozen=True)
-class Incomplete:
-    """Released, and still partial after `PARTIAL_WAIT`: the wait ends with what there is."""
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The experiment will give no more results."""
-
-    status: str
-
-
-@dataclass(frozen=True)
-class PastDeadline:
-    """The deadline has passed and the results are not complete."""
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Nothing to do yet."""
-
-
-Decision = Ready | Partial | Failed | PastDeadline | Wait
+Decision = OutcomeKind | NotYet
 
 
 def decide(status: str, results_status: str, now: datetime, deadline: datetime) -> Decision:
@@ -70,18 +45,18 @@ def decide(status: str, results_status: str, now: datetime, deadline: datetime) 
     Complete results win over the deadline, and the deadline wins over preliminary ones.
     """
     if status == ExperimentStatus.DONE and results_status == ResultsStatus.ALL:
-        return Ready()
+        return OutcomeKind.DONE
     if status == ExperimentStatus.CANCELED:
-        return Failed(status)
+        return OutcomeKind.CANCELED
     if now >= deadline:
-        return PastDeadline()
+        return OutcomeKind.OVERDUE
     unknown = results_status not in {"", *ResultsStatus}
     if results_status in {ResultsStatus.PARTIAL, ResultsStatus.ALL} or (
         status == ExperimentStatus.DONE and unknown
     ):
         # `all` before Done is not final: InReview is the validation before release (contract 3). Nor is an unknown word.
-        return Partial()
-    return Wait()
+        return NotYet.PARTIAL
+    return NotYet.NOTHING
 
 
 def deadline_of(created: datetime, patience: timedelta) -> datetime:
@@ -135,11 +110,11 @@ def is_worth_waking(
     decision = decide(found.status, found.results_status, now, deadline_of(found.created_at, patience))
     match kind:
         case WaitsFor.RESULTS:
-            return not isinstance(decision, Wait)
+            return decision is not NotYet.NOTHING
         case WaitsFor.MORE_RESULTS:
             # The same preliminary results are no reason to wake; changed ones come with an update.
             over = found.status == ExperimentStatus.DONE and since is not None and now >= since + PARTIAL_WAIT
-            return not isinstance(decision, Wait) and (news or over or not isinstance(decision, Partial))
+            return decision is not NotYet.NOTHING and (news or over or decision is not NotYet.PARTIAL)
         case WaitsFor.QUOTE:
             # Few updates come before the quote, and an invoice may: each is worth a look.
             known = isinstance(found.status, ExperimentStatus)
