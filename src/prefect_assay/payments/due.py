@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from prefect_assay.errors import AssayError, Forbidden, PaymentFailed, UnexpectedAnswer, is_absent
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer
-from prefect_assay.models.experiment import Experiment, QuoteAcceptance
+from prefect_assay.models.experiment import QuoteAcceptance
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, InvoiceStatus, snake_case
 from prefect_assay.payments.interfaces import PayApi, is_success, origin, pay_url
 
@@ -55,7 +55,7 @@ def _invoice_at(stated: str, base_url: str) -> str | None:
 
 @dataclass(frozen=True)
 class DueInvoice:
-    """`PayApi` for the one invoice of an experiment, which the caller has tied to it.
+    """`InvoiceApi` for the one invoice of an experiment, which the caller has tied to it.
 
     `amount_of` reads the amount, in US cents, of a challenge.
     """
@@ -118,22 +118,10 @@ class DueInvoice:
             answer.body.get("already_paid") is True
             or snake_case(answer.body.get("status")) == InvoiceStatus.PAID
         )
-        if is_success(answer) and (said or self.experiment(self.experiment_id).status in AFTER_MATERIALS):
+        if is_success(answer) and (said or self.api.experiment(self.experiment_id).status in AFTER_MATERIALS):
             return InvoiceStatus.PAID, None
         return InvoiceStatus.OPEN, None  # the pay path's own words say why it takes no payment
 
-    def find_invoice(self, experiment_id: str) -> Invoice | None:
-        """See `PayApi`."""
-        return self.api.find_invoice(experiment_id)
-
-    def invoice(self, experiment_id: str) -> ExperimentInvoice:
-        """See `PayApi`."""
-        return self.api.invoice(experiment_id)
-
-    def experiment(self, experiment_id: str) -> Experiment:
-        """See `PayApi`."""
-        return self.api.experiment(experiment_id)
-
     def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:
-        """See `PayApi`."""
+        """See `InvoiceApi`."""
         return self.api.pay(invoice_id, headers)

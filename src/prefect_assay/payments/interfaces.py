@@ -1,4 +1,4 @@
-"""The two protocols that a payment uses: the service (`PayApi`) and the record of the order (`Ledger`).
+"""The protocols that a payment uses: the service (`InvoiceApi`, `PayApi`) and the record of the order (`Ledger`).
 
 `AssayClient` satisfies `PayApi`; `prefect_assay.books` keeps the record in the archive. It holds no credential.
 """
@@ -21,8 +21,8 @@ from prefect_assay.models.vocabulary import PaymentMethod
 _API_PATH: Final = "/api/v1"
 
 
-class PayApi(Protocol):
-    """The calls of a payment."""
+class InvoiceApi(Protocol):
+    """The two calls that pay one invoice."""
 
     @property
     def base_url(self) -> str:
@@ -32,6 +32,14 @@ class PayApi(Protocol):
     def invoice_by_id(self, invoice_id: str) -> Invoice:
         """`GET /invoices/{invoice_id}`."""
         ...
+
+    def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:
+        """`POST /invoices/{invoice_id}/pay`, once. With headers, a lost answer raises PaymentOutcomeUnknown."""
+        ...
+
+
+class PayApi(InvoiceApi, Protocol):
+    """The calls that find the invoice of an experiment, too."""
 
     def find_invoice(self, experiment_id: str) -> Invoice | None:
         """The invoice of an experiment, as the list has it."""
@@ -43,10 +51,6 @@ class PayApi(Protocol):
 
     def experiment(self, experiment_id: str) -> Experiment:
         """`GET /experiments/{experiment_id}`."""
-        ...
-
-    def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:
-        """`POST /invoices/{invoice_id}/pay`, once. With headers, a lost answer raises PaymentOutcomeUnknown."""
         ...
 
 

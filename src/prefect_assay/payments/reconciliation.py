@@ -19,7 +19,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Invoice, UnlistedInvoice
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
-from prefect_assay.payments.interfaces import AttemptEnd, Ledger, LedgerEntry, PayApi
+from prefect_assay.payments.interfaces import AttemptEnd, InvoiceApi, Ledger, LedgerEntry, PayApi
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 class Reconciliation:
     """Reads the invoice and keeps the record, for one rail; `read_delays` are the seconds before each reading."""
 
-    api: PayApi
+    api: InvoiceApi
     ledger: Ledger
     method: PaymentMethod
     sleep: Callable[[float], None]

@@ -27,9 +27,9 @@ from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.interfaces import (
+    InvoiceApi,
     Ledger,
     LedgerEntry,
-    PayApi,
     PaymentAttempt,
     address,
     is_success,
@@ -51,7 +51,7 @@ def utc_now() -> datetime:
 
 
 def settle(
-    api: PayApi,
+    api: InvoiceApi,
     invoice_id: str,
     rail: Rail,
     policy: PaymentPolicy,
@@ -87,7 +87,7 @@ def settle(
 class _Settling:
     """One call of `settle`."""
 
-    api: PayApi
+    api: InvoiceApi
     rail: Rail
     policy: PaymentPolicy
     ledger: Ledger

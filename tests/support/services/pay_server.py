@@ -294,7 +294,7 @@ class Answer:
 
 
 class HttpPayApi:
-    """The two calls of `PayApi` over plain httpx, with the client's rules for errors; `now` is the service's clock."""
+    """The two calls of `InvoiceApi` over plain httpx, with the client's rules for errors; `now` is the service's clock."""
 
     def __init__(self, base_url: str):
         self.base_url = base_url
