@@ -149,41 +149,6 @@ def test_terms_outside_the_policy_are_refused_before_a_token_is_issued(world, fa
     assert world.settle().state is PaymentState.SETTLED
 
 
-@pytest.mark.parametrize("befalls", ["lost_after", "error_after"])
-def test_a_settlement_whose_answer_is_lost_is_found_by_reading_the_invoice(world, befalls):
-    world.api.on_the_way = befalls
-    payment = world.settle()
-    assert (payment.state, payment.receipt) == (PaymentState.SETTLED, None)
-    assert len(world.api.settlements()) == len(world.issued) == 1
-    assert world.entry().state is PaymentState.SETTLED
-
-
-def test_a_settlement_without_a_receipt_is_believed_because_of_the_invoice(world):
-    world.api.fault("no_receipt")
-    assert world.settle().receipt is None
-    assert world.entry().state is PaymentState.SETTLED
-
-
-def test_a_replayed_credential_that_answers_403_means_reading_the_invoice(world):
-    world.api.fault("replay_403", after=2)
-    world.api.on_the_way = "doubled"
-    assert world.settle().state is PaymentState.SETTLED
-    assert len(world.api.settlements()) == 1
-
-
-def test_a_replay_403_on_an_invoice_that_stays_open_is_unknown(world):
-    world.api.fault("replay_403", after=2)
-    world.api.on_the_way = "doubled"
-    world.api.stale = world.api.invoice_by_id(world.invoice_id)
-    with pytest.raises(PaymentOutcomeUnknown, match="status 403, the credential was used before"):
-        world.settle()
-    assert world.entry().state is PaymentState.UNKNOWN
-
-    world.api.stale = None
-    assert world.settle().already_paid
-    assert len(world.api.settlements()) == 1
-
-
 def test_a_second_402_is_never_followed_and_no_second_token_is_issued(world):
     world.api.fault("always_402")
     with pytest.raises(PaymentOutcomeUnknown, match="status 402, the payment was refused"):
@@ -204,10 +169,10 @@ def test_a_declined_token_leaves_the_question_to_a_person(world):
 
 
 def test_a_credential_in_doubt_is_not_sent_again_not_even_by_the_process_that_has_it(world):
-    world.api.on_the_way = "lost_before"
+    world.api.loses = True
     with pytest.raises(PaymentOutcomeUnknown):
         world.settle()
-    world.api.on_the_way = ""
+    world.api.loses = False
 
     for elapsed in (timedelta(0), timedelta(hours=1), timedelta(days=400)):
         with pytest.raises(PaymentOutcomeUnknown, match="no other one is issued"):
@@ -215,29 +180,6 @@ def test_a_credential_in_doubt_is_not_sent_again_not_even_by_the_process_that_ha
     assert len(world.issued) == len(world.api.sent) == 1
     assert world.api.settlements() == []
     assert world.spent() == world.cents
-
-
-def test_after_a_crash_nothing_can_repeat_the_credential_and_a_person_decides(world):
-    world.api.on_the_way = "lost_before"
-    with pytest.raises(PaymentOutcomeUnknown):
-        world.settle()
-    world.api.on_the_way = ""
-    world.rail = MppRail(world.issue)
-
-    with pytest.raises(PaymentOutcomeUnknown, match="both could be settled"):
-        world.settle()
-    assert len(world.issued) == len(world.api.sent) == 1
-    assert world.entry().state is PaymentState.UNKNOWN
-
-
-def test_a_crash_between_the_record_and_an_answer_leaves_the_question_to_a_person(world):
-    world.api.pay = crash_on_sending(world.api.pay)
-    with pytest.raises(KeyboardInterrupt):
-        world.settle()
-    assert world.entry().state is PaymentState.SENT
-    with pytest.raises(PaymentOutcomeUnknown, match="mpp-spt was sent and is sent; no other one is issued"):
-        world.settle(rail=MppRail(world.issue))
-    assert len(world.issued) == 1
 
 
 def test_a_crash_before_the_record_binds_nothing(world):
@@ -249,15 +191,6 @@ def test_a_crash_before_the_record_binds_nothing(world):
     assert world.entry() is None
     assert world.settle().state is PaymentState.SETTLED
     assert len(world.api.settlements()) == 1
-
-
-def crash_on_sending(pay):
-    def crash(invoice_id, headers=None):
-        if headers:
-            raise KeyboardInterrupt
-        return pay(invoice_id)
-
-    return crash
 
 
 def repeat_the_challenge(world):
@@ -275,7 +208,7 @@ def repeat_the_challenge(world):
 
 def test_a_challenge_that_is_repeated_gets_one_token_and_one_credential(world):
     repeat_the_challenge(world)
-    world.api.on_the_way = "lost_before"
+    world.api.loses = True
     for _ in range(3):
         with pytest.raises(PaymentOutcomeUnknown):
             world.settle(rail=MppRail(world.issue))
@@ -307,7 +240,7 @@ def test_of_runs_that_take_up_a_failed_payment_at_once_one_sends_a_credential(wo
     world.api.pay = told
     world.api.core.lab.payment_faults.clear()
     world.let_the_credential_expire()
-    world.api.on_the_way = "lost_before"
+    world.api.loses = True
     barrier = threading.Barrier(3)
 
     def issue(limits):
@@ -439,7 +372,7 @@ def test_runs_that_race_for_one_invoice_send_one_credential(world):
 def test_an_invoice_in_doubt_on_one_rail_is_not_paid_on_the_other(world):
     from prefect_assay.payments import X402Rail
 
-    world.api.on_the_way = "lost_before"
+    world.api.loses = True
     with pytest.raises(PaymentOutcomeUnknown):
         world.settle()
     world.rail = X402Rail(SecretStr("0x" + "11" * 32))
