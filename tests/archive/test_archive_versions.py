@@ -1,5 +1,6 @@
 """Versions in a folder: what is written, what is left alone, and what a crash leaves behind."""
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify, versions
-from prefect_assay.errors import ArchiveError
+from prefect_assay.archive.store import Digest
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
 PLACE = ("lab", "round 1", "EGFR-001")
@@ -164,6 +166,41 @@ def test_a_damaged_leftover_is_never_sealed(store):
     (file,) = leftover.rglob("quote.json")
     file.write_bytes(b"X")
     assert archive(store, documents(results=b"1", quote=b"2")).version == 2
+
+
+def test_a_file_that_fails_keeps_the_manifest_away_and_the_next_run_finishes(store, monkeypatch):
+    put = store.put_if_absent
+
+    def fail(key, *args, **options):
+        if key.endswith("quote.json"):
+            raise ArchiveUnavailable("no connection")
+        return put(key, *args, **options)
+
+    found = documents(results=b"1", quote=b"2")
+    monkeypatch.setattr(store, "put_if_absent", fail)
+    with pytest.raises(ArchiveUnavailable, match="no connection"):
+        archive(store, found)
+    monkeypatch.undo()
+    assert latest(store, *PLACE) is None
+    record = archive(store, found)
+    assert (record.version, record.files) == (1, 2)
+
+
+def test_a_body_with_a_known_digest_is_not_needed_again(store, tmp_path):
+    source = tmp_path / "package.zip"
+    source.write_bytes(b"received")
+    known = Digest(size=8, sha256=hashlib.sha256(b"received").hexdigest())
+    document = Document(path="package.zip", content_type="application/zip", body=source, digest=known)
+    archive(store, [document])
+    source.unlink()
+    assert archive(store, [document]).unchanged
+
+
+def test_a_body_without_its_digest_is_refused(store):
+    known = Digest(size=3, sha256=hashlib.sha256(b"abc").hexdigest())
+    with pytest.raises(ArchiveError, match="content changed"):
+        archive(store, [Document(path="a", content_type="text/plain", body=b"abd", digest=known)])
+    assert latest(store, *PLACE) is None
 
 
 def snapshot(store: LocalStore) -> dict[str, tuple[int, bytes]]:

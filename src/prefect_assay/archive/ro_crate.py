@@ -94,7 +94,7 @@ def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
     return _crate(root, files, variables)
 
 
-def campaign_crate(manifest: Manifest, sources: tuple[Manifest, ...], licence: str | None = None) -> bytes:
+def campaign_crate(manifest: Manifest, sources: tuple[Manifest, ...]) -> bytes:
     """Describe a whole campaign, beside a version of its report: the report's files, and a dataset per manifest of it.
 
     The datasets have relative addresses, so a moved or copied archive keeps them.
@@ -117,7 +117,6 @@ def campaign_crate(manifest: Manifest, sources: tuple[Manifest, ...], licence: s
         "identifier": manifest.campaign_id,
         "version": str(manifest.version),
         "datePublished": manifest.created_at.isoformat(),
-        "license": licence,
         "mentions": _links(datasets),
     }
     return _crate(root, [_file(file) for file in manifest.files], datasets)

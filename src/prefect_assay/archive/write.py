@@ -3,7 +3,7 @@
 Files are written in this order, each only if its name is free:
 
 1. `claim.json` lists the names and digests. Its writer owns the version number; other content takes the next one.
-2. The files, a few at a time.
+2. The files.
 3. `manifest.json`: the version is complete. Its bytes follow from the claim, so any writer of the content may write it.
 4. The version's entry in the register, `BOOKS/VERSIONS/`, so that `verify` notices a version that is gone.
 
@@ -12,7 +12,6 @@ A process that dies leaves a claim without a manifest: a run with the same conte
 
 import hashlib
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, Final
 
@@ -36,7 +35,6 @@ from prefect_assay.models.formats import MANIFEST_FORMAT
 
 _ATTEMPTS: Final = 1000
 _CRATE_TYPE: Final = "application/ld+json"
-_FILES_AT_ONCE: Final = 4  # of a version: most are small, and cost the round trips of their requests
 _JSON: Final = "application/json"
 _RESERVED: Final = frozenset({MANIFEST_NAME, CLAIM_NAME, CRATE_NAME})
 
@@ -232,17 +230,12 @@ def _begin(
 
 def _put_files(store: Store, place: str, files: tuple[ArchivedFile, ...], bodies: tuple[Body, ...]) -> bool:
     """Write the files; False if one of the names is taken by other content. None is written after a failure."""
-
-    def put(file: ArchivedFile, body: Body) -> bool:
+    for file, body in zip(files, bodies, strict=True):
         key = join_key(place, file.path)
         written = store.put_if_absent(key, body, file.content_type, sha256=file.sha256)
-        return written or _holds(store, key, file)
-
-    with ThreadPoolExecutor(_FILES_AT_ONCE, "archive-file") as pool:
-        try:
-            return all(pool.map(put, files, bodies))
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        if not (written or _holds(store, key, file)):
+            return False
+    return True
 
 
 def _was_moved_away(store: Store, place: str) -> bool:
