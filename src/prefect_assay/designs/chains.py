@@ -12,7 +12,7 @@ from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
-from prefect_assay.models.words import many
+from prefect_assay.models.words import listed, many
 from prefect_assay.tables import UnreadableFile
 
 TARGET: Final = "the target (--target-sequence)"
@@ -228,11 +228,9 @@ def mangled_names(names: Sequence[str]) -> list[str]:
     found = [name for name in names if name[:1] in _MAY_BE and _MANGLED.fullmatch(name)]
     if not found:
         return []
-    listed = ", ".join(map(quoted, found[:_LISTED])) + (
-        f" and {len(found) - _LISTED:,} more" if len(found) > _LISTED else ""
-    )
+    names_shown = listed([*map(quoted, found)], _LISTED)
     return [
-        f"{many(len(found), 'name looks', 'names look')} like dates, numbers or errors that a spreadsheet made of them: {listed}"
+        f"{many(len(found), 'name looks', 'names look')} like dates, numbers or errors that a spreadsheet made of them: {names_shown}"
     ]
 
 

@@ -11,12 +11,12 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from prefect_assay.designs.parts import antibody_chain, known_parts, variable_domains
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import many
+from prefect_assay.models.words import listed, many
 
 WORD: Final = 4
 SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the rests beside it
@@ -32,6 +32,8 @@ _PAIRS: Final = 0.3  # of the designs share it and are unrelated beside it
 _LOOSE: Final = 15  # residues of a tag or code beside a shared end
 _LISTED: Final = 3
 _TILE: Final = 8
+
+T = TypeVar("T")
 
 KEEP: Final = "--keep-shared (in a form: keep_shared)"
 CHAIN: Final = "--chain {} (in a form: chain)"
@@ -71,7 +73,7 @@ def find_doubts(
     return doubts
 
 
-def spread(items: Sequence[str], most: int = _SAMPLE) -> Sequence[str]:
+def spread(items: Sequence[T], most: int = _SAMPLE) -> Sequence[T]:
     """At most so many, evenly over all of them."""
     if len(items) <= most:
         return items
@@ -270,16 +272,9 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
 
 def _pairs(designs: Sequence[Sequence[str]], chain: str, kind: str) -> bool:
     """Whether the chain's partners are antibody chains of the other kind."""
-    beside = [other for chains in spread_lists(designs) for other in chains if other != chain]
+    beside = [other for chains in spread(designs) for other in chains if other != chain]
     found = sum(antibody_chain(other) == kind for other in beside)
     return found >= _MOST * len(beside) / 2 and found > 0
-
-
-def spread_lists(items: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-    """Like `spread`."""
-    if len(items) <= _SAMPLE:
-        return items
-    return [items[at * (len(items) - 1) // (_SAMPLE - 1)] for at in range(_SAMPLE)]
 
 
 def _look_at_similar_chains(
@@ -287,7 +282,7 @@ def _look_at_similar_chains(
 ) -> None:
     """A chain with small differences in all, beside chains that are unrelated."""
     usual = Counter(map(len, designs)).most_common(1)[0][0]
-    sample = [chains for chains in spread_lists(designs) if len(chains) == usual]
+    sample = [chains for chains in spread(designs) if len(chains) == usual]
     for reference in {0: sample[0], 1: sample[len(sample) // 2]}.values():
         others = [chains for chains in sample if chains is not reference]
         if not others:
@@ -484,5 +479,4 @@ def _shown(residues: str) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
-    return ", ".join(quoted(name) for name in names[:_LISTED]) + more
+    return listed([*map(quoted, names)], _LISTED)

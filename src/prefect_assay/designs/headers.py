@@ -25,7 +25,7 @@ from typing import Final
 
 from prefect_assay.designs.records import Rows, name_key
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import many
+from prefect_assay.models.words import listed, many
 
 DESCRIPTION: Final = "description"
 _PAIR = re.compile(r"([A-Za-z_][\w.%-]*)[=:]([^\s,;|]+)")
@@ -225,10 +225,7 @@ def _leave_out(rows: Rows, natives: list[int]) -> None:
     for at in reversed(natives):
         for column in (rows.lines, rows.names, rows.residues, rows.extras):
             del column[at]
-    listed = ", ".join(names[:_LISTED]) + (
-        f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    )
     what = "the native input" if len(names) == 1 else f"{len(names)} native inputs"
     rows.notes.append(
-        f"{what} of ProteinMPNN left out: {listed}; --keep-native (in a form: keep_native) measures them, too"
+        f"{what} of ProteinMPNN left out: {listed(names, _LISTED)}; --keep-native (in a form: keep_native) measures them, too"
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import many
+from prefect_assay.models.words import listed, many
 
 SHORTEST: Final = 30  # residues of a chain; shorter ones are made by chemical synthesis
 LONGEST: Final = 600  # residues of a chain, some 66 kDa
@@ -55,9 +55,8 @@ def design_warnings(designs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     for has, what in _KINDS:
         found = [name for name, residues in given if has(residues)]
         if found:
-            more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-            named = ", ".join(quoted(name) for name in found[:_LISTED])
+            named = listed([*map(quoted, found)], _LISTED)
             lines.append(
-                f"{len(found)} of {many(len(given), 'design')} {'has' if len(found) == 1 else 'have'} {what}: {named}{more}"
+                f"{len(found)} of {many(len(given), 'design')} {'has' if len(found) == 1 else 'have'} {what}: {named}"
             )
     return tuple(lines)

@@ -9,7 +9,7 @@ from typing import Final
 from prefect_assay.designs.doubt import KEEP, spread
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
-from prefect_assay.models.words import many
+from prefect_assay.models.words import listed, many
 
 _LETTER: Final = f"[{''.join(sorted(AMINO_ACIDS))}]"
 _ONE = re.compile(f"({_LETTER})([0-9]{{1,4}})({_LETTER})")
@@ -18,6 +18,7 @@ _LOOKED_AT: Final = 50
 _MOST: Final = 0.8
 _SURE: Final = 3  # designs: with fewer, a fit may be chance
 _SAMPLE: Final = 500
+_LISTED: Final = 3
 _HELP: Final = (
     "give the mutated sequence in each row, in a column such as mutated_sequence, or name other columns with --name-column "
     "and --sequence-column"
@@ -60,11 +61,7 @@ def check_mutations(names: Sequence[str], residues: Sequence[str]) -> Mutated:
             f"{count:,} of {len(rows):,} rows with names of mutations such as {quoted(name)} have the same residues: the wild type in "
             f"every row? {_fault(chain, found)}{_HELP}"
         )
-    return _compared([rows[at] for at in _places(len(rows))])
-
-
-def _places(count: int) -> list[int]:
-    return [int(at) for at in spread([str(at) for at in range(count)], _SAMPLE)]
+    return _compared(spread(rows, _SAMPLE))
 
 
 def _fault(chain: str, found: Sequence[Mutation]) -> str:
@@ -81,7 +78,7 @@ def _compared(rows: Sequence[tuple[str, tuple[Mutation, ...], str]]) -> Mutated:
         wrong = [rows[at][0] for at in range(len(rows)) if at not in fits]
         return (
             Mutated(
-                said=f"{many(len(wrong), 'design lacks', 'designs lack')} the mutations of the name: {_listed(wrong)}"
+                said=f"{many(len(wrong), 'design lacks', 'designs lack')} the mutations of the name: {listed([*map(quoted, wrong)], _LISTED)}"
             )
             if wrong
             else Mutated()
@@ -106,7 +103,3 @@ def _best(rows: Sequence[tuple[str, tuple[Mutation, ...], str]], side: int) -> s
         for shift in shifts or ():
             by_shift.setdefault(shift, set()).add(row)
     return max(by_shift.values(), key=len, default=set())
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(quoted, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")  # noqa: PLR2004

@@ -17,6 +17,7 @@ from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.sequences import LeftOut, Pool
 from prefect_assay.models.spec_rules import QUOTED_MAX, quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.models.words import listed
 from prefect_assay.tables import UnreadableFile
 
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
@@ -299,11 +300,10 @@ def _other_than_protein(residues: str) -> str | None:
 
 
 def _letters_error(foreign: list[tuple[int, str]]) -> str:
-    listed = ", ".join(f"{_letter(letter)} at position {at}" for at, letter in foreign[:_LISTED])
-    more = f" and {len(foreign) - _LISTED:,} more" if len(foreign) > _LISTED else ""
+    places = listed([f"{_letter(letter)} at position {at}" for at, letter in foreign], _LISTED)
     hints = dict.fromkeys(_HINTS[key] for _, letter in foreign if (key := letter.upper()) in _HINTS)
     hint = "; ".join(hints) or f"use the twenty letters {_LETTERS}"
-    return f"no amino acid: {listed}{more} ({hint})"
+    return f"no amino acid: {places} ({hint})"
 
 
 def _letter(letter: str) -> str:

@@ -1,9 +1,17 @@
-"""Counts and the service's statuses as people read them."""
+"""Counts, lists and the service's statuses as people read them."""
+
+from collections.abc import Sequence
 
 
 def many(number: int, one: str, several: str | None = None) -> str:
     """`1 design`, `2 designs`; `several` is for another plural, or for the verb behind it."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are: `a, b and 3 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def in_words(status: object) -> str:

@@ -19,6 +19,7 @@ from prefect_assay.models.vocabulary import (
     Method,
     snake_case,
 )
+from prefect_assay.models.words import listed
 
 KEY_LENGTH: Final = 20  # hex digits: 80 bits
 _WORD_PREFIX: Final = "pa-"
@@ -233,9 +234,8 @@ def _sequences_differ(
     if in_record == in_spec:
         return None
     names = sorted({key[0] for key in (in_record - in_spec) + (in_spec - in_record)}) if named else []
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     count = f"the experiment has {in_record.total()}, the specification {in_spec.total()}"
-    where = f" in {', '.join(map(quoted, names[:_LISTED]))}{more}" if names else ""
+    where = f" in {listed([*map(quoted, names)], _LISTED)}" if names else ""
     return f"sequences: {count}; they differ{where}"
 
 
