@@ -77,7 +77,7 @@ def played(policy, *last):
 
 
 def verdict_of(*policies):
-    return Backtest(policies, 10, 5, 3, more_is_better=True, notes=()).verdict()
+    return Backtest(policies, 10, 5, 3, more_is_better=True).verdict()
 
 
 def test_only_what_can_be_taken_is_recommended():

@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
-from uuid import UUID
 
 from prefect.artifacts import (
     LinkArtifact,
@@ -183,11 +182,8 @@ def show_surplus(label: str, order: Order) -> None:
     )
 
 
-def show_payment(label: str, payment: Payment, *, run_id: UUID | None = None) -> None:
-    """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid.
-
-    It belongs to the run `run_id`, or to the current one.
-    """
+def show_payment(label: str, payment: Payment) -> None:
+    """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid."""
     if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
         _show_once(
             LinkArtifact(
@@ -195,8 +191,7 @@ def show_payment(label: str, payment: Payment, *, run_id: UUID | None = None) ->
                 link_text=f"Pay invoice {payment.invoice_id}",
                 key=f"assay-invoice-{label}",
                 description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
-            ),
-            run_id,
+            )
         )
         return
     hosted = payment.method is PaymentMethod.ASYNC_INVOICE
@@ -219,14 +214,13 @@ def show_payment(label: str, payment: Payment, *, run_id: UUID | None = None) ->
     # The newest version of the link that asked for the payment, or the receipt.
     kind = "invoice" if hosted else "receipt"
     _show_once(
-        MarkdownArtifact(markdown="\n".join(lines), key=f"assay-{kind}-{label}", description=description),
-        run_id,
+        MarkdownArtifact(markdown="\n".join(lines), key=f"assay-{kind}-{label}", description=description)
     )
 
 
-def _show_once(artifact: LinkArtifact | MarkdownArtifact, run_id: UUID | None = None) -> None:
+def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
     """Create an artifact unless the run's newest one with its key is the same; a run repeats it at each wake-up."""
-    run_id = run_id or current_run.id
+    run_id = current_run.id
     same_key = ArtifactFilter(key=ArtifactFilterKey(any_=[str(artifact.key)]))
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(artifact_filter=same_key, sort=ArtifactSort.CREATED_DESC, limit=1)

@@ -10,14 +10,13 @@ from typing import Any, Final
 from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import BINDING_TYPES
 from prefect_assay.results.design import DesignSummary
-from prefect_assay.results.row import Outcome
+from prefect_assay.results.row import HAS_RESULT, Outcome
 from prefect_assay.tables import key_of
 
 _COLUMNS: Final = frozenset(map(key_of, ("control type", "expected")))
 _NEGATIVE: Final = frozenset(
     map(key_of, ("negative", "negative control", "no binding", "non-binder", "no", "none", "false"))
 )
-_BOUND: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
 _WORDS: Final = {
     Outcome.NO_BINDING: "did not bind",
     Outcome.NO_EXPRESSION: "did not express",
@@ -77,7 +76,7 @@ def with_controls(designs: Sequence[DesignSummary]) -> tuple[DesignSummary, ...]
 
 def _judged(design: DesignSummary) -> Control:
     expected, outcome = design.expects_binding is not False, design.outcome
-    bound = outcome in _BOUND
+    bound = outcome in HAS_RESULT
     if outcome is Outcome.PENDING or (not expected and outcome is not Outcome.NO_BINDING and not bound):
         as_expected = None
     else:
@@ -122,7 +121,7 @@ def _compared(
 
 def _rests_on(design: DesignSummary, control: Control) -> bool:
     """Whether a call is worth less because of a failed control: negative calls if it should have bound, else positive ones."""
-    return (design.outcome in _BOUND) is not control.expects_binding and design.outcome not in {
+    return (design.outcome in HAS_RESULT) is not control.expects_binding and design.outcome not in {
         Outcome.PENDING,
         Outcome.MISSING,
     }

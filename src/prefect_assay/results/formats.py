@@ -187,6 +187,11 @@ def rate_estimate(estimate: Estimate, unit: str) -> str:
     return estimate.text(lambda number: rate(number, unit), "{}")
 
 
+def celsius_estimate(estimate: Estimate) -> str:
+    """A fitted melting temperature for people: `61.4 °C (60.9 to 61.9)`."""
+    return estimate.text(lambda side: f"{side:.1f}", "{} °C ({} to {})")
+
+
 def _significant(value: float) -> str:
     """Three significant digits, without an exponent in the range of a unit prefix."""
     rounded = float(f"{value:.{_DIGITS - 1}e}")

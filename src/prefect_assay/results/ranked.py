@@ -25,7 +25,7 @@ from prefect_assay.results.formats import (
     molar_range,
     one_line,
 )
-from prefect_assay.results.row import Outcome
+from prefect_assay.results.row import HAS_RESULT, Outcome
 
 ASSAYS: Final = {
     ExperimentType.AFFINITY: "Binding affinity",
@@ -36,7 +36,6 @@ ASSAYS: Final = {
     ExperimentType.EPITOPE_BINNING: "Epitope binning",
     ExperimentType.ENZYME_ACTIVITY: "Enzyme activity",
 }
-_HAS_RESULT: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
 _TITLES: Final[Mapping[str, str]] = {
     ExperimentType.SCREENING: "Call",
     ExperimentType.EXPRESSION: "Concentration",
@@ -245,7 +244,7 @@ def outcome_line(designs: Sequence[DesignSummary]) -> str:
         return ""
     silent = sum(each.outcome is Outcome.NO_EXPRESSION for each in own)
     if any(each.kd_M is not None or each.binding for each in own):
-        said = f"{sum(each.outcome in _HAS_RESULT for each in own)} of {len(own) - silent} bind"
+        said = f"{sum(each.outcome in HAS_RESULT for each in own)} of {len(own) - silent} bind"
     else:
         said = f"{sum(each.outcome is Outcome.MEASURED for each in own)} of {len(own)} measured"
     best = own[0]
@@ -280,7 +279,7 @@ def _places(designs: Iterable[DesignSummary]) -> list[int | None]:
     found: list[int | None] = []
     place = 0
     for each in designs:
-        counts = each.outcome in _HAS_RESULT and not each.control
+        counts = each.outcome in HAS_RESULT and not each.control
         place += counts
         found.append(place if counts else None)
     return found

@@ -6,7 +6,7 @@ concentration in nM. An empty value means "not reported", never zero.
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
@@ -24,6 +24,10 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"  # the laboratory reports no usable outcome
     PENDING = "pending"  # ordered, not yet reported
     MISSING = "missing"  # ordered, and absent although the results are complete
+
+
+HAS_RESULT: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
+OPEN: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING})  # no evidence of a result
 
 
 class Level(StrEnum):

@@ -34,12 +34,10 @@ from prefect_assay.results.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.results.ranks import Ranked, groups_of
-from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.results.row import HAS_RESULT, OPEN, Level, Outcome, ResultRow
 from prefect_assay.results.units import KD, apparent, factor_of
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_OPEN: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING})
-_BINDS: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ExperimentType)}
 _SIMULATED: Final = frozenset({"model", "landscape"})  # of a local lab's `data_source`
 _Replicate = ReplicateKinetics | ReplicateMelting
@@ -162,13 +160,13 @@ def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
     latest: dict[str, ResultRow] = {}
     for row in rows:
         earlier = latest.get(row.result_type)
-        if earlier is None or row.outcome not in _OPEN or earlier.outcome in _OPEN:
+        if earlier is None or row.outcome not in OPEN or earlier.outcome in OPEN:
             latest[row.result_type] = row
     return tuple(
         sorted(
             latest.values(),
             key=lambda row: (
-                row.outcome in _OPEN,
+                row.outcome in OPEN,
                 not row.result_id,
                 _KINDS.get(snake_case(row.result_type), len(_KINDS)),
                 row.result_type,
@@ -222,7 +220,7 @@ def _binding_values(
 ) -> tuple[dict[str, Any], Mean | None]:
     """The binding columns of one row; constants only where they are a measurement."""
     words = {"binding": row.binding, "binding_strength": row.binding_strength}
-    if row.outcome not in _BINDS:
+    if row.outcome not in HAS_RESULT:
         return {**words, "qualifier": row.qualifier if row.kd_M is None else None}, None
     reported = _positive(row.kd_M)
     used = averaged(reported, replicates) if reported is not None else ()

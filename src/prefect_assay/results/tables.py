@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module
-from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.results.row import HAS_RESULT, Level, ResultRow
 
 COMPETITION_COLUMNS: Final = ("name", "kd", "binding_strength", "binding", "expression", "sequence")
 COMPETITION_REPLICATE_COLUMNS: Final = (
@@ -172,7 +172,7 @@ def _signed(kd: float | None, qualifier: str | None) -> str | float | None:
 
 def _constants(row: ResultRow) -> tuple[str | float | None, float | None, float | None]:
     """Fitted numbers of a non-binder are no constants."""
-    if row.outcome in {Outcome.MEASURED, Outcome.BINDING}:
+    if row.outcome in HAS_RESULT:
         return _signed(row.kd_M, row.qualifier), row.kon_per_M_s, row.koff_per_s
     return None, None, None
 

@@ -91,7 +91,6 @@ class Backtest:
     hits: float
     families: int
     more_is_better: bool
-    notes: tuple[str, ...]
 
     def verdict(self) -> Verdict:
         """The best policy that can be taken, beside the best of all others."""
@@ -193,7 +192,6 @@ class _Game:
             float(np.mean([self._hits[pool].sum() for pool, _ in splits])),
             len(np.unique(self.families[self._own])),
             not self._best,
-            (),
         )
 
     def _splits(self) -> Iterator[tuple[list[int], list[int]]]:

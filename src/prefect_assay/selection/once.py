@@ -13,10 +13,9 @@ from typing import Any, Final
 from prefect_assay.models.words import many
 from prefect_assay.results import DesignSummary, Level, Outcome, ResultRow
 from prefect_assay.results.interval import averaged
+from prefect_assay.results.row import HAS_RESULT, OPEN
 from prefect_assay.results.tables import guarded
 
-_OPEN: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING})  # no evidence of their own
-_BINDS: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
 _TIERS: Final = {outcome: place for place, outcome in enumerate(Outcome)}
 _CONSTANTS: Final = ("qualifier", "kd_M", "kd_low_M", "kd_high_M", "kon_per_M_s", "koff_per_s")
 _ROUNDED: Final = 0.005  # three digits
@@ -124,7 +123,7 @@ def _of_one_design(first: Entry, second: Entry) -> bool:
 def _equal(first: Entry, second: Entry) -> bool:
     """Whether the values are the same, as far as both have some."""
     a, b = first.design, second.design
-    if a.outcome in _OPEN or b.outcome in _OPEN:
+    if a.outcome in OPEN or b.outcome in OPEN:
         return True
     if first.replicates and second.replicates and _contained(first.replicates, second.replicates):
         return True
@@ -134,7 +133,7 @@ def _equal(first: Entry, second: Entry) -> bool:
         means = _mean_of(a, second.replicates) or _mean_of(b, first.replicates)
         return _same_value(a, b) or means or _same_report(a, b)
     # A table of replicates may have values where the summary has only the call.
-    return {a.outcome, b.outcome} <= _BINDS
+    return {a.outcome, b.outcome} <= HAS_RESULT
 
 
 def _mean_of(design: DesignSummary, replicates: Sequence[ResultRow]) -> bool:
@@ -188,9 +187,9 @@ def _joined(first: Entry, second: Entry) -> Entry:
         design = _filled(first.design, second.design)
         return Entry(design.model_copy(update=summary_of(replicates)), tables, replicates)
     leading, other = first, second
-    if (_of_one_experiment(first, second) and second.design.outcome not in _OPEN) or _weight(
-        second
-    ) > _weight(first):
+    if (_of_one_experiment(first, second) and second.design.outcome not in OPEN) or _weight(second) > _weight(
+        first
+    ):
         leading, other = second, first
     replicates = max(leading.replicates, other.replicates, key=len)
     return replace(
@@ -200,7 +199,7 @@ def _joined(first: Entry, second: Entry) -> Entry:
 
 def _weight(entry: Entry) -> tuple[bool, bool, int]:
     design = entry.design
-    return design.outcome not in _OPEN, bool(design.experiment_code), design.replicates
+    return design.outcome not in OPEN, bool(design.experiment_code), design.replicates
 
 
 def _filled(leading: DesignSummary, other: DesignSummary) -> DesignSummary:

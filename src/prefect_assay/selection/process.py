@@ -66,7 +66,6 @@ class Process:
         whitened = self.whiten @ targets
         self.alpha = self.whiten.T @ whitened
         self.half_log_determinant = float(np.log(np.diag(lower)).sum())
-        self.likelihood = -0.5 * float(whitened @ whitened) - self.half_log_determinant
         self.misfit = float(whitened @ whitened) / len(targets)
 
 

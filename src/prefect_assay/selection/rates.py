@@ -16,6 +16,7 @@ from prefect_assay.results import DesignSummary, Outcome
 _NO_EXPRESSION: Final = frozenset({"none", "no", "false"})
 _NM: Final = 1e-9
 _JEFFREYS: Final = 0.5  # both parameters of the prior
+_TAIL: Final = 0.025  # on each side of a 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,11 @@ class HitRate:
         """The share of hits; NaN when none was bought."""
         return self.hits / self.bought if self.bought else math.nan
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Jeffreys interval of the rate: equal tails of Beta(hits + 1/2, misses + 1/2), and an end at 0 or 1 where none or all hit."""
+    def interval(self) -> tuple[float, float]:
+        """The 95 % Jeffreys interval of the rate: equal tails of Beta(hits + 1/2, misses + 1/2), and an end at 0 or 1 where none or all hit."""
         alpha, beta = self.hits + _JEFFREYS, self.bought - self.hits + _JEFFREYS
-        tail = (1 - level) / 2
-        low = beta_quantile(tail, alpha, beta) if self.hits else 0.0
-        high = beta_quantile(1 - tail, alpha, beta) if self.hits < self.bought else 1.0
+        low = beta_quantile(_TAIL, alpha, beta) if self.hits else 0.0
+        high = beta_quantile(1 - _TAIL, alpha, beta) if self.hits < self.bought else 1.0
         return low, high
 
 

@@ -18,6 +18,7 @@ from prefect_assay.books import check_orders
 from prefect_assay.models.archived import is_open_link
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.reporting.page import documents, figures
+from prefect_assay.reporting.page.decision import Decision
 from prefect_assay.reporting.page.documents import archive_report, kept_report, make_report
 from prefect_assay.reporting.page.images import IMAGES_BYTES_MAX, experiment_images
 from prefect_assay.reporting.page.render import render
@@ -121,7 +122,7 @@ def test_an_invoice_over_nothing_has_a_price_per_design(made):
 
     contents = made.contents
     given = contents.model_copy(update={"experiments": tuple(map(free, contents.experiments))})
-    shown = Page(render(given, made.summaries, made.figures, (), ())).text
+    shown = Page(render(given, made.summaries, made.figures, (), (), Decision(lines=made.decision))).text
     assert [experiment.price_cents for experiment in given.experiments] == [0, 0]
     assert shown.count("0.00 USD 0.00 USD paid") == 2
 
@@ -133,7 +134,9 @@ def test_predicted_chances_are_shown_beside_what_hit(made):
 
     def shown(reason):
         designs = tuple(predicted(design, reason) for design in made.summaries)
-        return Page(render(made.contents, designs, figures.CampaignFigures(), (), ())).text
+        return Page(
+            render(made.contents, designs, figures.CampaignFigures(), (), (), Decision(lines=()))
+        ).text
 
     known = [is_hit(design, SelectionSettings()) for design in made.summaries]
     measured, hits = sum(hit is not None for hit in known), sum(hit is True for hit in known)

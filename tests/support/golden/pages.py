@@ -12,6 +12,7 @@ from pathlib import Path
 
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.reporting.page.contents import collect
+from prefect_assay.reporting.page.decision import decision
 from prefect_assay.reporting.page.figures import CampaignFigures, CurveFigure
 from prefect_assay.reporting.page.render import render
 from prefect_assay.results import summarize
@@ -118,7 +119,8 @@ def page_of(case):
     fits = tuple(_fits(entries))
     designs = summarize(contents.rows, analyses={"r1": PackageAnalysis(kinetics=fits)})
     curves = tuple(CurveFigure(experiment_code=CODE, result_id="r1", fit=fit, svg=None) for fit in fits)
-    page = render(contents, designs, CampaignFigures(), curves, (), scatters_of(contents.rows)).decode()
+    decided = decision(contents, designs, scatters_of(contents.rows))
+    page = render(contents, designs, CampaignFigures(), curves, (), decided).decode()
     page = re.sub(r"<style>.*?</style>", "<style></style>", page, flags=re.DOTALL)
     page = re.sub(r"(Made with|Made from the archive alone by|Report by) [^<\n]*", r"\1 ...", page)
     return re.sub(r'href="data:[^"]*"', 'href="data:"', page)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from prefect_assay.models.base import Model
-from prefect_assay.models.words import in_words, many
+from prefect_assay.models.words import in_words, listed, many
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.results.controls import Control, controls_of
 from prefect_assay.results.design import DesignSummary
@@ -13,11 +13,10 @@ from prefect_assay.results.formats import VERDICT_WORDS
 from prefect_assay.results.interval import Scatter
 from prefect_assay.results.kinetics.analysis import Verdict
 from prefect_assay.results.ranked import has_number, interval_text, outcome_line, value_text, verdict_text
-from prefect_assay.results.row import Outcome
+from prefect_assay.results.row import HAS_RESULT, Outcome
 from prefect_assay.results.summary import Scatters
 
 _NAMED: Final = 6
-_HAS_RESULT: Final = frozenset({Outcome.MEASURED, Outcome.BINDING})
 _LOOK: Final = frozenset({Verdict.REVIEW, Verdict.NOT_1_TO_1})
 
 
@@ -73,7 +72,7 @@ def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
 
 
 def _how_sure(own: Sequence[DesignSummary], scatters: Scatters) -> Iterator[str]:
-    verdicts = Counter(each.verdict for each in own if each.outcome in _HAS_RESULT and each.verdict)
+    verdicts = Counter(each.verdict for each in own if each.outcome in HAS_RESULT and each.verdict)
     if verdicts:
         words = ", ".join(f"{VERDICT_WORDS[v]} ({verdicts[v]})" for v in Verdict if verdicts[v])
         yield f"Raw curves of the designs with a value: {words}."
@@ -112,7 +111,7 @@ def _next(
     if failed:
         doubted = sum(bool(each.doubts) for each in own)
         yield f"Ask the laboratory about {_names(each.name for each in failed)} before you rely on the {many(doubted, 'call')} in doubt."
-    looks = [each.name for each in own if each.outcome in _HAS_RESULT and each.verdict in _LOOK]
+    looks = [each.name for each in own if each.outcome in HAS_RESULT and each.verdict in _LOOK]
     if looks:
         yield f"Look at the curves of {_names(looks)} before you use their numbers."
     limits = [each.name for each in own if each.kd_M is not None and each.qualifier]
@@ -121,7 +120,7 @@ def _next(
     first = [each.name for each in own if each.group == "A"]
     if len(first) > 1:
         yield f"Choose among {_names(first)} by other properties, or measure them with more replicates."
-    if own and not any(each.outcome in _HAS_RESULT or each.outcome is Outcome.PENDING for each in own):
+    if own and not any(each.outcome in HAS_RESULT or each.outcome is Outcome.PENDING for each in own):
         what = "binds" if any(each.binding for each in own) else "has a value"
         yield f"No design {what}. See the reasons below before you order more of them."
     if contents.money.line:
@@ -129,6 +128,4 @@ def _next(
 
 
 def _names(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(listed[:_NAMED]) + more
+    return listed([*names], _NAMED)

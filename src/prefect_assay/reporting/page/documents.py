@@ -80,9 +80,9 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
     analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
     read = tuple(dict.fromkeys((*contents.notes, *lake_notes, *analysis_notes)))
     shown = (*read, *extras.notes)
-    scatters = scatters_of(rows, earlier)
+    decided = decision(contents, designs, scatters_of(rows, earlier))
     page = extras.make(
-        "the HTML report", lambda: render(contents, designs, figures, tuple(curves), shown, scatters)
+        "the HTML report", lambda: render(contents, designs, figures, tuple(curves), shown, decided)
     )
     documents = [
         *_tables(designs, contents),
@@ -96,7 +96,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         figures=figures,
         page=page,
         reviews=tuple(curve.fit.name for curve in curves if curve.needs_review),
-        decision=decision(contents, designs, scatters).lines,
+        decision=decided.lines,
         documents=tuple(documents),
         notes=(*read, *extras.notes),
     )

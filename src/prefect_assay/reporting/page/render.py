@@ -13,7 +13,7 @@ from prefect_assay.models.selection import SelectionSettings, objective_of
 from prefect_assay.models.words import many
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
-from prefect_assay.reporting.page.decision import decision
+from prefect_assay.reporting.page.decision import Decision
 from prefect_assay.reporting.page.details import conditions, details_table, downloads
 from prefect_assay.reporting.page.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
 from prefect_assay.reporting.page.sequences import sequences_of
@@ -22,8 +22,7 @@ from prefect_assay.results.formats import OUTCOME_WORDS, VERDICT_WORDS
 from prefect_assay.results.interval import chosen_fit
 from prefect_assay.results.kinetics.analysis import CONCENTRATION_ERROR, ReplicateKinetics, Verdict
 from prefect_assay.results.ranked import ASSAYS, has_number, ranked_table, value_text
-from prefect_assay.results.row import Outcome
-from prefect_assay.results.summary import Scatters
+from prefect_assay.results.row import HAS_RESULT, Outcome
 from prefect_assay.selection import CALIBRATION, Calibration, calibration
 
 _PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
@@ -50,7 +49,7 @@ def render(
     figures: CampaignFigures,
     curves: tuple[CurveFigure, ...],
     notes: tuple[str, ...],
-    scatters: Scatters | None = None,
+    decision: Decision,
 ) -> bytes:
     """The page, UTF-8. It depends on its arguments and on the versions of the libraries, and on nothing else.
 
@@ -71,7 +70,7 @@ def render(
         designs=designs,
         table=ranked_table(designs, width=None),
         details=details_table(designs, tuple(figures.predicted)),
-        decision=decision(contents, designs, scatters or Scatters()),
+        decision=decision,
         sequences=sequences_of(
             designs,
             {n: v.aa_string for n, v in contents.plan.sequences.items()} if contents.plan else {},
@@ -118,7 +117,7 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
     if designs:
         yield Tile(value=f"{measured} of {len(designs)}", meaning="designs with a measured value")
     if any(design.kd_M is not None or design.binding for design in designs):
-        binding = sum(design.outcome in {Outcome.MEASURED, Outcome.BINDING} for design in designs)
+        binding = sum(design.outcome in HAS_RESULT for design in designs)
         yield Tile(value=str(binding), meaning="designs bind")
     best = designs[0] if designs else None
     if best is not None and has_number(best):

@@ -9,6 +9,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import ExperimentType, Method
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.results.design import DesignSummary
+from prefect_assay.results.formats import EMPTY, celsius_estimate
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.ranked import ASSAYS
 from prefect_assay.results.row import Outcome
@@ -35,7 +36,6 @@ _FAILURES: Final = {
     ),
     Outcome.MISSING: ("Missing", "The design was ordered, and is absent although the results are complete."),
 }
-NONE: Final = "\u2013"
 _REPLACED: Final = "\ufffd"
 _MARKS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
@@ -84,19 +84,17 @@ def _assay(kind: str, method: Method | None, target: str | None) -> str:
 
 def celsius(value: float | None) -> str:
     """`61.4 °C`; a dash for None."""
-    return NONE if value is None else f"{value:.1f} °C"
+    return EMPTY if value is None else f"{value:.1f} °C"
 
 
 def melting(value: Estimate | None) -> str:
-    """A fitted melting temperature with its interval."""
-    if value is None:
-        return NONE
-    return value.text(lambda side: f"{side:.1f}", "{} °C ({} to {})")
+    """A fitted melting temperature with its interval; a dash for None."""
+    return EMPTY if value is None else celsius_estimate(value)
 
 
 def day(moment: datetime | None) -> str:
     """`2026-03-02`, in UTC; a dash for None."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d}" if moment else NONE
+    return f"{moment.astimezone(UTC):%Y-%m-%d}" if moment else EMPTY
 
 
 def plain(text: object) -> str:

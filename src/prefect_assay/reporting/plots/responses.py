@@ -17,6 +17,7 @@ from prefect_assay.reporting.plots.curves import (
 from prefect_assay.reporting.plots.sensorgrams import kinetics_caption
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, TM, VERMILLION
+from prefect_assay.results.formats import celsius_estimate
 from prefect_assay.results.interval import chosen_fit
 from prefect_assay.results.kinetics.analysis import Estimate
 
@@ -100,7 +101,7 @@ def melting_curve(melt: FittedMelt) -> str:
         ConfigurationError: matplotlib is not installed.
     """
     melting, fitted = melt.melting, melt.fitted
-    value = f"{TM} {_celsius(melting.tm_C)}" if melting.tm_C else None
+    value = f"{TM} {celsius_estimate(melting.tm_C)}" if melting.tm_C else None
     lines = [caption(melting.replicate, melting.verdict, value), *reasons(melting.reasons)]
     top = 62 + 14 * len(lines)
     height = 190 if fitted is not None else 190 + _GAP + _RESIDUALS
@@ -145,7 +146,3 @@ def _mark(axes: Axes, tm: Estimate) -> None:
         axes.axvspan(tm.low, tm.high, color=GRID, linewidth=0, zorder=0)
     if tm.value is not None:
         axes.axvline(tm.value, **_TM)
-
-
-def _celsius(estimate: Estimate) -> str:
-    return estimate.text(lambda side: f"{side:.1f}", "{} °C ({} to {})")
