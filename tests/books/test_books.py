@@ -1,6 +1,5 @@
 """The books of an account in one archive, and the log of one order: decisions that several runs make at once."""
 
-import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +13,6 @@ from prefect_assay.books.log import (
     Paying,
     Planned,
     Sending,
-    Surplus,
     Withdrawn,
 )
 from prefect_assay.errors import ArchiveError
@@ -163,19 +161,6 @@ def test_of_decisions_that_race_each_sees_the_records_before_it(any_store):
     assert kinds(book) == ["planned", "ordered"]
 
 
-def test_counting_decisions_that_race_count_every_one(store):
-    def count(_):
-        book = books_in(store).order("c", "k")
-        for _ in range(5):
-            book.record(lambda state: sending(state.attempts + 1))
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(count, range(8)))
-    assert [r.attempt for r in books_in(store).order("c", "k").records() if isinstance(r, Sending)] == list(
-        range(1, 41)
-    )
-
-
 def test_one_log_that_threads_share_is_read_and_written_as_by_several_runs(store):
     book = books_in(store).order("c", "k")
 
@@ -273,24 +258,6 @@ def test_a_run_is_noted_once_and_leaves_once(store):
     never = books_in(store).order("c", "not begun")
     never.end_work("r")
     assert never.read().count == 0
-
-
-def test_every_record_is_readable_and_says_who_wrote_it_and_when(store):
-    book = a_book(store)
-    book.record(lambda _: Surplus(experiment_id="exp_2", kept="exp_1"))
-    for key, body in store.objects.items():
-        if "/k/" in key:
-            content = json.loads(body)
-            assert len(content["id"]) == 32
-            assert {"at", "by", "kind"} <= set(content)
-
-
-def test_an_order_writes_as_often_as_it_says_something(store):
-    """A decision on what this run has read or written itself costs one write."""
-    book = a_book(store)
-    store.calls.clear()
-    book.record(lambda _: Confirming(amount_cents=1))
-    assert store.calls == {"put_if_absent": 1}
 
 
 def test_no_field_of_a_payment_can_hold_a_secret():
