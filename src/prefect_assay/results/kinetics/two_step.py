@@ -28,18 +28,19 @@ _EXACT: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class TwoStepFit:
-    """The rates; Rmax, amplitude and offset of each curve, shape (c,); the crop in s."""
+    """The rates; Rmax, amplitude and offset of each curve, shape (c,); the crop in s; weighted residuals."""
 
     rates: Rates
     rmax: FloatArray
     amplitude: FloatArray
     offset: FloatArray
     crop_s: float
+    residuals: FloatArray
 
 
-def fit_two_step(data: Matrix) -> TwoStepFit:
-    """Fit both steps."""
-    crop = fast_phase(data)
+def fit_two_step(data: Matrix, crop_s: float | None = None) -> TwoStepFit:
+    """Fit both steps; `crop_s` replaces the crop of the rule."""
+    crop = fast_phase(data) if crop_s is None else crop_s
     on, off = rate_bounds(data)
     dissociation = _Dissociation(data, crop)
     if crop > 0:  # what is faster has vanished within the crop
@@ -73,6 +74,7 @@ def fit_two_step(data: Matrix) -> TwoStepFit:
         amplitude,
         offset,
         crop,
+        np.concatenate([association.residuals(kon, koff), dissociation.residuals(koff)], axis=1),
     )
 
 
