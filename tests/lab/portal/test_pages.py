@@ -1,37 +1,34 @@
-"""The lab's pages: well-formed, escaped, and offering only what can be done."""
+"""The pages behind the links of the API: well-formed, escaped, and offering only what can be done."""
 
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from prefect_assay.lab.measure import measure_records
-from prefect_assay.lab.portal.charts import STAGES, molar, progress
-from prefect_assay.lab.portal.experiment_pages import experiment_page, invoice_page, quote_page
-from support.lab.designs import invented_designs, order, submitted_designs
+from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
+from support.lab.core import PRICED, advance, get, lab_core, order, spec, to_quote
+from support.lab.designs import EGFR, submitted_designs
 
-EXPERIMENT = {"code": "LAB-001-007", "name": "round 1", "status": "done", "experiment_type": "affinity"}
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>"
 VOID = {"meta", "input", "br", "img", "link"}
+SIXTEEN = {f"design {number}": "MKT" + letter * 9 for number, letter in enumerate("ACDEFGHIKLMNPQRS")}
 
 
 class Page(HTMLParser):
-    """Tags with attributes, visible text, and whether every element is closed in order."""
+    """Tags with attributes and visible text; every element is closed in order, and nothing runs or loads."""
 
     def __init__(self, text):
         super().__init__()
         self.tags, self.open, self.text = [], [], ""
         self.feed(text)
         self.close()
+        assert self.open == []
+        assert not {tag for tag, _ in self.tags} & {"script", "img", "link", "iframe", "object"}
+        assert not [a for _, attrs in self.tags for a in attrs if a.startswith("on") or a == "src"]
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -40,138 +37,104 @@ class Page(HTMLParser):
         if self.open[-1:] != ["style"]:
             self.text += data
 
+    @property
     def forms(self):
         return {attrs["action"]: attrs["method"] for tag, attrs in self.tags if tag == "form"}
 
-    def check(self):
-        assert self.open == []
-        names = {tag for tag, _ in self.tags}
-        assert not names & {"script", "img", "link", "iframe", "object"}
-        assert not [a for _, attrs in self.tags for a in attrs if a.startswith("on") or a == "src"]
-        return self
+    @property
+    def refreshes(self):
+        return "refresh" in {attrs.get("http-equiv") for _, attrs in self.tags}
 
 
-def affinity(sequences, **changes):
-    return measure_records(**order(sequences, **changes))
+@pytest.fixture(scope="module")
+def core():
+    made = lab_core()
+    yield made
+    made.close()
 
 
-def test_a_finished_experiment_shows_its_measurements():
-    updates = [{"name": "Done", "description": "Released.", "timestamp": "2026-03-09T08:30:00Z"}]
-    [result] = affinity(submitted_designs())
-    page = Page(experiment_page(EXPERIMENT, updates, [{**result, "data_package_url": "/files/k"}])).check()
-    assert "LAB-001-007" in page.text
-    assert "P01133-971-1023" in page.text
-    assert "92.8 nM" in page.text
-    assert "2026-03-09 08:30 UTC" in page.text
-    assert ("a", {"href": "/files/k"}) in page.tags
-    assert [attrs for tag, attrs in page.tags if tag == "polyline" and "c3" in attrs.get("class", "")]
-    assert "refresh" not in {attrs.get("http-equiv") for _, attrs in page.tags}
+def shown(client, url):
+    answer = client.get(url)
+    assert answer.status_code == 200
+    return Page(answer.text)
 
 
-def test_a_running_experiment_refreshes_and_shows_what_is_in_progress():
-    [result] = affinity(submitted_designs(), partial=True)
-    page = Page(experiment_page({**EXPERIMENT, "status": "in_review"}, [], [result])).check()
+def of_experiment(core, client, experiment_id):
+    return shown(client, get(core, f"/experiments/{experiment_id}")["experiment_url"])
+
+
+def test_an_experiment_shows_what_is_in_progress_and_then_its_measurements(core, client):
+    designs = {row["name"]: row["aa_string"] for row in submitted_designs()}
+    wanted = spec(target_id=EGFR["id"], sequences=designs)
+    experiment_id = order(core, wanted, name="round 1", auto_accept_quote=True).body["experiment_id"]
+    while get(core, f"/experiments/{experiment_id}")["status"] != "in_review":
+        core.clock_driver.to_next(core.seeded.organization_id)
+    page = of_experiment(core, client, experiment_id)
     assert page.text.count("in progress") == 6
-    assert "refresh" in {attrs.get("http-equiv") for _, attrs in page.tags}
+    assert page.refreshes
+    core.clock_driver.until_idle(core.seeded.organization_id)
+    page = of_experiment(core, client, experiment_id)
+    code = get(core, f"/experiments/{experiment_id}")["code"]
+    for said in (code, "round 1", "P01133-971-1023", "9.28e-08", "The results are released.", "UTC"):
+        assert said in page.text
+    (result,) = get(core, f"/experiments/{experiment_id}/results")["items"]
+    assert ("a", {"href": result["data_package_url"]}) in page.tags
+    assert not page.refreshes
 
 
 @pytest.mark.parametrize(
-    ("experiment_type", "shown"),
+    ("experiment_type", "column"),
     [
-        ("screening", "none"),
-        ("thermostability", "°C"),
-        ("fluorescence", "RFU"),
-        ("expression", "mg/L"),
-        ("enzyme_activity", "1/s"),
+        ("screening", "Call"),
+        ("thermostability", "T_m"),
+        ("fluorescence", "Intensity"),
+        ("expression", "Yield"),
+        ("enzyme_activity", "k_cat"),
         ("epitope_binning", "Bin"),
     ],
 )
-def test_every_assay_has_a_page(experiment_type, shown):
-    [result] = affinity(invented_designs(12), experiment_type=experiment_type, method=None)
-    page = Page(experiment_page(EXPERIMENT, [], [result])).check()
-    assert shown in page.text
+def test_every_assay_has_its_column(core, client, experiment_type, column):
+    wanted = spec(
+        experiment_type=experiment_type,
+        method="bli" if experiment_type == "screening" else None,
+        target_id=PRICED["id"] if ExperimentType(experiment_type) in BINDING_TYPES else None,
+        sequences=SIXTEEN,
+    )
+    experiment_id = order(core, wanted, skip_draft=True).body["experiment_id"]
+    advance(core, hours=1)
+    core.request("POST", f"/experiments/{experiment_id}/quote/confirm", json_body={})
+    advance(core, days=16)
+    assert column in of_experiment(core, client, experiment_id).text
 
 
-@pytest.mark.parametrize("status", [*STAGES, "canceled", "something_new", ""])
-def test_any_status_has_a_page(status):
-    Page(experiment_page({"code": "LAB-1", "status": status}, [], [])).check()
-
-
-def test_progress_fills_what_is_behind():
-    assert progress("in_queue").count('class="stage past"') == 4
-    assert progress("in_queue").count('class="stage now"') == 1
-    assert progress("done").count('class="stage past"') == 9
-    assert progress("unheard_of").count('class="stage next"') == 9
-
-
-def test_every_value_is_escaped():
-    [result] = affinity([{**row, "name": EVIL + row["name"]} for row in submitted_designs()])
-    record = dict.fromkeys(
-        ("code", "name", "status", "experiment_type", "created_at", "id", "quote_number", "valid_until",
-         "description", "timestamp", "provider_invoice_id", "settlement_reference", "paid_at", "title"),
-        EVIL,
-    )  # fmt: skip
-    lines = [{"description": EVIL, "quantity": EVIL, "unit_price_cents": 1, "total_cents": 1}]
-    for text in (
-        experiment_page(record, [record], [{**result, "title": EVIL, "data_package_url": EVIL}]),
-        quote_page({**record, "line_items": lines, "total_cents": 1}, record),
-        quote_page({**record, "status": "open"}, record),
-        invoice_page(record, record, {"line_items": lines}),
-        invoice_page({**record, "status": "paid"}, record, {}),
-    ):
-        page = Page(text).check()
-        assert "<script" not in text
-        assert EVIL[:12] in page.text
-
-
-@given(st.text())
-@settings(max_examples=100)
-def test_any_text_is_shown_as_text(text):
-    record = {"code": text, "name": text, "status": text}
-    entry = {"sequence": {"name": text}, "tm": 50.0}
-    Page(experiment_page(record, [record], [{"title": text, "summary": [entry]}])).check()
-
-
-@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", None, 7])
-def test_a_package_link_never_runs_anything(url):
-    page = Page(experiment_page(EXPERIMENT, [], [{"summary": [], "data_package_url": url}])).check()
-    assert "a" not in {tag for tag, _ in page.tags}
-
-
-def test_an_open_quote_can_be_decided_and_a_closed_one_not():
-    quote = {
-        "quote_number": "Q-7",
-        "status": "open",
-        "total_cents": 397_500,
-        "valid_until": "2026-03-31T12:00:00Z",
-    }
-    page = Page(quote_page(quote, EXPERIMENT)).check()
-    assert page.forms() == {"./accept": "post", "./reject": "post"}
-    assert "$3,975.00" in page.text
-    assert "2026-03-31 12:00 UTC" in page.text
-    for status in ("accepted", "expired", "rejected", "canceled", "stale"):
-        assert Page(quote_page({**quote, "status": status}, EXPERIMENT)).check().forms() == {}
-
-
-def test_an_unpaid_invoice_can_be_paid_and_a_paid_one_not():
-    invoice = {"id": "in_1", "status": "open", "amount_cents": 5}
-    item = {
-        "description": "Affinity of 8 designs",
-        "quantity": 8,
-        "unit_price_cents": 21_900,
-        "total_cents": 175_200,
-    }
-    page = Page(invoice_page(invoice, EXPERIMENT, {"line_items": [item]})).check()
-    assert page.forms() == {"./pay": "post"}
-    for said in ("$0.05", "Affinity of 8 designs", "$219.00", "$1,752.00"):
+def test_every_value_is_escaped_and_a_quote_and_an_invoice_are_decided_once(core, client):
+    experiment_id = to_quote(core, spec(sequences={EVIL: "MKTAYIAKQR"}), name=EVIL)
+    quote_url = get(core, f"/experiments/{experiment_id}/quote")["provider_quote_url"]
+    page = shown(client, quote_url)
+    assert page.forms == {"./accept": "post", "./reject": "post"}
+    quote = get(core, f"/experiments/{experiment_id}/quote")
+    total = quote["amount_total"] / 100
+    assert EVIL in page.text
+    assert f"${total:,.2f}" in page.text
+    assert f"Valid until {quote['expires_at'][:10]}" in page.text
+    assert client.post(f"{quote_url}accept").status_code == 303
+    assert shown(client, quote_url).forms == {}
+    invoice_url = get(core, f"/experiments/{experiment_id}/invoice")["provider_invoice_url"]
+    page = shown(client, invoice_url)
+    assert page.forms == {"./pay": "post"}
+    for said in (EVIL, f"${total:,.2f}", "affinity assay"):
         assert said in page.text
-    for status in ("paid", "void", "uncollectible"):
-        assert Page(invoice_page({**invoice, "status": status}, EXPERIMENT, {})).check().forms() == {}
+    assert client.post(f"{invoice_url}pay").status_code == 303
+    page = shown(client, invoice_url)
+    assert (page.forms, "Paid on 2026-" in page.text) == ({}, True)
+    assert client.post(f"{invoice_url}pay").status_code == 409
+    advance(core, days=16)
+    page = of_experiment(core, client, experiment_id)
+    assert page.text.count(EVIL) == 2
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(9.28e-8, "92.8 nM"), (1e-6, "1 µM"), (2.5e-3, "2.5 mM"), (4e-12, "4 pM"), (1e-9, "1 nM"), (1.0, "1 M")],
-)
-def test_concentrations_read_naturally(value, shown):
-    assert molar(value) == shown
+def test_a_rejected_quote_cannot_be_decided_again(core, client):
+    experiment_id = to_quote(core)
+    quote_url = get(core, f"/experiments/{experiment_id}/quote")["provider_quote_url"]
+    assert client.post(f"{quote_url}reject", data={"reason": "price"}).status_code == 303
+    assert shown(client, quote_url).forms == {}

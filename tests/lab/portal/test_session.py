@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.portal import account_pages, pages
+from prefect_assay.lab.portal import pages
 from prefect_assay.lab.portal.account_pages import TOKENS
 from prefect_assay.lab.service.seeding import email, organization
 from prefect_assay.lab.tokens import sessions
@@ -209,8 +209,7 @@ def test_an_organisation_sees_and_revokes_only_its_own(core, http):
     assert own in http.get(TOKENS).text
 
 
-def test_the_start_page_leads_to_experiments_and_to_what_waits(fresh, monkeypatch):
-    monkeypatch.setattr(account_pages, "PAGE_ROWS", 2)
+def test_the_start_page_leads_to_experiments_and_to_what_waits(fresh):
     core, http = fresh
     to_quote(core, name="quoted")
     order(core, auto_accept_quote=True, name="invoiced")
@@ -218,14 +217,13 @@ def test_the_start_page_leads_to_experiments_and_to_what_waits(fresh, monkeypatc
         order(core, name=f"draft {number}")
     signed_in(core, http)
     page = http.get("/portal/").text
-    assert "1&ndash;2 of 4" in page
-    older = http.get("/portal/", params={"offset": 2}).text
-    for link in re.findall(r'href="(/portal/(?:experiments|quotes|invoices)/[^"]+)"', page + older):
+    links = re.findall(r'href="(/portal/(?:experiments|quotes|invoices)/[^"]+)"', page)
+    assert len(links) == 4 + 2
+    for link in links:
         assert http.get(link).status_code == 200
-    assert ">Quote</a>" in older
-    assert ">Invoice</a>" in older
+    assert ">Quote</a>" in page
+    assert ">Invoice</a>" in page
     assert "draft 1" in page
-    assert http.get("/portal/", params={"offset": "x"}).status_code == 200
 
 
 def test_people_decide_and_pay_by_a_click_from_the_start_page(fresh):

@@ -238,7 +238,7 @@ class Story:
             (f"{stack.ui_url}/artifacts", "artifacts: estimate, receipt, results, report"),
             (f"{stack.ui_url}/deployments", "deployments: campaign > Run > Custom run shows the form"),
             (f"{stack.ui_url}/blocks", "blocks: what a user configures"),
-            (self._portal, "the experiment in the lab's portal, with its curves"),
+            (self._portal, "the experiment in the lab's portal"),
         ):
             self._line(f"{place}  [dim]{what}[/dim]")
         self._line(f"PREFECT_API_URL={stack.api_url} prefect-assay status  [dim]in another terminal[/dim]")

@@ -13,7 +13,6 @@ from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of
 MEDIA_TYPE: Final = "application/pdf"
 _PAGE: Final = (595, 842)  # A4 in points
 _LEFT, _TOP, _LEADING = 56, 780, 16
-_LINES_PER_PAGE: Final = (_TOP - 56) // _LEADING
 # A monospaced font keeps columns of figures in line.
 _FONT, _SIZE = "Courier", 10
 WIDTH: Final = 80
@@ -91,23 +90,19 @@ def _money(cents: int) -> str:
 
 
 def pdf(title: str, lines: Sequence[str]) -> bytes:
-    """A PDF of a heading and lines, cut at WIDTH characters; those outside Windows-1252 become `?`."""
-    pages = [lines[at : at + _LINES_PER_PAGE] for at in range(0, len(lines) or 1, _LINES_PER_PAGE)]
-    kids = " ".join(f"{5 + 2 * number} 0 R" for number in range(len(pages)))
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>".encode(),
-        f"<< /Type /Font /Subtype /Type1 /BaseFont /{_FONT} /Encoding /WinAnsiEncoding >>".encode(),
-        b"<< /Title (" + _escaped(title) + b") >>",
-    ]
-    for number, page in enumerate(pages):
-        content = _content(title if number == 0 else "", page)
-        objects += [
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {_PAGE[0]} {_PAGE[1]}] /Contents {6 + 2 * number} 0 R"
+    """A PDF of one page: a heading and lines, cut at WIDTH characters; those outside Windows-1252 become `?`."""
+    content = _content(title, lines)
+    return _file(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R >>",
+            b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
+            f"<< /Type /Font /Subtype /Type1 /BaseFont /{_FONT} /Encoding /WinAnsiEncoding >>".encode(),
+            b"<< /Title (" + _escaped(title) + b") >>",
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {_PAGE[0]} {_PAGE[1]}] /Contents 6 0 R"
             " /Resources << /Font << /F1 3 0 R >> >> >>".encode(),
             f"<< /Length {len(content)} >>\nstream\n".encode() + content + b"\nendstream",
         ]
-    return _file(objects)
+    )
 
 
 def _content(heading: str, lines: Sequence[str]) -> bytes:

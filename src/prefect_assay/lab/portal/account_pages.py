@@ -28,7 +28,6 @@ from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.registry import EXPIRY_DAYS
 from prefect_assay.lab.tokens.sessions import Session
 
-PAGE_ROWS: Final = 50
 TOKENS: Final = "/portal/organization/settings/tokens/"
 _NAME_MAX: Final = 200
 _SHOWN_MAX: Final = 500
@@ -81,33 +80,21 @@ def end_session(lab: TheLab, session: Signed) -> Response:
 
 
 @router.get("/")
-def experiments(lab: TheLab, visitor: Visitor, offset: str = "0") -> Response:
-    """The organisation's experiments, newest first; a sign-in form for strangers."""
+def experiments(lab: TheLab, visitor: Visitor) -> Response:
+    """The organisation's newest experiments; a sign-in form for strangers."""
     if visitor is None:
         return sign_in_page(follow=_HOME)
-    skipped = int(offset) if re.fullmatch(r"[0-9]{1,9}", offset) else 0
-    org_id = visitor.user["org_id"]
     with lab.store.transaction() as db:
-        counted = db.one("SELECT count(*) AS number FROM experiments WHERE org_id = ?", org_id)
         rows = db.all(
             "SELECT e.code, e.name, e.experiment_type, e.status, e.results_status, e.created_at, e.portal_key,"
             " (SELECT q.portal_key FROM quotes q WHERE q.experiment_id = e.id AND q.status = 'pending') AS quote_key,"
             " (SELECT i.portal_key FROM invoices i WHERE i.experiment_id = e.id AND i.status IN ('draft', 'open'))"
             " AS invoice_key FROM experiments e WHERE e.org_id = ? ORDER BY e.created_at DESC, e.seq DESC"
-            " LIMIT ? OFFSET ?",
-            org_id,
-            PAGE_ROWS,
-            skipped,
+            " LIMIT ?",
+            visitor.user["org_id"],
+            _SHOWN_MAX,
         )
-    return signed_in_page(
-        "experiments.html",
-        visitor,
-        title="Experiments",
-        here=_HOME,
-        rows=rows,
-        offset=skipped,
-        total=counted["number"] if counted else 0,
-    )
+    return signed_in_page("experiments.html", visitor, title="Experiments", here=_HOME, rows=rows)
 
 
 @router.get("/connect/{key}/")

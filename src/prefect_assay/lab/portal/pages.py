@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,32 +30,30 @@ _TONES: Final = {
 }
 
 
-def words(value: Any) -> str:
+def words(value: str) -> str:
     """`in_queue` as `in queue`."""
-    return str(value).replace("_", " ") if value else ""
+    return value.replace("_", " ")
 
 
-def chip(status: Any) -> Markup:
+def chip(status: str) -> Markup:
     """A status as a coloured label."""
-    value = str(status or "")
-    tone = next((tone for tone, values in _TONES.items() if value in values), "")
-    return Markup('<span class="chip {}">{}</span>').format(tone, words(value)) if value else Markup()
+    tone = next((tone for tone, values in _TONES.items() if status in values), "")
+    return Markup('<span class="chip {}">{}</span>').format(tone, words(status))
 
 
-def time(value: Any) -> str:
+def time(stamp: str) -> str:
     """`2026-03-01T12:00:00Z` as `2026-03-01 12:00 UTC`."""
-    written = value.isoformat() if isinstance(value, datetime) else str(value or "")
-    return f"{written[:10]} {written[11:16]} UTC" if "T" in written else written
+    return f"{stamp[:10]} {stamp[11:16]} UTC"
 
 
-def day(value: Any) -> str:
+def day(stamp: str) -> str:
     """Only the date."""
-    return time(value)[:10]
+    return stamp[:10]
 
 
-def money(cents: Any) -> str:
-    """Cents as dollars; a dash for an unknown amount."""
-    return f"${cents / 100:,.2f}" if isinstance(cents, int) else Markup("&ndash;")
+def money(cents: int) -> str:
+    """Cents as dollars."""
+    return f"${cents / 100:,.2f}"
 
 
 _TEMPLATES: Final = Environment(
@@ -75,11 +72,6 @@ _TEMPLATES.globals |= {"style": Markup(STYLE), "refresh_seconds": REFRESH_S}  # 
 def render(template: str, *, title: str, form_targets: Iterable[str] = (), **context: Any) -> str:
     """A whole page, with `refresh` reloaded every few seconds; a form may also lead to `form_targets`."""
     return _TEMPLATES.get_template(template).render(title=title, policy=_policy(form_targets), **context)
-
-
-def fragment(template: str, **context: Any) -> Markup:
-    """A part of a page, such as a chart."""
-    return Markup(_TEMPLATES.get_template(template).render(**context))  # noqa: S704 - escaped by its template
 
 
 def headers(form_targets: Iterable[str] = ()) -> dict[str, str]:
