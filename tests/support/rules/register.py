@@ -5,17 +5,220 @@ sent, and the lab refuses (or does what the rule says) when the client's check i
 rule, its record says why. `tests/rules/test_rules_register.py` fails for a rule without a test on a side that holds it.
 """
 
+from dataclasses import dataclass
+
 import pytest
 
-from support.rules.create import CREATE
-from support.rules.errors import ERRORS
-from support.rules.later import LATER
-from support.rules.limits import LIMITS
-from support.rules.record import Rule
 
-__all__ = ["RULES", "Rule", "client_holds", "lab_holds"]
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of the service.
 
-RULES: tuple[Rule, ...] = (*CREATE, *LATER, *ERRORS, *LIMITS)
+    Attributes:
+        id: section of the contract, topic and number, such as `4.2.create.2`; or `shapes`, where the contract is silent.
+        says: the rule.
+        client: why the client cannot hold it before anything is sent; empty where it does.
+        lab: why the lab cannot hold it; empty where it does.
+    """
+
+    id: str
+    says: str
+    client: str = ""
+    lab: str = ""
+
+
+STATE = "only the service knows the state of the experiment"
+MONEY = "only the service knows prices and policies"
+RIGHTS = "only the service knows what a token may do"
+MAKES = "the client only asks; the service does it"
+EXISTS = "only the service knows what exists"
+
+_RECEIVER = "the lab sends; who receives has to check"
+_SENDER = "the service sends; the receiver only reads"
+
+_JSON = "it always sends JSON where a body is needed"
+
+RULES: tuple[Rule, ...] = (
+    # Rules for creating, estimating and for the wire of both (contract 2.2, 2.3 and 4.2).
+    Rule("4.1.filter", "filters and sorts are expressions over the list's own fields"),
+    Rule("2.2.type", "the experiment type is one of seven"),
+    Rule("2.2.method", "affinity and screening need a method, every other type refuses one"),
+    Rule("2.2.target", "binding types need the uuid of a target, others refuse one"),
+    Rule("2.2.replicates", "binning refuses replicates"),
+    Rule("2.2.concentrations", "only affinity takes concentrations"),
+    Rule("2.2.sequences", "at least one sequence"),
+    Rule("2.2.all", "several findings come in one answer"),
+    Rule("2.3.letters", "twenty letters in either case, chains joined by colons"),
+    Rule("2.3.duplicates", "same residues and tag location are duplicates, Fabs exempt"),
+    Rule("2.3.metadata", "an ScFv needs VH and VL, a FAB its framework regions"),
+    Rule("4.2.create.fields", "a specification and a name are needed, unknown fields are refused"),
+    Rule("4.2.create.url", "webhook_url is an HTTPS address"),
+    Rule("4.2.create.secret", "webhook_secret is written and never read", client=MAKES),
+    Rule("4.2.create.method", "payment.method is one of the two machine rails"),
+    Rule("4.2.create.pinned", "the rail of an experiment stays for its life", client=STATE),
+    Rule(
+        "4.2.create.draft",
+        "without skip_draft it is a draft, with it it waits for confirmation",
+        client=MAKES,
+    ),
+    Rule(
+        "4.2.create.auto",
+        "auto_accept_quote implies skip_draft, and needs a target with a full price",
+        client=MONEY,
+    ),
+    Rule("4.2.create.1", "orders through the API share the organisation's project", client=MAKES),
+    Rule("4.2.create.2.header", "the selector in the body equals the one in the header"),
+    Rule("4.2.create.2.conflict", "two selectors that disagree are 400 with a code"),
+    Rule("4.2.create.2.policy", "without a selector the caller's payment policy decides", client=MONEY),
+    Rule("4.2.create.3", "accepted at once without a machine rail: 201 with a draft invoice", client=MAKES),
+    Rule(
+        "4.2.create.4",
+        "accepted at once on a machine rail: 200, an open invoice, nothing settled",
+        client=MAKES,
+    ),
+    Rule(
+        "4.2.create.5", "an order that fails after its invoice voids it, and can be tried again", client=MAKES
+    ),
+    Rule("4.2.create.6", "the error after a partial creation names experiment and invoice", client=MAKES),
+    Rule(
+        "4.2.estimate.read",
+        "reading permission is enough for an estimate",
+        client="it allows, and never refuses",
+    ),
+    Rule("4.2.estimate.nothing", "an estimate creates nothing", client=MAKES),
+    Rule("4.2.estimate.date", "priced by the current date, and not before the first prices", client=MONEY),
+    Rule("4.2.estimate.incomplete", "no self-service price: incomplete, and no error", client=MONEY),
+    Rule("4.2.estimate.unknown", "an unknown target is 422", client=EXISTS),
+    Rule("4.2.estimate.schema", "a field of the wrong shape is 422, a broken rule 400"),
+    # Rules for what follows an order: changes, quotes, invoices, sequences, tokens, partners, webhooks (contract 4 and 6).
+    Rule("4.2.patch.1", "most fields change only in draft and in review, later 409", client=STATE),
+    Rule("4.2.patch.2", "webhook_url changes in every status", client="it allows, and never refuses"),
+    Rule("4.2.patch.3", "a replacement list with duplicates is refused"),
+    Rule("4.2.patch.4", "no body, or one that is no JSON, is 415", client="it always sends JSON"),
+    Rule(
+        "4.2.patch.empty",
+        "an empty object changes nothing and is fine",
+        client="it allows, and never refuses",
+    ),
+    Rule("4.2.patch.fields", "unknown fields and values off the limits are refused"),
+    Rule("4.2.invoice.submit", "no quote: 404 names submit", client=STATE),
+    Rule("4.2.invoice.confirm", "a quote that was not accepted: 404 names confirm", client=STATE),
+    Rule("4.2.invoice.exists", "from the acceptance on the invoice is there", client=STATE),
+    Rule("4.2.quote.later", "404 means not yet, until the quote is made", client=STATE),
+    Rule("4.2.quote.once", "a quote is accepted once; expired, rejected or accepted it is 409", client=STATE),
+    Rule("shapes.quote.body", "confirm needs a JSON body", client="it always sends one"),
+    Rule("shapes.quote.reject", "a rejected quote makes the experiment a draft again", client=MAKES),
+    Rule("shapes.quote.reason", "a rejection gives one of five reasons"),
+    Rule("4.2.submit.draft", "only a draft is submitted, once", client=STATE),
+    Rule("4.3.draft", "sequences are added to a draft only", client=STATE),
+    Rule("4.3.answer", "adding names how many, where and which", client=MAKES),
+    Rule("4.3.entries", "an entry has a name and residues, and no duplicate in its list"),
+    Rule("4.6.attenuate.capability", "attenuating takes token:read", client=RIGHTS),
+    Rule("4.6.attenuate.reduces", "each of the seven restrictions takes something away", client=RIGHTS),
+    Rule("4.6.attenuate.inherits", "the child keeps every restriction of its source", client=RIGHTS),
+    Rule("4.6.attenuate.readonly", "what is read-only never writes again", client=RIGHTS),
+    Rule("4.6.attenuate.holder", "only who holds a token can attenuate it", client=RIGHTS),
+    Rule(
+        "4.6.attenuate.parent",
+        "the parent's id is named for an attenuated token, and omitted for a root",
+        client=EXISTS,
+    ),
+    Rule("4.6.attenuate.fields", "unknown restrictions and values of the wrong shape are refused"),
+    Rule("4.6.mint.role", "minting takes the partner role", client=RIGHTS),
+    Rule("4.6.mint.new", "new_org makes an organisation and its first user", client=EXISTS),
+    Rule("4.6.mint.existing", "existing_org adds a user where the partner has onboarded", client=EXISTS),
+    Rule("4.6.mint.email", "a known e-mail is 409", client=EXISTS),
+    Rule("4.6.mint.type", "org.type is one of two words"),
+    Rule("6.kind", "the only event is experiment_update", lab=_RECEIVER),
+    Rule("6.body", "body and data carry the listed fields", client=_SENDER),
+    Rule("6.headers", "event, delivery id and signature are in the headers", client=_SENDER),
+    Rule("6.1", "a delivery is believed after its signature over the raw body holds", lab=_RECEIVER),
+    Rule(
+        "6.2",
+        "signed with the experiment's secret, else the organisation's, else the deployment's",
+        client=_SENDER,
+    ),
+    Rule("6.3.acknowledged", "2xx ends a delivery", client=_SENDER),
+    Rule("6.3.retried", "network errors and 5xx are tried up to three times again", client=_SENDER),
+    Rule("6.3.permanent", "a 4xx is final", client=_SENDER),
+    Rule("6.4", "the address is set at create and changes at any status", client=_SENDER),
+    Rule("6.5", "the feed holds the same updates", client=_SENDER),
+    # The rows of the error table (contract 7), each with every endpoint that it names.
+    Rule(
+        "7.body",
+        "an error has a message and a request id, also in the header",
+        client="it reads errors",
+    ),
+    Rule("7.400.parameter", "list parameters off their range or form"),
+    Rule(
+        "7.400.type_filter",
+        "an unknown experiment_type as a filter",
+        client="a service may know more types than this client",
+    ),
+    Rule("7.400.target_id", "a malformed target_id"),
+    Rule("7.400.duplicate", "a duplicate sequence, in create, change and add"),
+    Rule("7.400.inapplicable", "a field that the type does not take"),
+    Rule("7.400.malformed", "a body that is no JSON object", client=_JSON),
+    Rule("7.400.conflict", "two payment selectors that disagree, with their code"),
+    Rule(
+        "7.400.auto", "auto_accept_quote where no quote can be made", client="only the service knows prices"
+    ),
+    Rule("7.400.invoice", "the invoice of an unknown or foreign experiment", client=EXISTS),
+    Rule(
+        "7.401",
+        "a missing, unknown or foreign token, at every endpoint that takes one",
+        client="only the service knows tokens",
+    ),
+    Rule("7.401.shape", "a token that a header cannot hold"),
+    Rule(
+        "7.402",
+        "the pay path of a machine rail answers with a challenge",
+        client="the guard is in payments",
+    ),
+    Rule("7.403", "a viewer's token at every endpoint that writes", client=RIGHTS),
+    Rule("7.404.target", "creating with a target that is not in the catalog", client=EXISTS),
+    Rule("7.404.absent", "ids that do not exist, at every endpoint with an id", client=EXISTS),
+    Rule("7.404.foreign", "another organisation's ids, at every endpoint with an id", client=EXISTS),
+    Rule("7.404.dots", "an id that would change the path"),
+    Rule("7.404.quote", "the quote before it is made", client=STATE),
+    Rule("7.404.invoice", "the invoice before the quote is accepted", client=STATE),
+    Rule("7.409.modify", "a change after draft and outside review", client=STATE),
+    Rule("7.409.sequences", "sequences for what is no draft", client=STATE),
+    Rule("7.409.email", "minting for a known e-mail", client=EXISTS),
+    Rule("7.415", "no body or no JSON, at every endpoint that needs one", client=_JSON),
+    Rule("7.422.letters", "letters that are no amino acids"),
+    Rule("7.422.estimate", "an estimate with an unknown target or before the first prices", client=EXISTS),
+    Rule("7.429", "too many requests, with Retry-After", client="only the service counts"),
+    Rule("7.500", "an internal error", client="not predictable"),
+    # The limits (contract 8), each at its edge on both sides.
+    Rule("8.limit", "a page has 1 to 100 rows"),
+    Rule(
+        "8.limit.default",
+        "a page has 50 rows by default",
+        client="it leaves the default to the service",
+    ),
+    Rule("8.offset", "pages begin at 0 and never before"),
+    Rule("8.replicates", "1 to 5 replicates"),
+    Rule(
+        "8.replicates.default",
+        "3 replicates by default",
+        client="it leaves the default to the service",
+    ),
+    Rule("8.replicates.binning", "no replicates for binning"),
+    Rule("8.binning", "4 to 28 sequences in multiples of 4"),
+    Rule(
+        "8.concentrations.default",
+        "five concentrations by default",
+        client="it leaves the default to the service",
+    ),
+    Rule("8.sort", "at most 8 columns"),
+    Rule("8.secret", "at least 32 characters"),
+    Rule("8.retries", "at most 3 retries with growing pauses", client="the service sends"),
+    Rule("8.expiry", "tokens live for 7, 30 or 90 days or a year", client="tokens are made in the portal"),
+    Rule("8.expiry.minted", "a minted token lives for 90 days by default", client=MAKES),
+    Rule("8.processing", "the laboratory takes 5 to 15 days", client=MAKES),
+    Rule("8.cents", "prices are whole cents without VAT", client="it reads prices"),
+)
 
 
 def client_holds(*ids: str) -> pytest.MarkDecorator:
