@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.client.http.failures import no_answer, no_connection, result, retry_after
+from prefect_assay.client.http.failures import result, retry_after
 from prefect_assay.client.http.request import Answer
 from prefect_assay.client.operations import experiments
-from prefect_assay.client.operations.billing import confirm_quote, invoice, pay, quote
+from prefect_assay.client.operations.billing import confirm_quote, invoice, quote
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import ExperimentType
@@ -92,13 +92,6 @@ def test_a_refused_order_is_no_unknown_outcome(status):
     assert not isinstance(error, errors.OutcomeUnknown)
 
 
-def test_other_requests_that_act_have_their_own_unknown_outcome():
-    for operation in (experiments.submit("e"), confirm_quote("e"), experiments.modify("e")):
-        assert type(caught(operation, answer(500, {}))) is errors.OutcomeUnknown
-    assert type(caught(pay("i", {"X": "credential"}), answer(500, {}))) is errors.PaymentOutcomeUnknown
-    assert type(caught(pay("i"), answer(500, {}))) is errors.ServiceUnavailable
-
-
 @pytest.mark.parametrize("status", [500, 400, 409, 503])
 def test_a_failure_that_names_its_experiment_is_a_partial_order(status):
     body = {
@@ -125,6 +118,7 @@ def test_a_failure_that_names_its_experiment_is_a_partial_order(status):
         b'{"experiment_id": null}',
         b'{"experiment_id": ""}',
         b'{"id": "q1"}',
+        b'{"ok": true}',
         b"\xff\xfe",
         b"[" * 100_000,
     ],
@@ -214,19 +208,6 @@ def test_retry_after_is_read_as_seconds_and_as_a_date(value, seconds):
     assert retry_after(answer(429, {}, **{"retry-after": value}), now) == seconds
 
 
-def test_a_rate_limit_carries_retry_after():
-    assert caught(experiments.experiment("e"), answer(429, {}, **{"retry-after": "7"})).retry_after == 7.0
-
-
-def test_secrets_that_a_service_echoes_are_cut_out():
-    echoed = answer(400, {"error": f"webhook_secret {SECRET} and token tok-1 are no good"})
-    with pytest.raises(errors.RequestRefused) as error:
-        result(experiments.create(ORDER), echoed, ["tok-1"])
-    assert SECRET not in repr(error.value.__dict__)
-    assert "tok-1" not in repr(error.value.__dict__)
-    assert SECRET not in repr(experiments.create(ORDER))
-
-
 def test_secrets_are_cut_out_of_headers_and_of_escaped_text():
     error = caught_with(
         ["to/ken"], answer(409, b'{"error": "no to\\/ken"}', **{"x-request-id": "req to/ken"})
@@ -238,13 +219,6 @@ def test_control_characters_and_long_texts_do_not_reach_a_terminal():
     error = caught(experiments.experiment("e"), answer(409, {"error": "\x1b[31m" + "x" * 5000}))
     assert "\x1b" not in str(error)
     assert len(str(error)) < 1000
-
-
-def test_nothing_sent_and_no_answer_differ():
-    request = experiments.create(ORDER).request
-    assert type(no_connection(request, "refused")) is errors.ServiceUnavailable
-    assert type(no_answer(request, "broke")) is errors.OrderOutcomeUnknown
-    assert type(no_answer(experiments.experiment("e").request, "broke")) is errors.ServiceUnavailable
 
 
 def test_errors_survive_the_trip_between_processes():

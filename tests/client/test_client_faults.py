@@ -195,12 +195,6 @@ def test_an_unreadable_success_of_a_reading_request_is_an_unexpected_answer(face
     assert error.request_id == "req_1"
 
 
-@pytest.mark.parametrize("body", [b"<html>portal</html>", b'{"experiment_id": "e1"', b"", b"{}"])
-def test_an_order_with_an_unreadable_success_has_an_unknown_outcome(face, server, body):
-    server.will(reply(201, body))
-    assert type(fails(face, "create", ORDER)) is errors.OrderOutcomeUnknown
-
-
 def test_a_partial_order_carries_its_experiment(face, server):
     face.options["words"] = WireWords(provider="acme")
     server.will(reply(500, {"experiment_id": "e7", "error": "broke", "acme_invoice_id": "in_7"}))
@@ -418,15 +412,6 @@ def test_nothing_that_can_be_printed_shows_the_token(server):
         assert CANARY not in repr(client)
         assert CANARY not in repr(client._wire)
         assert CANARY not in repr(vars(client))
-
-
-def test_both_faces_offer_the_same():
-    def public(kind):
-        return {name for name in dir(kind) if not name.startswith("_")}
-
-    assert public(AsyncAssayClient) == public(AssayClient)
-    for name in public(AssayClient) - {"base_url"}:
-        assert getattr(AssayClient, name).__doc__, name
 
 
 @pytest.mark.parametrize("kind", [AssayClient, AsyncAssayClient])
