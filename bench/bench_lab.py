@@ -1,10 +1,9 @@
-"""The lab's speed: create + get beside a bare FastAPI service, a full schedule, and lists of many experiments.
+"""The lab's speed: create + get beside a bare FastAPI service, and a full schedule.
 
 Both servers run side by side for the whole time, each in its own process, and are asked in turn over eight
 keep-alive connections, so that other load on the machine affects both alike.
 """
 
-import argparse
 import asyncio
 import json
 import statistics
@@ -13,9 +12,7 @@ import sys
 import time
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import cycle
 from pathlib import Path
-from uuid import UUID
 
 from figures import Growth, Ratio, report
 
@@ -23,7 +20,6 @@ from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.vocabulary import ExperimentStatus
 
 CONNECTIONS = 8
 PAIRS = 40  # create + get pairs per connection and round
@@ -41,17 +37,6 @@ ORDER = {
 BODY = json.dumps(ORDER).encode()
 EPOCH = datetime(2026, 3, 2, 9, tzinfo=UTC)
 SCHEDULED, LAB_DAYS = 500, 16
-MANY = 100_000
-PAGES = (
-    {},
-    {"offset": "99000"},
-    {"status": "done"},
-    {"filter": "and(eq(status,done),gte(created_at,2026-03-02T12:00:00Z))"},
-    {"filter": 'contains(name,"77")'},
-    {"search": "design 9999"},
-    {"sort": "-status,name"},
-    {"filter": "eq(at(experiment_spec,experiment_type),affinity)", "sort": "desc(created_at)"},
-)
 
 
 async def ask(reader, writer, method, path, token, body=b""):
@@ -148,32 +133,7 @@ def schedule(count=SCHEDULED):
     return statistics.median(taken)
 
 
-def many():
-    """Pages of 100 from a list of 100,000 experiments."""
-    with closing(LabCore(LabSettings(epoch=EPOCH))) as core:
-        first = core.request("POST", "/experiments", json_body=ORDER).body["experiment_id"]
-        with core.lab.store.transaction() as db:
-            row = db.one("SELECT * FROM experiments WHERE id = ?", first)
-            for number, status in zip(range(MANY), cycle(ExperimentStatus), strict=False):
-                changes = {"seq": None, "id": str(UUID(int=number)), "code": f"LAB-002-{number}"}
-                changes |= {"name": f"design {number}", "portal_key": str(number), "status": status}
-                changes |= {"created_at": EPOCH + timedelta(seconds=number)}
-                db.insert("experiments", row | changes)
-        for query in PAGES:
-            taken = []
-            for _ in range(5):
-                start = time.perf_counter()
-                page = core.request("GET", "/experiments", query={"limit": "100", **query}).body
-                taken.append(time.perf_counter() - start)
-            print(f"{statistics.median(taken) * 1000:8.1f} ms, {page['total']:6} matches: {query}")
-
-
 if __name__ == "__main__":
-    options = argparse.ArgumentParser()
-    options.add_argument("--short", action="store_true", help="without the list of 100,000")
-    chosen = options.parse_args()
     create_and_get()
     points = tuple((float(count), schedule(count)) for count in (SCHEDULED // 5, SCHEDULED // 2, SCHEDULED))
     report(Growth("lab", f"{LAB_DAYS} days of its schedule", "experiments", "s", points, goal=1.15))
-    if not chosen.short:
-        many()

@@ -47,7 +47,7 @@ SHORT = (
     Part("kinetics", bound=90),
     Part("selection", ("--designs", "60000"), bound=90),
     Part("report", ("--rounds", "1"), bound=150),
-    Part("lab", ("--short",), bound=90),
+    Part("lab", bound=90),
     Part("sweep", ("--runs", "200", "--copied", "--growth", "--idle", "3"), bound=120),
 )
 LONG = (

@@ -44,15 +44,14 @@ other = hook
 @pytest.fixture(scope="module")
 def started():
     with served() as running:
-        yield running, running.core.snapshot().id
+        yield running
 
 
 @pytest.fixture
 def lab(started):
-    """A served lab of the module, as it was at first."""
-    running, empty = started
-    running.core.restore(empty)
-    return running
+    """A served lab of the module, emptied."""
+    started.core.reset()
+    return started
 
 
 @pytest.fixture(scope="module")

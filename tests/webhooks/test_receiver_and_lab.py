@@ -89,7 +89,7 @@ def test_the_same_update_wakes_once_however_often_it_comes(core, receiver, woken
     _, experiment_id = of_organization(core, receiver)
     assert sent(core) == [200]
     for body in (bodies.Redelivery(), bodies.Redelivery(identical=True)):
-        (again,) = sim_deliveries.redeliver_attempt(core, body, "1")["items"]
+        (again,) = sim_deliveries.redeliver(core, body, "1")["items"]
         assert again["status"] == 200
     assert woken == [experiment_id]
 

@@ -13,8 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from json import loads
 from pathlib import Path
 from typing import IO, Any, Final, Self
@@ -24,7 +23,7 @@ import httpx
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.control import commands
 from prefect_assay.lab.control.client import Controls, LabOrganization, PlacedFault, given, plain_client
-from prefect_assay.lab.control.commands import Delays, RateLimitView, SettlementRow, SnapshotView
+from prefect_assay.lab.control.commands import RateLimitView, SettlementRow
 
 __all__ = ["LabOrganization", "LocalLab", "PlacedFault"]
 
@@ -192,17 +191,15 @@ class LocalLab(Controls):
         name: str | None = None,
         payment_policy: Sequence[str] | None = None,
         webhook_secret: str | None = None,
-        experiments: int = 0,
-        plan: Delays | None = None,
     ) -> LabOrganization:
         """Make a further organisation with tokens and a clock of its own; 409 when the slug is taken.
 
         `slug` is lower-case letters and digits. The first rail of `payment_policy` is the default; without it all are
-        allowed. `experiments` are drafts to fill it with; `plan` fixes the delays of its experiments.
+        allowed.
         """
         policy = None if payment_policy is None else list(payment_policy)
-        fields = given(name=name, payment_policy=policy, webhook_secret=webhook_secret, plan=plan)
-        seeded = self._send(commands.SEED, slug=slug, experiments=experiments, **fields)
+        fields = given(name=name, payment_policy=policy, webhook_secret=webhook_secret)
+        seeded = self._send(commands.SEED, slug=slug, **fields)
         return LabOrganization(self, slug, seeded)
 
     def sign_in_link(self, email: str) -> str:
@@ -216,29 +213,3 @@ class LocalLab(Controls):
     def reset(self) -> None:
         """Empty the lab; random tokens are replaced, given ones stay."""
         self._adopt(self._send(commands.RESET))
-
-    def snapshot(self, name: str | None = None) -> str:
-        """Keep the whole lab as it is now; the snapshot's id."""
-        return self._send(commands.TAKE_SNAPSHOT, **given(name=name))["id"]
-
-    def snapshots(self) -> list[SnapshotView]:
-        """All snapshots, oldest first."""
-        return self._send(commands.SNAPSHOTS)["items"]
-
-    def restore(self, snapshot_id: str) -> None:
-        """Restore a snapshot: data, clocks, faults, and the tokens that were valid then."""
-        self._adopt(self._send(commands.RESTORE_SNAPSHOT, snapshot_id=snapshot_id))
-
-    def delete_snapshot(self, snapshot_id: str) -> None:
-        """Delete a snapshot."""
-        self._send(commands.DELETE_SNAPSHOT, snapshot_id=snapshot_id)
-
-    @contextmanager
-    def rolled_back(self) -> Iterator[Self]:
-        """Undo at the end everything that happens inside."""
-        kept = self.snapshot()
-        try:
-            yield self
-        finally:
-            self.restore(kept)
-            self.delete_snapshot(kept)

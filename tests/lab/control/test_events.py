@@ -228,7 +228,6 @@ def test_unknown_events_and_fields_are_named(lab):
     assert code == 400
     for event in events.EVENTS:
         assert event in said
-    assert set(lab.sim("GET", "/events").json()["items"]) == set(events.EVENTS)
     code, said = happen(lab, "progress", experiment_id, descripton="misspelt")
     assert (code, "descripton" in said) == (400, True)
     assert happen(lab, "progress", "no-such-id")[0] == 404

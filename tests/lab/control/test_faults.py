@@ -1,12 +1,14 @@
 """Route faults and the rate limit: what strikes, what it does, and that a test can see it."""
 
 import random
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
-from prefect_assay.lab.service.faults import ACTIONS, Fault, FaultQueue, Limiter, RateLimit
+from prefect_assay.lab.kernel.faults import FaultList
+from prefect_assay.lab.service.faults import ACTIONS, Fault, Limiter, RateLimit
 from support.lab.core import spec
 
 pytest_plugins = ["prefect_assay.lab.fixture"]
@@ -131,9 +133,8 @@ def test_a_broken_confirmation_leaves_a_quote_that_still_expires(lab):
 
 def test_chance_is_decided_by_its_seed_alone():
     def hits(seed):
-        faults = FaultQueue()
-        faults.add(Fault(action="status", probability=0.3, seed=seed))
-        return [faults.take("GET", "/x") is not None for _ in range(200)]
+        fault = Fault(action="status", probability=0.3, seed=seed)
+        return [fault.strikes() for _ in range(200)]
 
     assert hits("a") == hits("a") != hits("b")
     draw = random.Random("a")
@@ -141,16 +142,19 @@ def test_chance_is_decided_by_its_seed_alone():
 
 
 def test_chance_under_parallel_requests_hits_as_often_as_in_a_row():
-    faults = FaultQueue()
-    unlimited = faults.add(Fault(action="status", probability=0.25, seed=7))
-    limited = faults.add(Fault(action="delay", count=50, after=20))
+    faults = FaultList[Fault]()
+    unlimited = faults.append(Fault(action="status", probability=0.25, seed=7))
+    limited = faults.append(Fault(action="delay", count=50, after=20))
+    request = {"method": "GET", "path": "/x", "organization_id": None}
     with ThreadPoolExecutor(8) as pool:
-        struck = list(pool.map(lambda _: faults.take("GET", "/x"), range(2000)))
+        struck = Counter(
+            fault.action for fault in pool.map(lambda _: faults.take(**request), range(2000)) if fault
+        )
     draw = random.Random(7)
     expected = sum(draw.random() < 0.25 for _ in range(2000))
-    assert (unlimited.used, unlimited.matched) == (expected, 2000)
-    assert struck.count(unlimited) == expected
-    assert (struck.count(limited), limited.used, limited.spent) == (50, 50, True)
+    views = {view["id"]: view for view in faults.view()}
+    assert (views[unlimited]["used"], views[unlimited]["matched"]) == (expected, 2000)
+    assert (views[limited]["used"], struck) == (50, {"status": expected, "delay": 50})
 
 
 def test_the_first_that_strikes_decides_and_the_rest_wait(lab):
@@ -158,8 +162,8 @@ def test_the_first_that_strikes_decides_and_the_rest_wait(lab):
     second = lab.fault("status", "/api/v1/whoami", status=502, count=2)
     assert [lab.api("GET", "/whoami").status_code for _ in range(5)] == [502, 503, 502, 200, 200]
     views = {item["id"]: item for item in lab.sim("GET", "/faults").json()["items"]}
-    assert [views[first][name] for name in ("matched", "used", "waiting")] == [2, 1, False]
-    assert [views[second][name] for name in ("matched", "used", "waiting")] == [2, 2, False]
+    assert [views[first][name] for name in ("matched", "used")] == [2, 1]
+    assert [views[second][name] for name in ("matched", "used")] == [2, 2]
 
 
 def test_faults_can_be_dropped_one_by_one_and_all_at_once(lab):

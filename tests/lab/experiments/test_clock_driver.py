@@ -1,12 +1,14 @@
-"""A clock that runs by itself: its thread wakes up for what changes or falls due, and for nothing else."""
+"""Clocks while requests run, and one that runs by itself: its thread wakes up for what changes or falls due only."""
 
 import queue
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from prefect_assay.lab.kernel import schedule
-from support.lab.core import EPOCH, get, lab_core, order
+from support.lab.core import EPOCH, advance, get, lab_core, order, spec
 
 REAL_TIME = {"clock_mode": "scaled", "seconds_per_day": 86_400}
 
@@ -58,3 +60,31 @@ def test_what_a_running_clock_does_is_told(rounds):
     core.clock_driver._workers.join(10)
     assert get(core, f"/experiments/{experiment_id}")["status"] == "quote_sent"
     assert core.lab.changes == before + 2
+
+
+def test_the_clock_advances_while_requests_run(core):
+    with ThreadPoolExecutor(4) as pool:
+        orders = [
+            pool.submit(order, core, spec(sequences={"a": "MKV"}), auto_accept_quote=True) for _ in range(60)
+        ]
+        for _ in range(20):
+            advance(core, days=1)
+        assert {one.result().status for one in orders} == {201}
+    advance(core, days=16)
+    assert get(core, "/experiments", status="done")["total"] == 60
+
+
+def test_background_threads_outlive_a_reset():
+    core = lab_core(clock_mode="auto")
+    core.start()
+    try:
+        order(core, auto_accept_quote=True)
+        core.reset()
+        assert get(core, "/experiments")["total"] == 0
+        order(core, auto_accept_quote=True)
+        end = time.monotonic() + 10
+        while get(core, "/experiments", status="done")["total"] == 0:
+            assert time.monotonic() < end, "the clock does not run any more"
+            threading.Event().wait(0.01)
+    finally:
+        core.close()

@@ -115,11 +115,11 @@ def test_an_unpriced_target_is_quoted_by_hand(core):
 def test_a_step_that_fails_leaves_clock_and_queue_as_they_were(core, monkeypatch):
     experiment_id = order(core, auto_accept_quote=True).body["experiment_id"]
 
-    def broken(*args):
+    def broken(**fields):
         raise sqlite3.OperationalError("disk full")
 
     advance(core, days=1)
-    monkeypatch.setattr(results, "package_row", broken)
+    monkeypatch.setattr(results, "measure_records", broken)
     with pytest.raises(sqlite3.OperationalError):
         advance(core, days=20)
     assert status(core, experiment_id) == "data_analysis"
@@ -178,51 +178,3 @@ def test_force_drops_what_was_queued(core):
         )
     advance(core, days=30)
     assert status(core, experiment_id) == "canceled"
-
-
-def test_one_leap_writes_what_single_steps_write():
-    """Milestones are carried out many at a time; nothing of it shows."""
-
-    def written(move):
-        core = lab_core()
-        for _ in range(12):
-            order(core, auto_accept_quote=True)
-        move(core)
-        feed = get(core, "/updates", limit="100", sort="created_at,experiment_code")
-        kept = ("experiment_code", "name", "timestamp")
-        told = [tuple(item[name] for name in kept) for item in feed["items"]]
-        shown = [(item["code"], item["status"], item["results_status"]) for item in listed(core)]
-        with core.lab.store.transaction() as db:
-            packages = db.all("SELECT file_name, released_at FROM packages ORDER BY released_at, file_name")
-            types = db.all("SELECT created_at, name, type FROM updates ORDER BY created_at, name, type")
-        core.close()
-        return told, feed["total"], shown, packages, types
-
-    def listed(core):
-        return get(core, "/experiments", sort="code")["items"]
-
-    def step_by_step(core):
-        while core.clock_driver.to_next(core.seeded.organization_id):
-            pass
-
-    leap, steps = written(lambda core: advance(core, days=16)), written(step_by_step)
-    assert leap == steps
-    assert leap[1] == 12 * 8
-    assert {row[1:] for row in leap[2]} == {("done", "all")}
-    assert len(leap[3]) == 2 * 12
-
-    # A leap that ends in the middle of the work, too.
-    half = written(lambda core: advance(core, days=7))
-    assert half == written(lambda core: [advance(core, hours=6) for _ in range(28)])
-    assert len({row[1] for row in half[2]}) > 2
-
-
-def test_4000_transitions_of_500_experiments_take_seconds_at_most(core):
-    import time
-
-    for _ in range(500):
-        order(core, spec(sequences={"a": "MKV"}), auto_accept_quote=True)
-    begin = time.process_time()
-    advance(core, days=16)
-    assert time.process_time() - begin < 8
-    assert get(core, "/experiments", status="done")["total"] == 500

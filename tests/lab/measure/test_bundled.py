@@ -10,7 +10,7 @@ import pytest
 from prefect_assay.lab.measure import binding, build_package, measure_records
 from prefect_assay.lab.measure.bundled import Replicate, data_folder
 from prefect_assay.lab.measure.request import AssayRequest
-from support.lab.designs import EGFR, PD_L1, invented_designs, measure, order, sequence, submitted_designs
+from support.lab.designs import PD_L1, invented_designs, measure, order, sequence, submitted_designs
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # residues 971 to 1023 of P01133
 
@@ -146,9 +146,8 @@ def test_fewer_replicates_are_the_first_measured_ones():
     assert entry["kd_log_std"] is None
 
 
-def test_residues_decide_not_the_name_and_the_resolved_target_will_do():
-    resolved = {"name": EGFR["name"], "target_catalog_id": EGFR["id"]}
-    [record] = measure_records(**order([sequence("anything", BINDER.lower())], target=resolved))
+def test_residues_decide_not_the_name():
+    [record] = measure_records(**order([sequence("anything", BINDER.lower())]))
     assert record["summary"][0]["data_source"] == "measured"
 
 

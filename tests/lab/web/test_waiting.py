@@ -15,14 +15,6 @@ from prefect_assay.lab.web.server import create_app
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-def kept_by_the_store(core):
-    return core.lab.store.transaction()
-
-
-def kept_by_a_reset(core):
-    return core._gate.closed()
-
-
 @pytest.fixture(autouse=True)
 def no_garbage():
     """What earlier tests left is collected now: a warning about it would fail a test of this file."""
@@ -31,13 +23,12 @@ def no_garbage():
         gc.collect()
 
 
-@pytest.mark.parametrize("kept", [kept_by_the_store, kept_by_a_reset])
-def test_requests_wait_and_the_event_loop_does_not(kept):
+def test_requests_wait_and_the_event_loop_does_not():
     with closing(LabCore()) as core:
         inside, go_on = threading.Event(), threading.Event()
 
         def keep():
-            with kept(core):
+            with core.lab.store.transaction():
                 inside.set()
                 assert go_on.wait(20)
 

@@ -12,7 +12,6 @@ from prefect_assay.lab.experiments import delays
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.faults import PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.store import Db
 from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import uuid_or_none
 from prefect_assay.lab.service import seeding
@@ -81,7 +80,7 @@ def _journal(core: Core, query: bodies.JournalQuery) -> dict[str, Any]:
     found = core.journal.entries(
         query.after, method=query.method, path=query.path, organization_id=query.organization_id
     )
-    return {"items": [asdict(entry) for entry in found], "position": core.journal.position}
+    return {"items": found, "position": core.journal.position}
 
 
 @router.handles(commands.SETTLEMENTS)
@@ -128,7 +127,7 @@ def _faults(core: Core) -> dict[str, Any]:
 @router.handles(commands.ADD_FAULT)
 def _add_fault(core: Core, body: Fault) -> dict[str, Any]:
     organization_of(core, body.organization_id)
-    return core.faults.add(body).view()
+    return {"id": core.faults.append(body), **body.view()}
 
 
 @router.handles(commands.REMOVE_FAULT)
@@ -140,10 +139,8 @@ def _remove_fault(core: Core, fault_id: str) -> dict[str, Any]:
 
 @router.handles(commands.CLEAR_FAULTS)
 def _clear_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
-    """Drop all faults, of routes, webhooks and payments, or those of one organisation."""
     organization_of(core, query.organization_id)
-    for faults in (core.faults, core.webhook_faults, core.lab.payment_faults):
-        faults.clear(query.organization_id)
+    core.clear_faults(query.organization_id)
     return {}
 
 
@@ -170,13 +167,8 @@ def _seed(core: Core, body: bodies.Seed) -> dict[str, Any]:
     with core.lab.store.transaction() as db:
         policy = None if body.payment_policy is None else [str(method) for method in body.payment_policy]
         seeded = seeding.organization(core.lab, body.slug, body.name or body.slug, policy)
-        org_id = seeded.organization_id
         if body.webhook_secret is not None:
-            db.update("organizations", org_id, webhook_secret=body.webhook_secret)
-        if body.plan is not None:
-            _fix(db, org_id, org_id, body.plan)
-        if body.experiments:
-            seeding.fill(core.lab, db, org_id, experiments=body.experiments, stage="draft", sequences=1)
+            db.update("organizations", seeded.organization_id, webhook_secret=body.webhook_secret)
     return seeded.view()
 
 
@@ -199,18 +191,8 @@ def _fix_delays(core: Core, body: bodies.FixPlan) -> dict[str, Any]:
         if body.experiment_id is not None:
             row = db.known("experiments", uuid_or_none(body.experiment_id), "experiment")
             org_id, owner_id = row["org_id"], row["id"]
-        return _fix(db, org_id, owner_id, body)
-
-
-def _fix(db: Db, org_id: str, owner_id: str, body: bodies.FixedDelays) -> dict[str, Any]:
-    """Fix the delays of an experiment or an organisation, the owner."""
-    delays.fix(db, org_id, owner_id, body.model_dump(include=set(delays.FIXABLE), exclude_none=True))
-    return delays.fixed_for(db, owner_id)
-
-
-@router.handles(commands.EVENTS)
-def _event_names(_core: Core) -> dict[str, Any]:
-    return {"items": list(events.EVENTS)}
+        delays.fix(db, org_id, owner_id, body.model_dump(include=set(delays.FIXABLE), exclude_none=True))
+        return delays.fixed_for(db, owner_id)
 
 
 @router.handles(commands.TRIGGER_EVENT)
@@ -219,27 +201,6 @@ def event(core: Core, body: Annotated[dict[str, Any], Body()]) -> dict[str, Any]
     name = str(body.get("event"))
     fields = {field: value for field, value in body.items() if field != "event"}
     return events.trigger(core.lab, name, validation.read(events.body_of(name), fields))
-
-
-@router.handles(commands.TAKE_SNAPSHOT)
-def _snapshot(core: Core, body: bodies.SnapshotName) -> dict[str, Any]:
-    return core.snapshot(body.name).view()
-
-
-@router.handles(commands.SNAPSHOTS)
-def _snapshots(core: Core) -> dict[str, Any]:
-    return {"items": [kept.view() for kept in core.snapshots.all()]}
-
-
-@router.handles(commands.RESTORE_SNAPSHOT)
-def _restore(core: Core, snapshot_id: str) -> dict[str, Any]:
-    return core.restore(snapshot_id).view()
-
-
-@router.handles(commands.DELETE_SNAPSHOT)
-def _delete_snapshot(core: Core, snapshot_id: str) -> dict[str, Any]:
-    core.snapshots.delete(snapshot_id)
-    return {}
 
 
 @router.handles(commands.RESET)

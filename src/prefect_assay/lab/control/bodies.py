@@ -87,19 +87,14 @@ class Mode(Body):
     organization_id: str | None = None
 
 
-class FixedDelays(Body):
-    """Fixed delays of coming experiments; absent ones are drawn."""
+class FixPlan(Body):
+    """Fixed delays of one experiment, or of all that an organisation orders from now on; absent ones are drawn."""
 
     quote_minutes: _Delay = None
     review_minutes: _Delay = None
     window_days: _Delay = None
     hold_quote: bool | None = None
     hold_review: bool | None = None
-
-
-class FixPlan(FixedDelays):
-    """Delays of one experiment, or of all that an organisation orders from now on."""
-
     organization_id: str | None = None
     experiment_id: str | None = None
 
@@ -113,21 +108,13 @@ class Fill(Body):
     organization_id: str | None = None
 
 
-class SnapshotName(Body):
-    """What the caller calls a snapshot."""
-
-    name: Annotated[str, Field(max_length=200)] | None = None
-
-
 class Seed(Body):
-    """A further organisation, named by its slug unless it has a `name`, with so many `experiments` as drafts."""
+    """A further organisation, named by its slug unless it has a `name`."""
 
     slug: Annotated[str, Field(max_length=60)]
     name: str | None = None
     payment_policy: list[Annotated[PaymentMethod, Field(strict=False)]] | None = None
     webhook_secret: Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)] | None = None
-    experiments: Annotated[int, Field(ge=0, le=_EXPERIMENTS_MAX)] = 0
-    plan: FixedDelays | None = None
 
 
 class Event(Body):
@@ -201,25 +188,10 @@ class Redelivery(Body):
     identical: bool = False
 
 
-class UpdateOrExperiment(Body):
-    """An update, or an experiment's latest one."""
-
-    update_id: str | None = None
-    experiment_id: str | None = None
-
-
 class OptionalExperiment(Body):
     """One experiment, or all without an id."""
 
     experiment_id: str | None = None
-
-
-class NewSecret(Body):
-    """Another webhook secret for an experiment or an organisation; null clears it."""
-
-    secret: str | None = None
-    experiment_id: str | None = None
-    organization_id: str | None = None
 
 
 class SignIn(Body):

@@ -204,7 +204,7 @@ class Controls:
         self._send(commands.ADD_PAYMENT_FAULT, action=action, **self._whose(None) | details)
 
     def payment_faults(self) -> list[Record]:
-        """All payment faults, with their `hits`."""
+        """All payment faults, with their counts."""
         return self._own(self._send(commands.PAYMENT_FAULTS)["items"], "organization_id")
 
     def end_payment_faults(self) -> None:
@@ -232,37 +232,16 @@ class Controls:
         self._send(commands.ADD_WEBHOOK_FAULT, **fields)
 
     def webhook_faults(self) -> list[Record]:
-        """All webhook faults, with their `hits`."""
+        """All webhook faults, with their counts."""
         return self._own(self._send(commands.WEBHOOK_FAULTS)["items"], "organization_id")
 
-    def redeliver(
-        self,
-        delivery: int | str | None = None,
-        *,
-        update_id: str | None = None,
-        experiment_id: str | None = None,
-        identical: bool = False,
-    ) -> list[Record]:
-        """Send an attempt (number or delivery id; `identical` with its signature) or update again; the new attempts."""
-        if delivery is not None:
-            again = self._send(commands.REDELIVER_ATTEMPT, number=delivery, identical=identical)
-        else:
-            about = given(update_id=update_id, experiment_id=experiment_id)
-            again = self._send(commands.REDELIVER_UPDATE, **about)
-        return again["items"]
+    def redeliver(self, delivery: int | str, *, identical: bool = False) -> list[Record]:
+        """Send an attempt (number or delivery id) again, `identical` with its signature; the new attempts."""
+        return self._send(commands.REDELIVER, number=delivery, identical=identical)["items"]
 
     def release(self, experiment_id: str | None = None) -> int:
         """Deliver what `delay` and `reorder` hold back; how many deliveries."""
         return self._send(commands.RELEASE, **given(experiment_id=experiment_id))["released"]
-
-    def rotate_secret(
-        self, secret: str | None, *, experiment_id: str | None = None, organization_id: str | None = None
-    ) -> None:
-        """Give an experiment or an organisation another webhook secret."""
-        whose = given(experiment_id=experiment_id)
-        if organization_id or not experiment_id:
-            whose |= self._whose(organization_id)
-        self._send(commands.ROTATE_SECRET, secret=secret, **whose)
 
 
 class LabOrganization(Controls):

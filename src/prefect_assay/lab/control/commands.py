@@ -52,12 +52,11 @@ class FaultView(TypedDict):
 
     id: int
     action: str
-    method: NotRequired[str]
-    path: NotRequired[str]
-    organization_id: NotRequired[str]
+    method: str
+    path: str
+    organization_id: str | None
     matched: int
     used: int
-    waiting: bool
 
 
 class RateLimitView(TypedDict):
@@ -65,14 +64,6 @@ class RateLimitView(TypedDict):
 
     limit: dict[str, Any] | None
     refused: int
-
-
-class SnapshotView(TypedDict):
-    """A snapshot. Journal entries after `journal_position` are younger than it."""
-
-    id: str
-    name: str | None
-    journal_position: int
 
 
 class SettlementRow(TypedDict):
@@ -118,7 +109,6 @@ ADD_PAYMENT_FAULT: Final = Command[Items[Record]]("POST", "/payment-faults")
 CLEAR_PAYMENT_FAULTS: Final = Command[Record]("DELETE", "/payment-faults")
 WEBHOOK_FAULTS: Final = Command[Items[Record]]("GET", "/webhook-faults")
 ADD_WEBHOOK_FAULT: Final = Command[Items[Record]]("POST", "/webhook-faults")
-CLEAR_WEBHOOK_FAULTS: Final = Command[Record]("DELETE", "/webhook-faults")
 RATE_LIMIT: Final = Command[RateLimitView]("GET", "/rate-limit")
 SET_RATE_LIMIT: Final = Command[RateLimitView]("POST", "/rate-limit")
 END_RATE_LIMIT: Final = Command[RateLimitView]("DELETE", "/rate-limit")
@@ -126,19 +116,12 @@ END_RATE_LIMIT: Final = Command[RateLimitView]("DELETE", "/rate-limit")
 DELIVERIES: Final = Command[Items[Record]]("GET", "/deliveries")
 OUTBOX: Final = Command[Items[Record]]("GET", "/outbox")
 RELEASE: Final = Command[dict[str, int]]("POST", "/deliveries/release")
-REDELIVER_ATTEMPT: Final = Command[Items[Record]]("POST", "/deliveries/{number}/redeliver")
-REDELIVER_UPDATE: Final = Command[Items[Record]]("POST", "/redeliver")
-ROTATE_SECRET: Final = Command[Record]("POST", "/webhook-secrets")
+REDELIVER: Final = Command[Items[Record]]("POST", "/deliveries/{number}/redeliver")
 
-EVENTS: Final = Command[Items[str]]("GET", "/events")
 TRIGGER_EVENT: Final = Command[Record]("POST", "/events")
 FIX_DELAYS: Final = Command[Delays]("POST", "/plan")
 SEED: Final = Command[dict[str, str]]("POST", "/seed")
 FILL: Final = Command[dict[str, list[str]]]("POST", "/experiments")
 RESET: Final = Command[dict[str, str]]("POST", "/reset")
-SNAPSHOTS: Final = Command[Items[SnapshotView]]("GET", "/snapshots")
-TAKE_SNAPSHOT: Final = Command[SnapshotView]("POST", "/snapshots")
-RESTORE_SNAPSHOT: Final = Command[dict[str, str]]("POST", "/snapshots/{snapshot_id}/restore")
-DELETE_SNAPSHOT: Final = Command[Record]("DELETE", "/snapshots/{snapshot_id}")
 SIGN_IN_LINK: Final = Command[dict[str, str]]("POST", "/sign-in-links")
 END_SESSIONS: Final = Command[dict[str, int]]("DELETE", "/sessions")

@@ -1,4 +1,4 @@
-"""Handlers of the control surface about webhooks: faults, journal, redelivery, releases and rotated secrets."""
+"""Handlers of the control surface about webhooks: faults, journal, redelivery and releases."""
 
 import hashlib
 import json
@@ -9,11 +9,9 @@ from prefect_assay.lab.control.actions import organization_of
 from prefect_assay.lab.control.surface import Core, Surface
 from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.lab.requests.core import uuid_or_none
+from prefect_assay.lab.kernel.store import Row
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.webhooks import delivery, outbox, updates
-from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
+from prefect_assay.lab.webhooks import outbox
 
 router = Surface()
 
@@ -73,13 +71,6 @@ def add_fault(core: Core, body: WebhookFault) -> dict[str, Any]:
     return _faults(core)
 
 
-@router.handles(commands.CLEAR_WEBHOOK_FAULTS)
-def _clear_faults(core: Core) -> dict[str, Any]:
-    """Drop the webhook faults, and no others."""
-    core.webhook_faults.clear()
-    return {}
-
-
 @router.handles(commands.RELEASE)
 def release(core: Core, body: bodies.OptionalExperiment) -> dict[str, Any]:
     """Deliver what is held back, of one experiment or of all."""
@@ -94,8 +85,8 @@ def release(core: Core, body: bodies.OptionalExperiment) -> dict[str, Any]:
     return {"released": released}
 
 
-@router.handles(commands.REDELIVER_ATTEMPT)
-def redeliver_attempt(core: Core, body: bodies.Redelivery, number: str) -> dict[str, Any]:
+@router.handles(commands.REDELIVER)
+def redeliver(core: Core, body: bodies.Redelivery, number: str) -> dict[str, Any]:
     """Send a delivery again to where it went: as a new attempt, or `identical`, byte for byte and signature."""
     digits = number.isascii() and number.isdigit() and len(number) < len(str(2**63))
     with core.lab.store.transaction() as db:
@@ -110,59 +101,8 @@ def redeliver_attempt(core: Core, body: bodies.Redelivery, number: str) -> dict[
         again = row["id"] if body.identical else None
         at = core.lab.clock.now(row["org_id"])
         outbox.add(db, experiment, row["update_id"], row["webhook_id"], at, replay_of=again)
-    return _delivered(core, row["org_id"], row["update_id"], row["experiment_id"])
-
-
-@router.handles(commands.REDELIVER_UPDATE)
-def redeliver(core: Core, body: bodies.UpdateOrExperiment) -> dict[str, Any]:
-    """Send an update, or an experiment's latest one, to everybody who gets it now."""
-    with core.lab.store.transaction() as db:
-        update = _update(db, body)
-        experiment = db.known("experiments", update["experiment_id"], "experiment")
-        at = core.lab.clock.now(update["org_id"])
-        for webhook_id in updates.recipients(db, experiment):
-            outbox.add(db, experiment, update["id"], webhook_id, at)
-    return _delivered(core, update["org_id"], update["id"], update["experiment_id"])
-
-
-def _update(db: Db, body: bodies.UpdateOrExperiment) -> Row:
-    if (body.update_id is None) == (body.experiment_id is None):
-        raise Refusal(400, "name update_id or experiment_id")
-    row = db.one(
-        "SELECT * FROM updates WHERE id = ? OR experiment_id = ? ORDER BY seq DESC LIMIT 1",
-        uuid_or_none(body.update_id or ""),
-        uuid_or_none(body.experiment_id or ""),
-    )
-    if row is None:
-        raise Refusal(404, "update not found")
-    return row
-
-
-def _delivered(core: LabCore, org_id: str, update_id: str, experiment_id: str) -> dict[str, Any]:
-    """What came of it at once; retries follow as always."""
-    with core.lab.store.transaction() as db:
         last = db.one("SELECT COALESCE(MAX(id), 0) AS id FROM deliveries") or {"id": 0}
-    core.sender.deliver(org_id)
+    # What comes of it at once; retries follow as always.
+    core.sender.deliver(row["org_id"])
     core.lab.changed()
-    return {"items": journal(core, last["id"], experiment_id, update_id)}
-
-
-@router.handles(commands.ROTATE_SECRET)
-def rotate(core: Core, body: bodies.NewSecret) -> dict[str, Any]:
-    """Give an experiment or an organisation another secret; null clears it. The API can do neither."""
-    if body.secret is not None and len(body.secret) < WEBHOOK_SECRET_MIN_LENGTH:
-        raise Refusal(400, f"secret: at least {WEBHOOK_SECRET_MIN_LENGTH} characters, or null")
-    if (body.experiment_id is None) == (body.organization_id is None):
-        raise Refusal(400, "name experiment_id or organization_id")
-    with core.lab.store.transaction() as db:
-        if body.experiment_id is not None:
-            row = db.known("experiments", uuid_or_none(body.experiment_id), "experiment")
-            table, owner_id, org_id = "experiments", row["id"], row["org_id"]
-            before = delivery.signing(core.lab, db, row, None).secret
-        else:
-            row = db.known("organizations", body.organization_id, "organization")
-            table, owner_id, org_id = "organizations", row["id"], row["id"]
-            before = delivery.organization_secret(db, org_id, None)[1] or core.lab.settings.deployment_secret
-        delivery.keep_replaced(db, owner_id, before, core.lab.clock.now(org_id))
-        db.update(table, owner_id, webhook_secret=body.secret)
-    return {}
+    return {"items": journal(core, last["id"], row["experiment_id"], row["update_id"])}

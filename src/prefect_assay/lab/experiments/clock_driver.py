@@ -1,11 +1,10 @@
 """Moves the lab's clocks: carries out what falls due, in order, and delivers webhooks in between.
 
-One transaction moves the clock, carries out the effect and removes the row. Steps without a delivery share one.
+One transaction moves the clock, carries out the effect and removes the row.
 """
 
 import contextlib
 import threading
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,15 +12,11 @@ from prefect_assay.lab.experiments import state_machine
 from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.concurrency import KeyedLocks, KeyedWorkers
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.store import Db
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.lab.webhooks import outbox
 from prefect_assay.lab.webhooks.sender import Sender
 
 _FAR: Final = datetime(9000, 1, 1, tzinfo=UTC)
 STEPS_MAX: Final = 1_000_000
-_STEPS_AT_ONCE: Final = 500  # requests wait in between
-_AHEAD: Final = 4  # times the number carried out together last: how many rows to read next
 _IDLE_SECONDS: Final = 5.0
 _BUSY_SECONDS: Final = 0.01
 
@@ -48,10 +43,6 @@ class ClockDriver:
         self._lab.changed()
         self._thread.join(timeout=5)
         self._workers.join(5)
-
-    def paused(self) -> AbstractContextManager[None]:
-        """Move no clock while it is open."""
-        return self._moving.hold_all()
 
     def advance(self, org_id: str, until: datetime) -> int:
         """Move the clock forward with everything due done and delivered; the number of events."""
@@ -99,8 +90,8 @@ class ClockDriver:
         while not self._stopping:
             again_at = self._sender.waits_until(org_id)
             halt = min(until, again_at) if again_at else until
-            if taken := self._steps(org_id, halt, passive=passive):
-                steps += taken
+            if self._step(org_id, halt, passive=passive):
+                steps += 1
             elif again_at and again_at <= until:
                 self._set(org_id, again_at)
                 self._sender.deliver(org_id)
@@ -108,47 +99,23 @@ class ClockDriver:
                 break
         return steps
 
-    def _steps(self, org_id: str, until: datetime, *, passive: bool) -> int:
-        """The next due steps until then, up to the first with a delivery; how many."""
-        try:
-            return self._together(org_id, until, _STEPS_AT_ONCE, passive=passive)
-        except Exception:  # noqa: BLE001 - the step that fails raises again, alone
-            # All of it was rolled back; the steps before the failing one are carried out one by one.
-            return self._together(org_id, until, 1, passive=passive)
-
-    def _together(self, org_id: str, until: datetime, limit: int, *, passive: bool) -> int:
+    def _step(self, org_id: str, until: datetime, *, passive: bool) -> bool:
+        """Carry out the next step that is due until then; whether there was one."""
         with self._lab.store.transaction() as db:
-            taken, now = self._carry_out(db, org_id, until, limit, passive=passive)
+            item = schedule.following(db, org_id, until, passive=passive)
+            if item is None:
+                return False  # signalling no change would wake this clock's own thread, again and again
+            now = max(self._lab.clock.now(org_id), times.read(item["due_at"]))
+            state_machine.apply(self._lab, db, item, now)
             running = self._lab.clock.row(org_id)["mode"] == "scaled"
-            if taken and not running:
+            if not running:
                 self._lab.clock.set(db, org_id, now)
-        if not taken:
-            return 0  # signalling no change would wake this clock's own thread, again and again
         if running:
             self._lab.changed()  # the sender's own thread delivers; a slow receiver must not stop the clock
         else:
             # A receiver sees the experiment as it was when the update was written, not at the end.
             self._sender.deliver(org_id)
-        return taken
-
-    def _carry_out(
-        self, db: Db, org_id: str, until: datetime, limit: int, *, passive: bool
-    ) -> tuple[int, datetime]:
-        """The steps of one transaction: how many, and the lab time of the last one."""
-        now, taken, ahead = self._lab.clock.now(org_id), 0, 1
-        # Queued deliveries are sent before the next step, so that each receiver sees its own state.
-        limit = limit if outbox.empty(db, org_id) else 1
-        kinds = state_machine.MILESTONE_KINDS
-        while taken < limit:
-            count = min(ahead, limit - taken)
-            items = schedule.coming(db, org_id, until, count, passive=passive, together=kinds)
-            if not items:
-                break
-            done, now = state_machine.apply_all(self._lab, db, org_id, items, now)
-            taken, ahead = taken + done, _AHEAD * done
-            if not outbox.empty(db, org_id):
-                break
-        return taken, now
+        return True
 
     def _run(self) -> None:
         while not self._stopping:
@@ -156,7 +123,7 @@ class ClockDriver:
             pauses = [_IDLE_SECONDS]
             for org_id in self._organizations():
                 self._workers.call(org_id)  # a thread each: an advance of one must not stop the other clocks
-                with contextlib.suppress(Refusal):  # a restore has taken the organisation away
+                with contextlib.suppress(Refusal):  # a reset has taken the organisation away
                     pauses.append(self._pause(org_id))
             self._lab.wait(seen, min(pauses))
 
@@ -181,6 +148,6 @@ class ClockDriver:
                 self._go(org_id, _FAR, passive=False)
                 self._sender.deliver(org_id, wait=True)
             elif mode == "scaled":
-                while not self._stopping and self._steps(org_id, self._lab.clock.now(org_id), passive=True):
+                while not self._stopping and self._step(org_id, self._lab.clock.now(org_id), passive=True):
                     pass
                 self._lab.clock.checkpoint(org_id)

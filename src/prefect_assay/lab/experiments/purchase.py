@@ -139,7 +139,7 @@ def pay(call: Call) -> Answer:
         _check_method(call, invoice)
         rail = PaymentMethod(invoice["payment_method"])
         by_machine = rail in MACHINE_RAILS
-        fault = call.lab.payment_faults.take(rail, invoice["org_id"], invoice["id"]) if by_machine else None
+        fault = _fault(call.lab, rail, invoice) if by_machine else None
         if invoice["status"] == InvoiceStatus.PAID:
             if fault == "replay_403" and _CREDENTIALS[rail] in call.headers:
                 raise Refusal(403, "the credential was used before; read the invoice")
@@ -152,6 +152,12 @@ def pay(call: Call) -> Answer:
         call.lab.tokens.authorize_payment(call.who, "update", "invoice", rail)
         step = _x402 if rail == PaymentMethod.X402_EXACT else _mpp
         return step(call, db, invoice, fault)
+
+
+def _fault(lab: Lab, rail: str, invoice: Row) -> str | None:
+    names = {"organization_id": invoice["org_id"], "invoice_id": invoice["id"]}
+    found = lab.payment_faults.take(rail=rail, **names)
+    return found.action if found else None
 
 
 def _state(lab: Lab, invoice: Row, *, already_paid: bool) -> dict[str, Any]:

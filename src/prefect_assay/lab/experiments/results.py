@@ -1,4 +1,4 @@
-"""Results of an experiment: fixed at their release, measured at the first reading, packaged at the first download.
+"""Results of an experiment: measured at their release, packaged at the first download.
 
 What a release is measured from is stored with it, so that no later change alters a result.
 """
@@ -44,31 +44,19 @@ def release(
     *,
     only: Collection[str] | None = None,
 ) -> None:
-    """Publish results, `partial` or `all`; the complete release replaces the preliminary one.
+    """Measure and publish results, `partial` or `all`; the complete release replaces the preliminary one.
 
     `only` names the sequences that have a result. The caller writes the experiment's `results_status`.
     """
-    db.insert("packages", package_row(lab, db, experiment, status, at, only=only))
-
-
-def package_row(
-    lab: Lab,
-    db: Db,
-    experiment: Row,
-    status: ResultsStatus,
-    at: datetime,
-    *,
-    only: Collection[str] | None = None,
-) -> Row:
-    """The row of a release, with all that it is measured from."""
     partial_release = status == ResultsStatus.PARTIAL
     sequences = db.all("SELECT * FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
     spec = json.loads(experiment["spec"])
-    request = {
+    target = db.get("targets", spec.get("target_id"))
+    request: dict[str, Any] = {
         "experiment_id": experiment["code"],
         "experiment_type": experiment["experiment_type"],
         "method": spec.get("method"),
-        "target_id": spec.get("target_id"),
+        "target": target,
         "sequences": [
             {
                 "id": row["id"],
@@ -85,57 +73,36 @@ def package_row(
         "partial": partial_release,
     }
     if lab.landscape is not None:
-        target = db.get("targets", spec.get("target_id"))
         designs = [row["aa_string"].strip().upper() for row in request["sequences"]]
         kind = experiment["experiment_type"]
         request["landscape"] = consulted(lab.landscape, lab.landscape_rules, kind, target, designs)
-    return {
-        "id": secrets.token_urlsafe(18),
-        "org_id": experiment["org_id"],
-        "experiment_id": experiment["id"],
+    key = secrets.token_urlsafe(18)
+    package = {
+        "id": key,
         "file_name": f"{experiment['code']}{'_preliminary' if partial_release else ''}.zip",
         "request": request,
-        "released_at": at,
     }
+    db.insert("packages", package)
+    for position, record in enumerate(measure_records(**request)):
+        _publish(db, experiment, key, position, record, at)
 
 
-def measure_released(db: Db, org_id: str, experiment_id: str | None = None) -> None:
-    """Measure what was released and not read yet, before results are read."""
-    # Not measured at the release: a lab that runs through weeks would measure what is never read.
-    waiting = db.all(
-        "SELECT id, experiment_id, request, released_at FROM packages WHERE org_id = ?"
-        " AND (? IS NULL OR experiment_id = ?) AND NOT measured ORDER BY seq",
-        org_id,
-        experiment_id,
-        experiment_id,
-    )
-    # Only the last release of an experiment can be read: it replaces the earlier ones.
-    for package in {package["experiment_id"]: package for package in waiting}.values():
-        for position, record in enumerate(measure_records(**_request(db, package))):
-            _publish(db, org_id, package, position, record)
-    for package in waiting:
-        db.update("packages", package["id"], measured=1)
-
-
-def _request(db: Db, package: Row) -> Any:
-    """What is measured; the target, which never changes, is stored by its id."""
-    request = json.loads(package["request"])
-    return request | {"target": db.get("targets", request.pop("target_id"))}
-
-
-def _publish(db: Db, org_id: str, package: Row, position: int, record: dict[str, Any]) -> None:
-    experiment_id = package["experiment_id"]
+def _publish(
+    db: Db, experiment: Row, package_key: str, position: int, record: dict[str, Any], at: datetime
+) -> None:
     row = {
         **{name: record[name] for name in ("result_type", "title", "summary", "metadata")},
-        "package_key": package["id"],
+        "package_key": package_key,
         "size_bytes": len(json.dumps(record)),
-        "created_at": package["released_at"],
+        "created_at": at,
     }
-    known = db.one("SELECT id FROM results WHERE experiment_id = ? AND position = ?", experiment_id, position)
+    owner = {"org_id": experiment["org_id"], "experiment_id": experiment["id"], "position": position}
+    known = db.one(
+        "SELECT id FROM results WHERE experiment_id = ? AND position = ?", experiment["id"], position
+    )
     if known:
         db.update("results", known["id"], **row)
     else:
-        owner = {"org_id": org_id, "experiment_id": experiment_id, "position": position}
         db.insert("results", {"id": str(uuid.uuid4()), **owner, **row})
 
 
@@ -145,23 +112,20 @@ def package(db: Db, key: str) -> tuple[str, bytes] | None:
     if row is None:
         return None
     if row["content"] is None:
-        row["content"] = build_package(**_request(db, row))
+        row["content"] = build_package(**json.loads(row["request"]))
         db.update("packages", key, content=row["content"])
     return row["file_name"], row["content"]
 
 
 def listing(call: Call) -> Answer:
     """GET /results: summaries (contract 2.10). `size_bytes` is the size of the record."""
-    with call.lab.store.transaction() as db:
-        measure_released(db, call.who.org_id)
-        return lists.page(call, LISTING, _summary)
+    return lists.page(call, LISTING, _summary)
 
 
 def of_experiment(call: Call) -> Answer:
     """GET /experiments/{id}/results: whole records; empty until something is released."""
     with call.lab.store.transaction() as db:
         experiment = experiment_of(db, call)
-        measure_released(db, experiment["org_id"], experiment["id"])
         own = Sql("results.experiment_id = ?", (experiment["id"],))
         return lists.page(call, IN_ORDER, partial(view, call.lab), only=(own,))
 
@@ -169,7 +133,6 @@ def of_experiment(call: Call) -> Answer:
 def detail(call: Call) -> Answer:
     """GET /results/{result_id}."""
     with call.lab.store.transaction() as db:
-        measure_released(db, call.who.org_id)
         row = owned(db, call, "results", uuid_or_none(call.path["result_id"]), "result")
     return Answer(view(call.lab, row))
 

@@ -1,9 +1,6 @@
-"""The state machine of an experiment (contract 3), and what the lab does when something falls due.
+"""The state machine of an experiment (contract 3), and what the lab does when something falls due."""
 
-Milestones, the steps of the work in the lab, queue and drop nothing, so consecutive ones are read and written together.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -13,7 +10,7 @@ from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.rails.credentials import CredentialVerdict
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.lab.webhooks import outbox, updates
+from prefect_assay.lab.webhooks import updates
 from prefect_assay.models.vocabulary import (
     ExperimentStatus,
     InvoiceStatus,
@@ -22,7 +19,6 @@ from prefect_assay.models.vocabulary import (
     ResultsStatus,
 )
 
-MILESTONE_KINDS: Final = frozenset({"status", "progress"})
 _RELEASES: Final[Mapping[str, ResultsStatus]] = {
     ExperimentStatus.IN_REVIEW: ResultsStatus.PARTIAL,
     ExperimentStatus.DONE: ResultsStatus.ALL,
@@ -126,21 +122,8 @@ def queue_work(lab: Lab, db: Db, experiment: Row, at: datetime, *, after_share: 
     return at + (1 - after_share) * found.window
 
 
-def apply_all(lab: Lab, db: Db, org_id: str, items: Sequence[Row], now: datetime) -> tuple[int, datetime]:
-    """Carry out the next rows of the due-queue, milestones together; how many, and the lab time of the last one."""
-    if items[0]["kind"] in MILESTONE_KINDS:
-        return _apply_milestones(lab, db, org_id, items, now)
-    now = max(now, times.read(items[0]["due_at"]))
-    apply(lab, db, items[0], now)
-    return 1, now
-
-
 def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
     """Carry out one row of the due-queue and remove it."""
-    if item["kind"] in MILESTONE_KINDS:
-        # Done now, whenever it was due: a held row has no time of its own.
-        _apply_milestones(lab, db, item["org_id"], [item | {"due_at": times.stamp(at)}], at)
-        return
     db.run("DELETE FROM due WHERE id = ?", item["id"])
     experiment = db.get("experiments", item["experiment_id"])
     if experiment is None:
@@ -153,59 +136,22 @@ def apply(lab: Lab, db: Db, item: Row, at: datetime) -> None:
             expire_quote(db, experiment, item["detail"], at)
         case "confirmed":
             confirmed(lab, db, experiment, at, paid_first=False)
+        case "status":
+            _reach(lab, db, experiment, ExperimentStatus(item["detail"]), at)
+        case "progress":
+            updates.record(db, experiment, "progress", "Assay progress", item["detail"], at)
         case unknown:
             raise ValueError(f"unknown kind of due row: {unknown!r}")
 
 
-def _apply_milestones(
-    lab: Lab, db: Db, org_id: str, items: Sequence[Row], now: datetime
-) -> tuple[int, datetime]:
-    """Carry out milestones in order, up to the first with a webhook delivery; how many, and the last one's lab time."""
-    experiments = _experiments(db, items)
-    webhook_ids = updates.webhooks_of(db, org_id)
-    announced: list[Row] = []
-    released: list[Row] = []
-    changed: dict[str, dict[str, str]] = {}
-    done = 0
-    for item in items:
-        done, now = done + 1, max(now, times.read(item["due_at"]))
-        experiment = experiments.get(item["experiment_id"])
-        if experiment is None:
-            continue
-        if item["kind"] == "progress":
-            update = updates.entry(experiment, "progress", "Assay progress", item["detail"], now)
-        else:
-            status = ExperimentStatus(item["detail"])
-            update = updates.of_status(experiment, status, now)
-            columns = changed.setdefault(experiment["id"], {})
-            columns["status"] = status
-            if release := _RELEASES.get(status):
-                released.append(results.package_row(lab, db, experiment, release, now))
-                columns["results_status"] = release
-        announced.append(update)
-        recipients = updates.choose(experiment, webhook_ids)
-        if outbox.add_all(db, experiment, update["id"], recipients, now):
-            break
-    db.run(
-        "DELETE FROM due WHERE id IN (SELECT value FROM json_each(?))", [item["id"] for item in items[:done]]
-    )
-    db.insert_all("packages", released)
-    db.run_all(
-        "UPDATE experiments SET status = ?, results_status = coalesce(?, results_status) WHERE id = ?",
-        [(new["status"], new.get("results_status"), key) for key, new in changed.items()],
-    )
-    db.insert_all("updates", announced)
-    return done, now
-
-
-def _experiments(db: Db, items: Sequence[Row]) -> dict[str, Row]:
-    """The columns that a milestone needs of its experiment: whole rows are wide."""
-    rows = db.all(
-        "SELECT id, org_id, code, experiment_type, spec, webhook_url FROM experiments"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        sorted({item["experiment_id"] for item in items}),
-    )
-    return {row["id"]: row for row in rows}
+def _reach(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, at: datetime) -> None:
+    """Set a status, with the results that it releases."""
+    release = _RELEASES.get(status)
+    if release is None:
+        updates.move(db, experiment, status, at)
+    else:
+        results.release(lab, db, experiment, release, at)
+        updates.move(db, experiment, status, at, results_status=release)
 
 
 def expire_quote(db: Db, experiment: Row, quote_id: str | None, at: datetime) -> None:
@@ -231,9 +177,4 @@ def force(lab: Lab, db: Db, experiment: Row, status: ExperimentStatus, at: datet
             "UPDATE quotes SET status = 'rejected' WHERE experiment_id = ? AND status = 'pending'",
             experiment["id"],
         )
-    release = _RELEASES.get(status)
-    if release is None:
-        updates.move(db, experiment, status, at)
-        return
-    results.release(lab, db, experiment, release, at)
-    updates.move(db, experiment, status, at, results_status=release)
+    _reach(lab, db, experiment, status, at)

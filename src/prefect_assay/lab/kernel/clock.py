@@ -57,17 +57,6 @@ class Clock:
         self._anchors[org_id] = time.monotonic()
         db.update("clocks", org_id, now=moment)
 
-    def refresh(self) -> None:
-        """Continue from the stored time: the database was replaced."""
-        self._begin = time.monotonic()
-        self._anchors.clear()
-
-    def checkpoint_all(self) -> None:
-        """Store the time of every running clock."""
-        with self._store.transaction() as db:
-            for org_id in db.column("SELECT id FROM clocks WHERE mode = 'scaled'"):
-                self.checkpoint(org_id)
-
     def checkpoint(self, org_id: str) -> None:
         """Store a running clock's time, so that it does not fall back when the lab ends."""
         with self._store.transaction() as db:

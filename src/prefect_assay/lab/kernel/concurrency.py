@@ -1,72 +1,23 @@
-"""A gate, and locks and threads by key. Knows nothing of the lab."""
+"""Locks and threads by key. Knows nothing of the lab."""
 
 import logging
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 logger = logging.getLogger("prefect_assay.lab")
 
 
-class Gate:
-    """Threads pass side by side while it is open; closing it waits for them."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._inside: Counter[int] = Counter()
-        self._closed = False
-
-    @contextmanager
-    def inside(self, *, wait: bool = True) -> Iterator[None]:
-        """Pass the open gate; without `wait`, a closed gate raises BlockingIOError. A thread inside may pass again."""
-        me = threading.get_ident()
-        with self._changed:
-            if self._closed and not wait:
-                raise BlockingIOError("the gate is closed")
-            self._changed.wait_for(lambda: not self._closed or self._inside[me] > 0)
-            self._inside[me] += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._inside[me] -= 1
-                if self._inside[me] == 0:
-                    del self._inside[me]
-                self._changed.notify_all()
-
-    @contextmanager
-    def closed(self) -> Iterator[None]:
-        """Close the gate, and wait until nothing is inside."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._closed)
-            self._closed = True
-            self._changed.wait_for(lambda: not self._inside)
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._closed = False
-                self._changed.notify_all()
-
-
 class KeyedLocks:
-    """A re-entrant lock per key; `hold_all` waits until all are free and keeps them so."""
+    """A re-entrant lock per key."""
 
     def __init__(self) -> None:
-        self._gate = Gate()
         self._locks: dict[str, threading.RLock] = {}
 
-    @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
-        """Hold the key's lock. A thread that holds one may take another, even while `hold_all` waits."""
-        with self._gate.inside(), self._locks.setdefault(key, threading.RLock()):
-            yield
-
-    def hold_all(self) -> AbstractContextManager[None]:
-        """Wait until no key is locked, and let no thread lock one meanwhile."""
-        return self._gate.closed()
+    def lock(self, key: str) -> AbstractContextManager[bool]:
+        """The key's lock, as a context manager."""
+        return self._locks.setdefault(key, threading.RLock())
 
 
 class KeyedWorkers:

@@ -4,9 +4,7 @@ A row is deleted in the transaction that carries out its effect. `passive` rows 
 passes them, and no clock is moved for them.
 """
 
-from collections.abc import Collection
 from datetime import UTC, datetime
-from itertools import takewhile
 from typing import Final
 
 from prefect_assay.lab.kernel.store import Db, Row
@@ -40,26 +38,13 @@ def add(db: Db, *entries: Row) -> None:
     db.insert_all("due", entries)
 
 
-def coming(
-    db: Db, org_id: str, until: datetime, limit: int, *, passive: bool, together: Collection[str]
-) -> list[Row]:
-    """The next row due until then, or the next rows while all are of the kinds `together`."""
-    items = db.all(
-        "SELECT * FROM due WHERE org_id = ? AND passive <= ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
+def following(db: Db, org_id: str, until: datetime = NEVER, *, passive: bool) -> Row | None:
+    """The next row due until then, without passive ones unless `passive`."""
+    return db.one(
+        "SELECT * FROM due WHERE org_id = ? AND passive <= ? AND due_at <= ? ORDER BY due_at, id LIMIT 1",
         org_id,
         int(passive),
         until,
-        limit,
-    )
-    return list(takewhile(lambda item: item["kind"] in together, items)) or items[:1]
-
-
-def following(db: Db, org_id: str, *, passive: bool) -> Row | None:
-    """The next row, without passive ones unless `passive`."""
-    return db.one(
-        "SELECT * FROM due WHERE org_id = ? AND passive <= ? ORDER BY due_at, id LIMIT 1",
-        org_id,
-        int(passive),
     )
 
 

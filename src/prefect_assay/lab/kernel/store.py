@@ -36,8 +36,6 @@ RESET_TABLES: Final = tuple(
 )
 # A file with other tables is refused at the start, instead of failing at a later request.
 _TABLES_VERSION: Final = zlib.crc32(_TABLES.encode()) & 0x7FFFFFFF
-# A background thread that looks for work holds the store for about a millisecond.
-_PATIENCE_SECONDS: Final = 0.005
 # Bound without conversion; exact types, because this runs for every value.
 _PLAIN: Final = frozenset({str, int, float, bytes, type(None)})
 
@@ -194,7 +192,6 @@ class Store:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute("PRAGMA foreign_keys = ON")
-        self._connection.execute("PRAGMA cache_size = -262144")  # KiB: many filters read a long list whole
         self._set_up()
 
     def _set_up(self) -> None:
@@ -206,16 +203,6 @@ class Store:
                 f"{self.path} was not written by this version of the lab; give --database another file"
             )
         self._connection.executescript(f"{_TABLES}; PRAGMA user_version = {_TABLES_VERSION}")
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Lock the store for this thread; BlockingIOError when another thread holds it for long."""
-        if not self._lock.acquire(timeout=_PATIENCE_SECONDS):
-            raise BlockingIOError("the store is in use")
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     @contextmanager
     def transaction(self) -> Iterator[Db]:
@@ -235,18 +222,6 @@ class Store:
                     self._connection.execute("COMMIT")
             finally:
                 self._depth -= 1
-
-    def copy(self) -> sqlite3.Connection:
-        """The whole database as it is now, in memory."""
-        copied = sqlite3.connect(":memory:", check_same_thread=False)
-        with self._lock:
-            self._connection.backup(copied)
-        return copied
-
-    def replace(self, source: sqlite3.Connection) -> None:
-        """Replace everything by a copy."""
-        with self._lock:
-            source.backup(self._connection)
 
     def close(self) -> None:
         """Close the database; a temporary one is lost."""

@@ -1,10 +1,6 @@
 -- The tables of the lab. `seq` is the insertion order: it breaks ties, so that pages are stable.
 -- Numbers that are public, or that other rows refer to, are never reused (AUTOINCREMENT). Ids are UUIDs as text, times
 -- fixed-width UTC text, money integer cents, structured columns such as `spec` JSON text.
--- The indexes of `experiments` cover what the usual lists filter and sort by, so that a list of 100,000 is searched
--- without its wide rows. The one over a field of the specification is written as `filter_sql` writes that field.
--- `experiments_by_org` comes last: of two indexes of equal cost SQLite takes the younger, and this one follows the order
--- of the rows.
 
 CREATE TABLE IF NOT EXISTS organizations (
   id TEXT PRIMARY KEY, slug TEXT UNIQUE NOT NULL, code TEXT NOT NULL, name TEXT NOT NULL,
@@ -44,11 +40,7 @@ CREATE TABLE IF NOT EXISTS experiments (
   code TEXT UNIQUE NOT NULL, name TEXT, description TEXT, status TEXT NOT NULL, results_status TEXT NOT NULL,
   experiment_type TEXT NOT NULL, payment_method TEXT, webhook_url TEXT, webhook_secret TEXT, created_at TEXT NOT NULL,
   work_started_at TEXT, eta TEXT, portal_key TEXT UNIQUE NOT NULL, spec TEXT NOT NULL, shown_spec TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS experiments_by_type ON experiments (
-  org_id, CASE WHEN json_valid(shown_spec) THEN json_extract(shown_spec, '$."experiment_type"') END, created_at, seq);
-CREATE INDEX IF NOT EXISTS experiments_by_status ON experiments (
-  org_id, status, created_at, seq, name, code, results_status, experiment_type);
-CREATE INDEX IF NOT EXISTS experiments_by_org ON experiments (org_id, created_at, seq, name, code);
+CREATE INDEX IF NOT EXISTS experiments_by_org ON experiments (org_id, created_at, seq);
 CREATE TABLE IF NOT EXISTS sequences (
   seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, experiment_id TEXT NOT NULL, name TEXT,
   aa_string TEXT NOT NULL, is_control INTEGER NOT NULL, metadata TEXT, created_at TEXT NOT NULL);
@@ -82,10 +74,7 @@ CREATE TABLE IF NOT EXISTS results (
   summary TEXT NOT NULL, metadata TEXT NOT NULL, package_key TEXT, size_bytes INTEGER, created_at TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS results_by_experiment ON results (experiment_id, position);
 CREATE TABLE IF NOT EXISTS packages (
-  seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL,
-  file_name TEXT NOT NULL, request TEXT NOT NULL, released_at TEXT NOT NULL, measured INTEGER NOT NULL DEFAULT 0,
-  content BLOB);
-CREATE INDEX IF NOT EXISTS packages_to_measure ON packages (org_id, experiment_id, seq) WHERE NOT measured;
+  id TEXT PRIMARY KEY, file_name TEXT NOT NULL, request TEXT NOT NULL, content BLOB);
 CREATE TABLE IF NOT EXISTS due (
   id INTEGER PRIMARY KEY, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL, due_at TEXT NOT NULL,
   kind TEXT NOT NULL, detail TEXT, passive INTEGER NOT NULL);
@@ -93,10 +82,8 @@ CREATE INDEX IF NOT EXISTS due_by_time ON due (org_id, due_at, id);
 CREATE INDEX IF NOT EXISTS due_by_experiment ON due (experiment_id);
 CREATE TABLE IF NOT EXISTS webhooks (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, org_id TEXT NOT NULL REFERENCES organizations,
-  url TEXT NOT NULL, secret TEXT, headers TEXT NOT NULL, enabled INTEGER NOT NULL, created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS replaced_secrets (
-  id TEXT PRIMARY KEY, secret TEXT NOT NULL, replaced_at TEXT NOT NULL);
+  url TEXT NOT NULL, secret TEXT, replaced_secret TEXT, headers TEXT NOT NULL, enabled INTEGER NOT NULL,
+  created_at TEXT NOT NULL, updated_at TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS plans (
   id TEXT PRIMARY KEY, org_id TEXT NOT NULL, quote_minutes REAL, review_minutes REAL, window_days REAL,
   hold_quote INTEGER, hold_review INTEGER);

@@ -116,7 +116,7 @@ def _chained(tables: list[Mapping[str, Facts]], proteins: Mapping[str, Facts]) -
 
 def _keys(target: Mapping[str, Any]) -> Iterator[str]:
     """By what a table may name a target."""
-    names = ("id", "target_catalog_id", "catalog_number", "uniprot_id", "name")
+    names = ("id", "catalog_number", "uniprot_id", "name")
     return (str(target[name]).casefold() for name in names if target.get(name))
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from prefect_assay.lab.measure.bundled import CATALOG
 from prefect_assay.lab.measure.files import safe_names
 from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
 
@@ -47,7 +46,7 @@ class AssayRequest:
     experiment_id: str  # names the package's table; nothing else depends on it
     experiment_type: str
     method: str | None  # `bli` or `spr` for affinity and screening, else None
-    # A catalog record, or `{name, target_catalog_id}`; None for assays without a target
+    # A catalog record; None for assays without a target
     target: dict[str, Any] | None
     sequences: list[dict[str, Any]]  # `{name, aa_string, control, metadata}`, and `id` where known
     n_replicates: int  # 1 to 5; epitope binning has no replicates
@@ -86,17 +85,13 @@ class AssayRequest:
         """The target as results show it."""
         if not self.target:
             return None
-        catalog_id = self.target.get("target_catalog_id") or self.target.get("id")
-        return {"name": self.target.get("name"), "target_catalog_id": catalog_id}
+        return {"name": self.target["name"], "target_catalog_id": self.target["id"]}
 
     @cached_property
     def target_key(self) -> str:
-        """The antigen, not the product: UniProt accession if there is one, else catalog id, else name, else empty."""
+        """The antigen, not the product: UniProt accession if there is one, else catalog id, else empty."""
         target = self.target or {}
-        ids = {target.get("id"), target.get("target_catalog_id")} - {None}
-        record = next((record for record in CATALOG if record["id"] in ids), target)
-        names = ("uniprot_id", "target_catalog_id", "id", "name")
-        return next((str(record[name]) for name in names if record.get(name)), "")
+        return str(target.get("uniprot_id") or target.get("id") or "")
 
     @property
     def against_egfr(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from prefect_assay.lab.kernel.clock import Clock
-from prefect_assay.lab.kernel.faults import PaymentFaults
+from prefect_assay.lab.kernel.faults import FaultList, PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal, not_found
 from prefect_assay.lab.kernel.settings import API_PREFIX, LabSettings
 from prefect_assay.lab.kernel.store import Db, Row, Store
@@ -43,7 +43,7 @@ class Lab:
         self.store = Store(settings.database)
         self.clock = Clock(self.store, settings)
         self.tokens = Tokens(self.store, self.clock, settings.token_prefix)
-        self.payment_faults = PaymentFaults()
+        self.payment_faults = FaultList[PaymentFault]()
         self._changed = threading.Condition()
         self._changes = 0
 

@@ -25,17 +25,10 @@ _CASTS: Final[dict[str, tuple[str, Kind]]] = {
     "timestamp": ("lab_stamp({})", "timestamp"),
     "date": ("substr(lab_stamp({}), 1, 10)", "date"),
 }
-# Of a column of timestamps: parsing all of a long list again takes seconds.
-_CASTS_OF_TIMESTAMPS: Final[dict[str, tuple[str, Kind]]] = {
-    "timestamp": ("{}", "timestamp"),
-    "date": ("substr({}, 1, 10)", "date"),
-}
 _INT64: Final = 2**63
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FLOAT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LIKE_MAX: Final = 10_000
-# A path into a document that can be part of the SQL text, where SQLite finds an index over it; others are bound.
-_PLAIN_PATH: Final = re.compile(r'\$(\."[A-Za-z0-9_]{1,64}")+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +138,7 @@ class _Compiler:
             return self._at(tree)
         if tree.name in _CASTS:
             inner = self.field(self._arity(tree, 1)[0])
-            known = _CASTS | _CASTS_OF_TIMESTAMPS if inner.kind == "timestamp" else _CASTS
-            template, kind = known[tree.name]
+            template, kind = _CASTS[tree.name]
             return _Field(Sql(template.format(inner.sql.text), inner.sql.values), kind)
         raise self.fail(tree, f"{tree.name!r} is neither a field, a cast nor at(...)")
 
@@ -161,9 +153,8 @@ class _Compiler:
         # at(at(f,a),b) is one path into f: nested, the SQL would double with every step.
         document, path = inner.document or inner.sql, f'{inner.path}."{key}"'
         # Only JSON text has keys: a number or a plain string gives NULL.
-        mark, bound = (f"'{path}'", ()) if _PLAIN_PATH.fullmatch(path) else ("?", (path,))
-        guarded = f"CASE WHEN json_valid({document.text}) THEN json_extract({document.text}, {mark}) END"
-        values = (*document.values, *document.values, *bound)
+        guarded = f"CASE WHEN json_valid({document.text}) THEN json_extract({document.text}, ?) END"
+        values = (*document.values, *document.values, path)
         return _Field(Sql(guarded, values), "any", document=document, path=path)
 
     def _text(self, tree: Expression) -> str:

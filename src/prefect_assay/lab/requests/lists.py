@@ -1,13 +1,12 @@
 """One page of a list (contract 4.1): paging, filter, search, sort and the per-field query forms."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.store import Db, Row
+from prefect_assay.lab.kernel.store import Row
 from prefect_assay.lab.requests import filter_sql
 from prefect_assay.lab.requests.core import Answer, Call, integer
 from prefect_assay.lab.requests.filter_sql import Column, Sql
@@ -15,8 +14,6 @@ from prefect_assay.models.vocabulary import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 
 __all__ = ["Column", "Listing", "Sql", "page"]
 
-# Matches looked for beyond the page: with fewer, the total is known without counting, and all rows are searched once.
-_BEYOND: Final = 500
 # `equ(field)=value` and its kin, contract 4.1.
 _QUERY_OPERATORS: Final = {"equ": "eq", "geq": "gte", "gtr": "gt", "leq": "lte", "lss": "lt"}
 _FORM: Final = re.compile(rf"({'|'.join(_QUERY_OPERATORS)})\((.*)\)", re.DOTALL)
@@ -58,35 +55,16 @@ def page(
     matching = Sql(f"FROM {listing.source} WHERE {clause}", values)
     order = _order(listing, query)
     with call.lab.store.transaction() as db:
-        total, numbers = _numbers(db, listing, matching, order, limit=limit, offset=offset)
-        items = [render(row) for row in _rows(db, listing, numbers)]
+        [total] = db.column(f"SELECT count(*) {matching.text}", *matching.values)
+        rows = db.all(
+            f"SELECT {listing.select} {matching.text} ORDER BY {order.text} LIMIT ? OFFSET ?",
+            *matching.values,
+            *order.values,
+            limit,
+            offset,
+        )
+        items = [render(row) for row in rows]
     return Answer({"items": items, "total": total, "count": len(items), "offset": offset})
-
-
-def _numbers(
-    db: Db, listing: Listing, matching: Sql, order: Sql, *, limit: int, offset: int
-) -> tuple[int, list[int]]:
-    """How many rows match, and the `seq` of those on the page; indexes cover `seq`, but not wide rows."""
-    found = db.column(
-        f"SELECT {listing.table}.seq {matching.text} ORDER BY {order.text} LIMIT ? OFFSET ?",
-        *matching.values,
-        *order.values,
-        limit + _BEYOND,
-        offset,
-    )
-    if len(found) < limit + _BEYOND and (found or not offset):
-        return offset + len(found), found[:limit]
-    return db.column(f"SELECT count(*) {matching.text}", *matching.values)[0], found[:limit]
-
-
-def _rows(db: Db, listing: Listing, numbers: list[int]) -> list[Row]:
-    found = db.all(
-        f"SELECT {listing.table}.seq AS page_seq, {listing.select} FROM {listing.source}"  # noqa: S608 - own names
-        f" WHERE {listing.table}.seq IN (SELECT value FROM json_each(?))",
-        json.dumps(numbers),
-    )
-    rows = {row.pop("page_seq"): row for row in found}
-    return [rows[number] for number in numbers]
 
 
 def _order(listing: Listing, query: Mapping[str, str]) -> Sql:

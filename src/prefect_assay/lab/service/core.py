@@ -1,90 +1,23 @@
-"""One running lab: its parts, its snapshots, and `LabCore.perform`, the whole service without a web framework."""
+"""One running lab: its parts, and `LabCore.perform`, the whole service without a web framework."""
 
 import json
 import sqlite3
-import threading
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from prefect_assay.lab.api import Route, find
 from prefect_assay.lab.experiments.clock_driver import ClockDriver
-from prefect_assay.lab.kernel.concurrency import Gate
-from prefect_assay.lab.kernel.faults import FaultList, WebhookFaults
+from prefect_assay.lab.kernel.faults import FaultList, WebhookFault
 from prefect_assay.lab.kernel.refusals import Refusal, database_away
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.requests.core import Answer, Call, Lab
 from prefect_assay.lab.service import seeding
-from prefect_assay.lab.service.faults import FaultQueue, Limiter, RateLimit
+from prefect_assay.lab.service.faults import Fault, Limiter
 from prefect_assay.lab.service.journal import Journal, name_caller
-from prefect_assay.lab.service.seeding import Seeded
 from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.principal import ANONYMOUS, Principal
 from prefect_assay.lab.webhooks.sender import Sender
-
-KEPT_MAX: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One moment of the lab, with a copy of the database in memory; `position` is its latest journal entry."""
-
-    id: str
-    name: str | None
-    position: int
-    seeded: Seeded
-    database: sqlite3.Connection = field(repr=False)
-    faults: list[list[Any]] = field(repr=False)
-    limit: RateLimit | None = field(repr=False)
-
-    def view(self) -> dict[str, Any]:
-        """As the control surface shows it."""
-        return {"id": self.id, "name": self.name, "journal_position": self.position}
-
-
-class Snapshots:
-    """The snapshots of one lab process, oldest first."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: dict[str, Snapshot] = {}
-
-    def keep(self, snapshot: Snapshot) -> None:
-        """Add one; 409 when full."""
-        with self._lock:
-            if len(self._kept) >= KEPT_MAX:
-                snapshot.database.close()
-                raise Refusal(409, f"there are {KEPT_MAX} snapshots already; delete some")
-            self._kept[snapshot.id] = snapshot
-
-    def all(self) -> list[Snapshot]:
-        """All of them, oldest first."""
-        with self._lock:
-            return list(self._kept.values())
-
-    def find(self, snapshot_id: str) -> Snapshot:
-        """The snapshot with this id; 404 for an unknown one."""
-        with self._lock:
-            found = self._kept.get(snapshot_id)
-        if found is None:
-            raise Refusal(404, f"no snapshot {snapshot_id!r}")
-        return found
-
-    def delete(self, snapshot_id: str) -> None:
-        """Forget one. Its copy is freed when no restore reads it any more."""
-        self.find(snapshot_id)
-        with self._lock:
-            self._kept.pop(snapshot_id, None)
-
-    def close(self) -> None:
-        """Free all copies."""
-        with self._lock:
-            for snapshot in self._kept.values():
-                snapshot.database.close()
-            self._kept.clear()
 
 
 class LabCore:
@@ -92,17 +25,13 @@ class LabCore:
 
     def __init__(self, settings: LabSettings | None = None) -> None:
         self.lab = Lab(settings or LabSettings())
-        self.faults = FaultQueue()
-        self.webhook_faults = WebhookFaults()
+        self.faults = FaultList[Fault]()
+        self.webhook_faults = FaultList[WebhookFault]()
         self.limiter = Limiter()
         self.journal = Journal()
-        self.snapshots = Snapshots()
         self.sender = Sender(self.lab, self.webhook_faults)
         self.clock_driver = ClockDriver(self.lab, self.sender)
         self.seeded = seeding.start(self.lab)
-        lists = (self.faults, self.webhook_faults, self.lab.payment_faults)
-        self._fault_lists: tuple[FaultList[Any], ...] = lists
-        self._gate = Gate()  # reset and restore wait for the requests inside
         self._threads = False
 
     def start(self) -> None:
@@ -116,48 +45,21 @@ class LabCore:
         if self._threads:
             self.clock_driver.stop()
             self.sender.stop()
-        self.snapshots.close()
         self.lab.store.close()
 
+    def clear_faults(self, organization_id: str | None = None) -> None:
+        """Drop all faults, of routes, webhooks and payments, or those of one organisation."""
+        self.faults.clear(organization_id)
+        self.webhook_faults.clear(organization_id)
+        self.lab.payment_faults.clear(organization_id)
+
     def reset(self) -> seeding.Seeded:
-        """Empty the lab: data, clocks, faults, rate limit and journals. Snapshots stay."""
-        with self._exclusive():
-            for faults in self._fault_lists:
-                faults.clear()
-            self.limiter.set(None)
+        """Empty the lab: data, clocks, faults, rate limit and journals."""
+        self.clear_faults()
+        self.limiter.set(None)
+        with self.lab.store.transaction():  # requests wait
             self.journal.clear()
             self.seeded = seeding.reset(self.lab)
-            self.lab.clock.refresh()
-        self.lab.changed()
-        return self.seeded
-
-    def snapshot(self, name: str | None = None) -> Snapshot:
-        """Keep the lab as it is now. Requests go on meanwhile; each is in it completely or not at all."""
-        with self.clock_driver.paused(), self.sender.paused():
-            self.lab.clock.checkpoint_all()
-            taken = Snapshot(
-                id=f"snap_{uuid.uuid4().hex[:12]}",
-                name=name,
-                position=self.journal.position,
-                seeded=self.seeded,
-                database=self.lab.store.copy(),
-                faults=[faults.save() for faults in self._fault_lists],
-                limit=self.limiter.limit,
-            )
-        self.snapshots.keep(taken)
-        return taken
-
-    def restore(self, snapshot_id: str) -> seeding.Seeded:
-        """Restore a snapshot: its tokens are valid again, lab time is what it was. 404 for an unknown one."""
-        snapshot = self.snapshots.find(snapshot_id)
-        with self._exclusive():
-            self.lab.store.replace(snapshot.database)
-            self.lab.clock.refresh()
-            for faults, saved in zip(self._fault_lists, snapshot.faults, strict=True):
-                faults.load(saved)
-            self.limiter.set(snapshot.limit)
-            self.journal.rewind(snapshot.position)
-            self.seeded = snapshot.seeded
         self.lab.changed()
         return self.seeded
 
@@ -167,12 +69,6 @@ class LabCore:
             if db.one("SELECT 1 FROM users WHERE email = ?", email.lower()) is None:
                 raise Refusal(404, f"no user {email!r}")
         return sessions.sign_in_link(self.lab.settings, email)
-
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        """Hold requests, clocks and deliveries. The gate closes last, because receivers call the lab back."""
-        with self.clock_driver.paused(), self.sender.paused(), self._gate.closed():
-            yield
 
     def request(
         self,
@@ -204,22 +100,14 @@ class LabCore:
         query: Mapping[str, str],
         headers: Mapping[str, str],
         body: bytes,
-        wait: bool = True,
     ) -> Answer:
-        """Authenticate, check the role, and handle.
-
-        Raises:
-            Refusal: as the service.
-            BlockingIOError: another thread holds the lab, and `wait` is off (for event loops).
-        """
-        store = nullcontext() if wait else self.lab.store.held()
-        with store, self._gate.inside(wait=wait):
-            try:
-                who = self._authorized(route, headers)
-                return route.handler(Call(self.lab, who, path, query, headers, body))
-            finally:
-                if route.writes:
-                    self.lab.changed()
+        """Authenticate, check the role, and handle; refuses as the service."""
+        try:
+            who = self._authorized(route, headers)
+            return route.handler(Call(self.lab, who, path, query, headers, body))
+        finally:
+            if route.writes:
+                self.lab.changed()
 
     def _authorized(self, route: Route, headers: Mapping[str, str]) -> Principal:
         if route.open:

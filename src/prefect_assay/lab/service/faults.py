@@ -3,9 +3,7 @@
 The most important fault is `lose_answer`: the request is handled completely and its answer never arrives.
 """
 
-import itertools
 import math
-import random
 import threading
 import time
 from collections import deque
@@ -15,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
-from prefect_assay.lab.kernel.faults import FaultList
+from prefect_assay.lab.kernel.faults import CountedFault
 from prefect_assay.lab.kernel.refusals import Body
 from prefect_assay.lab.kernel.settings import API_PREFIX
 
@@ -38,21 +36,12 @@ BREAKS_ORDER: Final = frozenset({"partial_create", "post_invoice_failure"})
 Seconds = Annotated[float, Field(ge=0, le=600)]
 
 
-class Fault(Body):
+class Fault(CountedFault):
     """What happens to requests that match `method` and `path` (with `*`, with or without `/api/v1`)."""
-
-    model_config = ConfigDict(frozen=True)
 
     action: Action
     method: str = "*"
     path: str = "*"
-    organization_id: str | None = None  # hits only requests with a token of this organisation
-    # How many requests it hits; default 1, or any number with `probability`
-    count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    after: Annotated[int, Field(ge=0, le=1_000_000)] = 0  # how many matching requests pass first
-    # Chance of each matching request to be hit, repeatable by `seed`
-    probability: Annotated[float, Field(ge=0, le=1)] | None = None
-    seed: int | str = 0
     # Of `status`, `error_after` and `post_invoice_failure`; default 503 or 500
     status: Annotated[int, Field(ge=200, le=599)] | None = None
     seconds: Seconds = 0.0  # the wait of `delay` and `late_answer`
@@ -64,110 +53,15 @@ class Fault(Body):
     # How much of the body `truncate` sends; default half
     keep_bytes: Annotated[int, Field(ge=0)] | None = None
 
-    @property
-    def limit(self) -> int | None:
-        """How many requests it hits at most, or None."""
-        return 1 if self.count is None and self.probability is None else self.count
-
-    def matches(self, method: str, path: str) -> bool:
-        """Whether it applies to this call."""
-        return self.method in ("*", method) and path_matches(path, self.path)
+    def meets(self, **names: Any) -> bool:
+        """Whether it is meant for a request."""
+        method, path = names.pop("method"), names.pop("path")
+        return self.method in ("*", method) and path_matches(path, self.path) and super().meets(**names)
 
 
 def path_matches(path: str, pattern: str) -> bool:
     """Whether a pattern with `*` matches a path, with or without `/api/v1` in front."""
     return any(fnmatchcase(text, pattern) for text in (path, path.removeprefix(API_PREFIX)))
-
-
-class QueuedFault:
-    """A fault in the queue, with its counts."""
-
-    def __init__(self, number: int, fault: Fault) -> None:
-        self.number = number
-        self.fault = fault
-        self.matched = 0
-        self.used = 0
-        self._draw = random.Random(fault.seed)  # noqa: S311 - which requests fail, no secret
-
-    @property
-    def organization_id(self) -> str | None:
-        """Whose requests it hits, None for all."""
-        return self.fault.organization_id
-
-    @property
-    def spent(self) -> bool:
-        """Whether it has hit its limit."""
-        return self.fault.limit is not None and self.used >= self.fault.limit
-
-    def strikes(self) -> bool:
-        """Count one matching request; whether it is hit."""
-        self.matched += 1
-        if self.matched <= self.fault.after:
-            return False
-        chance = self.fault.probability
-        if chance is not None and self._draw.random() >= chance:
-            return False
-        self.used += 1
-        return True
-
-    def view(self) -> dict[str, Any]:
-        """As the control surface shows it: the fields that were set, and the counts."""
-        return {
-            "id": self.number,
-            **self.fault.model_dump(exclude_unset=True),
-            "matched": self.matched,
-            "used": self.used,
-            "waiting": not self.spent,
-        }
-
-
-class FaultQueue(FaultList[QueuedFault]):
-    """The queue of faults; the first that strikes decides."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._numbers = itertools.count(1)
-
-    def add(self, fault: Fault) -> QueuedFault:
-        """Queue a fault under a number that is never used again, also after a clear or a restore."""
-        queued = QueuedFault(next(self._numbers), fault)
-        self.append(queued)
-        return queued
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is queued."""
-        return not self._faults
-
-    def depends_on_organization(self, method: str, path: str) -> bool:
-        """Whether the faults for this call depend on its organisation."""
-        return any(
-            queued.organization_id is not None and queued.fault.matches(method, path)
-            for queued in self._faults
-        )
-
-    def take(self, method: str, path: str, organization_id: str | None = None) -> QueuedFault | None:
-        """The fault that strikes this request, if any."""
-        with self._lock:
-            for queued in self._faults:
-                meant = queued.organization_id in (None, organization_id) and queued.fault.matches(
-                    method, path
-                )
-                if meant and not queued.spent and queued.strikes():
-                    return queued
-        return None
-
-    def give_back(self, queued: QueuedFault) -> None:
-        """Undo a strike on a request that it cannot harm, such as an order without an invoice."""
-        with self._lock:
-            queued.used -= 1
-
-    def remove(self, number: int) -> bool:
-        """Drop one; False for an unknown number."""
-        with self._lock:
-            before = len(self._faults)
-            self._faults = [queued for queued in self._faults if queued.number != number]
-            return len(self._faults) < before
 
 
 class RateLimit(Body):

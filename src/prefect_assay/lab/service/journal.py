@@ -30,36 +30,19 @@ def name_caller(organization_id: str, token_id: str) -> None:
         caller.organization_id, caller.token_id = organization_id or None, token_id or None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One request, under a number that survives resets; `answered` is False when the lab closed the connection."""
-
-    number: int
-    method: str
-    path: str
-    query: str
-    status: int | None
-    request_id: str
-    answered: bool
-    fault: str | None
-    idempotency_key: str | None
-    organization_id: str | None = None
-    token_id: str | None = None
-
-
 class Journal:
     """The last requests to the API, oldest first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: deque[Entry] = deque(maxlen=_KEPT)
+        self._entries: deque[dict[str, Any]] = deque(maxlen=_KEPT)
         self._count = 0
 
     def add(self, **fields: Any) -> None:
-        """Append an entry."""
+        """Append an entry (`commands.JournalEntry`), under a number that survives resets."""
         with self._lock:
             self._count += 1
-            self._entries.append(Entry(self._count, **fields))
+            self._entries.append({"number": self._count, **fields})
 
     @property
     def position(self) -> int:
@@ -68,22 +51,17 @@ class Journal:
 
     def entries(
         self, after: int = 0, *, method: str = "*", path: str = "*", organization_id: str | None = None
-    ) -> list[Entry]:
+    ) -> list[dict[str, Any]]:
         """Entries with a higher number. `path` may hold `*` and leave out `/api/v1`."""
 
-        def wanted(entry: Entry) -> bool:
-            named = method in ("*", entry.method) and path_matches(entry.path, path)
-            return entry.number > after and named and organization_id in (None, entry.organization_id)
+        def wanted(entry: dict[str, Any]) -> bool:
+            named = method in ("*", entry["method"]) and path_matches(entry["path"], path)
+            return entry["number"] > after and named and organization_id in (None, entry["organization_id"])
 
         with self._lock:
             return [entry for entry in self._entries if wanted(entry)]
 
-    def rewind(self, position: int) -> None:
-        """Forget the entries after a position; numbers go on."""
-        with self._lock:
-            kept = (entry for entry in self._entries if entry.number <= position)
-            self._entries = deque(kept, maxlen=_KEPT)
-
     def clear(self) -> None:
         """Forget all; numbers go on."""
-        self.rewind(0)
+        with self._lock:
+            self._entries.clear()

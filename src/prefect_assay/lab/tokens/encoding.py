@@ -75,12 +75,8 @@ class Opened:
     biscuit: Biscuit = field(repr=False)
     revocation_ids: tuple[str, ...] = field(repr=False)  # one per block, the root's first
     expires_at: datetime  # the earliest of all expiries that are written in the usual form
-    # No other check looks at the time, so that what is allowed now stays so until `expires_at`
-    timeless: bool
     # The last block's payment methods in its order; the checks decide, this only orders
     payment_policy: tuple[str, ...] | None
-    # Requests that all checks allowed, kept only for timeless tokens
-    allowed: set[tuple[Any, ...]] = field(default_factory=set, repr=False)
 
 
 class Seal:
@@ -139,7 +135,6 @@ class Seal:
             biscuit,
             tuple(biscuit.revocation_ids),
             min(expiries),
-            timeless=not any("time(" in _EXPIRY.sub("", block) for block in blocks),
             payment_policy=policies[-1] if policies else None,
         )
 

@@ -16,7 +16,6 @@ logger = logging.getLogger("prefect_assay.lab")
 # By the wall clock: 1 ms, the library's own, and 250 ms ran out on busy machines, and refused what is allowed.
 _RUN_LIMIT: Final = timedelta(seconds=5)
 _LIMIT_WORDS: Final = "execution limits"
-_REMEMBERED_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,6 @@ class Grant:
         self, action: str, resource: str, *, destructive: bool = False, method: str | None = None
     ) -> bool:
         """Whether every check of the token passes, regardless of the role; 500 when checking takes too long."""
-        request = (action, resource, destructive, method)
-        if request in self.opened.allowed and self.at < self.opened.expires_at:
-            return True
         code, values = permissions.facts(
             action=action, resource=resource, destructive=destructive, at=self.at, method=method
         )
@@ -47,8 +43,6 @@ class Grant:
                 logger.exception("a token's checks did not end in time")
                 raise Refusal(500, "the token's restrictions could not be checked in time") from error
             return False
-        if self.opened.timeless and len(self.opened.allowed) < _REMEMBERED_MAX:
-            self.opened.allowed.add(request)
         return True
 
     def payment_methods(self) -> tuple[str, ...] | None:
@@ -73,7 +67,7 @@ def _in(order: Iterable[str], allowed: list[PaymentMethod]) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller. `token_id` is its nearest recorded token, `session` its browser session, `expires_at` UTC text."""
+    """The caller. `token_id` is its nearest recorded token, `expires_at` UTC text."""
 
     org_id: str
     org_name: str
@@ -82,7 +76,6 @@ class Principal:
     expires_at: str
     user_id: str | None = None
     root_token_id: str = ""
-    session: str | None = None
     grant: Grant | None = field(default=None, repr=False, compare=False)
 
     @property

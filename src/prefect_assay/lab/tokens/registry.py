@@ -160,7 +160,6 @@ class Tokens:
             times.stamp(opened.expires_at),
             claims.user_id,
             root["id"],
-            claims.session,
             Grant(opened, now),
         )
 

@@ -55,11 +55,7 @@ class Dispatcher:
             body=await _body(request),
         )
         try:
-            try:
-                # A thread for each request would cost a third of the lab's speed.
-                answer = perform(wait=False)
-            except BlockingIOError:
-                answer = await run_in_threadpool(perform)
+            answer = await run_in_threadpool(perform)
         except Refusal as refusal:
             return refused(self._core, request, refusal)
         except Exception:

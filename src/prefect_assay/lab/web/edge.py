@@ -16,7 +16,7 @@ from prefect_assay.lab.experiments import orders
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.service.faults import BREAKS_ORDER, NEVER_ANSWERED, NEVER_HANDLED, Fault, QueuedFault
+from prefect_assay.lab.service.faults import BREAKS_ORDER, NEVER_ANSWERED, NEVER_HANDLED, Fault
 from prefect_assay.lab.service.journal import CALLER, Caller
 
 
@@ -106,12 +106,12 @@ class Edge:
         """Let the application answer, unless the rate limit or a fault does."""
         if await self._limit(exchange):
             return
-        queued = None if self._core.faults.idle else await self._take(exchange)
-        if queued is None:
+        fault = None if self._core.faults.idle else await self._take(exchange)
+        if fault is None:
             await self._app(exchange.scope, receive, exchange.take)
-        elif await self._before(exchange, queued.fault):
+        elif await self._before(exchange, fault):
             await self._app(exchange.scope, receive, exchange.take)
-            await self._after(exchange, queued)
+            await self._after(exchange, fault)
 
     async def _deliver(self, exchange: _Exchange, receive: Receive, send: Send) -> None:
         """Send the answer as the fault wants it: whole, late, cut or not at all."""
@@ -148,12 +148,13 @@ class Edge:
         exchange.limited = True
         return True
 
-    async def _take(self, exchange: _Exchange) -> QueuedFault | None:
-        if self._core.faults.depends_on_organization(exchange.method, exchange.path):
+    async def _take(self, exchange: _Exchange) -> Fault | None:
+        if self._core.faults.aimed:
             await self._find_caller(exchange)
-        queued = self._core.faults.take(exchange.method, exchange.path, exchange.caller.organization_id)
-        exchange.fault = queued.fault if queued else None
-        return queued
+        exchange.fault = self._core.faults.take(
+            method=exchange.method, path=exchange.path, organization_id=exchange.caller.organization_id
+        )
+        return exchange.fault
 
     async def _find_caller(self, exchange: _Exchange) -> None:
         """Read the token before the service does, for what affects one organisation only."""
@@ -172,28 +173,28 @@ class Edge:
             self._fail(exchange, fault, HTTPStatus.SERVICE_UNAVAILABLE)
         return fault.action not in NEVER_HANDLED
 
-    async def _after(self, exchange: _Exchange, queued: QueuedFault) -> None:
+    async def _after(self, exchange: _Exchange, fault: Fault) -> None:
         """What the fault does to a request that is handled and committed."""
-        if queued.fault.action == "error_after":
-            self._fail(exchange, queued.fault, HTTPStatus.INTERNAL_SERVER_ERROR)
-        elif queued.fault.action in BREAKS_ORDER:
-            await run_in_threadpool(self._break_order, exchange, queued)
+        if fault.action == "error_after":
+            self._fail(exchange, fault, HTTPStatus.INTERNAL_SERVER_ERROR)
+        elif fault.action in BREAKS_ORDER:
+            await run_in_threadpool(self._break_order, exchange, fault)
 
     def _fail(self, exchange: _Exchange, fault: Fault, default: HTTPStatus, **extra: Any) -> None:
         body = self._core.lab.settings.words.to_wire({"error": fault.error, **extra, **fault.fields})
         exchange.fail(fault.status or default, body, fault.retry_after)
 
-    def _break_order(self, exchange: _Exchange, queued: QueuedFault) -> None:
+    def _break_order(self, exchange: _Exchange, fault: Fault) -> None:
         """Void the invoice that the answer names; an answer without one goes out as it is."""
         invoice_id = self._invoice(exchange)
         if invoice_id is None:
-            self._core.faults.give_back(queued)
+            fault.give_back()
             return
         with self._core.lab.store.transaction() as db:
             extra = orders.break_order(self._core.lab, db, invoice_id, exchange.path)
-        if queued.fault.action == "post_invoice_failure":
+        if fault.action == "post_invoice_failure":
             extra = {}
-        self._fail(exchange, queued.fault, HTTPStatus.INTERNAL_SERVER_ERROR, **extra)
+        self._fail(exchange, fault, HTTPStatus.INTERNAL_SERVER_ERROR, **extra)
         self._core.lab.changed()
 
     def _invoice(self, exchange: _Exchange) -> str | None:

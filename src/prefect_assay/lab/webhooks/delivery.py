@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import httpx
 
 from prefect_assay.lab.kernel import times
-from prefect_assay.lab.kernel.faults import STALE_SECONDS, DeliveryTarget, WebhookFault, WebhookFaults
+from prefect_assay.lab.kernel.faults import STALE_SECONDS, FaultList, WebhookFault
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.models.vocabulary import ExperimentStatus
@@ -70,46 +70,28 @@ class Attempt:
 def signing(lab: Lab, db: Db, experiment: Row, webhook: Row | None) -> Signing:
     """The experiment's secret, else the organisation's, else the deployment's (contract 6, rule 2)."""
     if experiment["webhook_secret"]:
-        return Signing(experiment["webhook_secret"], "experiment", _replaced(db, experiment["id"]))
-    owner, secret = organization_secret(db, experiment["org_id"], webhook)
-    ids = [experiment["id"], webhook["id"] if webhook else None, owner, experiment["org_id"]]
-    replaced = _replaced(db, *ids)
+        return Signing(experiment["webhook_secret"], "experiment", None)
+    secret = organization_secret(db, experiment["org_id"], webhook)
+    replaced = webhook["replaced_secret"] if webhook else None
     if secret is None:
         return Signing(lab.settings.deployment_secret, "deployment", replaced)
     return Signing(secret, "organization", replaced)
 
 
-def organization_secret(db: Db, org_id: str, webhook: Row | None) -> tuple[str | None, str | None]:
-    """The id of the row that holds the organisation's secret, and the secret.
-
-    In order: the webhook's own, the one seeded for the organisation, that of its oldest enabled webhook with one.
-    """
+def organization_secret(db: Db, org_id: str, webhook: Row | None) -> str | None:
+    """The webhook's own secret, else the one seeded for the organisation, else that of its oldest enabled webhook with one."""
     if webhook is not None and webhook["secret"]:
-        return webhook["id"], webhook["secret"]
+        return str(webhook["secret"])
     org = db.get("organizations", org_id)
     if org and org["webhook_secret"]:
-        return org_id, org["webhook_secret"]
-    oldest = db.one(
-        "SELECT id, secret FROM webhooks WHERE org_id = ? AND enabled AND secret IS NOT NULL ORDER BY seq LIMIT 1",
-        org_id,
+        return str(org["webhook_secret"])
+    oldest = (
+        "SELECT secret FROM webhooks WHERE org_id = ? AND enabled AND secret IS NOT NULL ORDER BY seq LIMIT 1"
     )
-    return (oldest["id"], oldest["secret"]) if oldest else (None, None)
+    return next(iter(db.column(oldest, org_id)), None)
 
 
-def keep_replaced(db: Db, owner: str, secret: str, at: datetime) -> None:
-    """Remember the secret with which `owner` (experiment, webhook or organisation) signed until now."""
-    db.run("DELETE FROM replaced_secrets WHERE id = ?", owner)
-    db.insert("replaced_secrets", {"id": owner, "secret": secret, "replaced_at": at})
-
-
-def _replaced(db: Db, *owners: str | None) -> str | None:
-    for owner in filter(None, owners):
-        if row := db.get("replaced_secrets", owner):
-            return str(row["secret"])
-    return None
-
-
-def prepare(lab: Lab, db: Db, row: Row, faults: WebhookFaults) -> Attempt | None:
+def prepare(lab: Lab, db: Db, row: Row, faults: FaultList[WebhookFault]) -> Attempt | None:
     """The signed attempt for an outbox row; None when its destination or subject is gone."""
     experiment = db.get("experiments", row["experiment_id"])
     update = db.get("updates", row["update_id"])
@@ -118,13 +100,11 @@ def prepare(lab: Lab, db: Db, row: Row, faults: WebhookFaults) -> Attempt | None
         return None
     signed = signing(lab, db, experiment, destination.webhook)
     fault = faults.take(
-        DeliveryTarget(
-            organization_id=row["org_id"],
-            experiment_id=row["experiment_id"],
-            webhook_id=row["webhook_id"],
-            rotated=signed.replaced is not None,
-            holdable=not row["was_held"],
-        )
+        organization_id=row["org_id"],
+        experiment_id=row["experiment_id"],
+        webhook_id=row["webhook_id"],
+        rotated=signed.replaced is not None,
+        holdable=not row["was_held"],
     )
     if row["replay_of"] and (earlier := db.get("deliveries", row["replay_of"])):
         return _replayed(earlier, destination, fault)

@@ -87,9 +87,8 @@ def modify(call: Call) -> Answer:
         validation.refuse(violations)
         changes = _changes(row, raw)
         if "secret" in changes:
-            _, before = delivery.organization_secret(db, row["org_id"], row)
-            before = before or call.lab.settings.deployment_secret
-            delivery.keep_replaced(db, row["id"], before, call.now())
+            before = delivery.organization_secret(db, row["org_id"], row)
+            changes["replaced_secret"] = before or call.lab.settings.deployment_secret
         if changes:
             db.update("webhooks", row["id"], **changes, updated_at=call.now())
         return Answer(_view(_find(db, call, row["id"])))

@@ -5,7 +5,6 @@ order, retries included. A row that a fault holds back is outside its lane.
 """
 
 import time
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Literal
 
@@ -46,20 +45,6 @@ def add(
             "replay_of": replay_of,
         },
     )
-
-
-def add_all(
-    db: Db, experiment: Row, update_id: str, webhook_ids: Collection[str | None], at: datetime
-) -> bool:
-    """Queue a delivery for each of these; whether there is any."""
-    for webhook_id in webhook_ids:
-        add(db, experiment, update_id, webhook_id, at)
-    return bool(webhook_ids)
-
-
-def empty(db: Db, org_id: str) -> bool:
-    """Whether an organisation has nothing to deliver, held back or not."""
-    return db.one("SELECT 1 FROM outbox WHERE org_id = ? LIMIT 1", org_id) is None
 
 
 def organizations(db: Db) -> list[str]:

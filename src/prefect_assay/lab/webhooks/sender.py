@@ -7,7 +7,6 @@ thread, so that a slow or missing receiver delays no other.
 
 import threading
 import time
-from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final
@@ -15,7 +14,7 @@ from typing import Any, Final
 import httpx
 
 from prefect_assay.lab.kernel.concurrency import KeyedLocks, KeyedWorkers
-from prefect_assay.lab.kernel.faults import HOLDING, WebhookFaults
+from prefect_assay.lab.kernel.faults import HOLDING, FaultList, WebhookFault
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.webhooks import delivery, outbox
@@ -31,7 +30,7 @@ _OK: Final = range(HTTPStatus.OK, HTTPStatus.MULTIPLE_CHOICES)
 class Sender:
     """Sends what is due, per organisation one at a time, and per experiment and destination in order."""
 
-    def __init__(self, lab: Lab, faults: WebhookFaults) -> None:
+    def __init__(self, lab: Lab, faults: FaultList[WebhookFault]) -> None:
         self._lab = lab
         self._faults = faults
         self._sending = KeyedLocks()
@@ -70,10 +69,6 @@ class Sender:
             for org_id in ready:
                 self._workers.call(org_id)
             self._lab.wait(seen, _POLL_SECONDS if waiting else None)
-
-    def paused(self) -> AbstractContextManager[None]:
-        """Send nothing while it is open."""
-        return self._sending.hold_all()
 
     def deliver(self, org_id: str, *, wait: bool = False) -> None:
         """Send everything due now; with `wait`, sit out back-offs on the real clock."""

@@ -46,53 +46,37 @@ DESCRIPTIONS: Final[dict[str, str]] = {
 
 
 def recipients(db: Db, experiment: Row) -> list[str | None]:
-    """The webhooks that get an update; None is the experiment's own address, which overrides the others."""
-    return choose(experiment, webhooks_of(db, experiment["org_id"]))
-
-
-def choose(experiment: Row, webhook_ids: list[str | None]) -> list[str | None]:
-    """`recipients`, given the organisation's webhooks."""
-    return [None] if experiment["webhook_url"] else webhook_ids
-
-
-def webhooks_of(db: Db, org_id: str) -> list[str | None]:
-    """The organisation's enabled webhooks, oldest first."""
-    return db.column("SELECT id FROM webhooks WHERE org_id = ? AND enabled ORDER BY seq", org_id)
-
-
-def entry(experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> Row:
-    """The row of an update."""
-    return {
-        "id": str(uuid.uuid4()),
-        "org_id": experiment["org_id"],
-        "experiment_id": experiment["id"],
-        "type": kind,
-        "name": name,
-        "description": description,
-        "created_at": at,
-    }
-
-
-def of_status(experiment: Row, status: ExperimentStatus, at: datetime) -> Row:
-    """The row of the update that announces a status."""
-    title = status.replace("_", " ").capitalize()
-    return entry(experiment, "status_change", title, DESCRIPTIONS[status], at)
+    """The webhooks that get an update, oldest first; None is the experiment's own address, which overrides the others."""
+    if experiment["webhook_url"]:
+        return [None]
+    sql = "SELECT id FROM webhooks WHERE org_id = ? AND enabled ORDER BY seq"
+    return db.column(sql, experiment["org_id"])
 
 
 def record(db: Db, experiment: Row, kind: UpdateType, name: str, description: str, at: datetime) -> None:
     """Write an update of an experiment, given as its whole row, and queue its webhook deliveries."""
-    _write(db, experiment, entry(experiment, kind, name, description, at), at)
+    update_id = str(uuid.uuid4())
+    db.insert(
+        "updates",
+        {
+            "id": update_id,
+            "org_id": experiment["org_id"],
+            "experiment_id": experiment["id"],
+            "type": kind,
+            "name": name,
+            "description": description,
+            "created_at": at,
+        },
+    )
+    for webhook_id in recipients(db, experiment):
+        outbox.add(db, experiment, update_id, webhook_id, at)
 
 
 def move(db: Db, experiment: Row, status: ExperimentStatus, at: datetime, **further: Any) -> None:
     """Set an experiment's status, and further columns, and announce it."""
     db.update("experiments", experiment["id"], status=status, **further)
-    _write(db, experiment, of_status(experiment, status, at), at)
-
-
-def _write(db: Db, experiment: Row, update: Row, at: datetime) -> None:
-    db.insert("updates", update)
-    outbox.add_all(db, experiment, update["id"], recipients(db, experiment), at)
+    title = status.replace("_", " ").capitalize()
+    record(db, experiment, "status_change", title, DESCRIPTIONS[status], at)
 
 
 def listing(call: Call) -> Answer:
