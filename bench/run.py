@@ -41,6 +41,8 @@ class Part:
 
 SHORT = (
     Part("import", bound=90),
+    Part("client", bound=60),
+    Part("pipeline", bound=120),
     Part("wake", ("--wakes", "8", "--kind", "worker"), bound=150),
     Part("receiver", ("--seconds", "15"), bound=120),
     Part("intake", ("--designs", "30000"), bound=90),
