@@ -25,17 +25,12 @@ from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.sweeping.watermarks import SweepState
 from prefect_assay.webhooks.problem_watch import ProblemWatch
 from support.runs.events import stored_events
-from support.runs.held import DESIGN, Held
+from support.runs.held import DESIGN
 from support.runs.suspended import suspend_many
 from support.runs.world import UNPRICED, eventually
 from support.services.serving import serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(180)]
-
-
-@pytest.fixture(scope="module")
-def held(world):
-    return Held(world)
 
 
 @pytest.fixture

@@ -9,18 +9,11 @@ from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.ordering import find_or_create
-from support.runs.held import Held, hurry
 from support.runs.world import UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 
 PAY = {"method": "POST", "path": "/api/v1/invoices/*/pay"}
-
-
-@pytest.fixture
-def held(world, monkeypatch):
-    hurry(monkeypatch)
-    return Held(world)
 
 
 def policy(name, **changes):

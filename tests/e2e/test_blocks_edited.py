@@ -15,7 +15,6 @@ from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.sweeping.watermarks import SweepState
-from support.runs.held import Held
 from support.runs.world import UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
@@ -30,11 +29,6 @@ _CAPS = {
     "machine_payments": True,
     "rolling_cents": 50_000_000,
 }
-
-
-@pytest.fixture(scope="module")
-def held(world):
-    return Held(world)
 
 
 @pytest.fixture(scope="module")

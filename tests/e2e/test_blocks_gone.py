@@ -10,14 +10,8 @@ from prefect.logging import disable_run_logger
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy, WebhookEndpoint
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.sweeping.watermarks import SweepState
-from support.runs.held import Held
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(scope="module")
-def held(world):
-    return Held(world)
 
 
 @pytest.fixture

@@ -9,16 +9,10 @@ from prefect_assay.runs.crashes import RESCHEDULED_BY_AUTOMATION
 from prefect_assay.runs.states import cancel, reschedule
 from prefect_assay.sweeping.cancellations import report_canceled_runs, settle_canceled_run
 from support.runs import here
-from support.runs.held import DESIGN, Held, hurry
+from support.runs.held import DESIGN
 from support.runs.world import EGFR, UNPRICED, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
-
-
-@pytest.fixture
-def held(world, monkeypatch):
-    hurry(monkeypatch)
-    return Held(world)
 
 
 def told(world, run):

@@ -14,15 +14,10 @@ from prefect_assay.runs.queries import recoverable_runs
 from prefect_assay.runs.states import reschedule
 from prefect_assay.runs.tags import CANCELED_TAG, CHILDREN_TAG, GROUP_TAG
 from support.command import command
-from support.runs.held import DESIGN, Held
+from support.runs.held import DESIGN
 from support.runs.world import EGFR, UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
-
-
-@pytest.fixture
-def held(world):
-    return Held(world)
 
 
 def policy(world, name, **changes):

@@ -11,7 +11,6 @@ from prefect_assay.blocks import LocalArchive
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.sweeping.watermarks import SweepState
 from support.disk import fill, small_disk
-from support.runs.held import Held
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
 
@@ -20,11 +19,6 @@ def swept(after):
     """A sweep so much later; time must not go back between two of them."""
     with get_client(sync_client=True) as client, disable_run_logger():
         return _Sweep(client, SweepState.read(client), datetime.now(UTC) + after, 60).run()
-
-
-@pytest.fixture
-def held(world):
-    return Held(world)
 
 
 @pytest.fixture

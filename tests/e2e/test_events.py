@@ -10,7 +10,6 @@ from prefect_assay.events import EVENTS_LABEL, flush, sending
 from prefect_assay.models.vocabulary import AFTER_MATERIALS
 from prefect_assay.tasks import read
 from support.runs.events import assets_of, names, of_campaign
-from support.runs.held import Held
 from support.runs.world import UNPRICED, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -52,9 +51,8 @@ def test_a_paid_experiment_reports_each_fact_once(world):
         assert (roles["deployment"], roles["campaign"]) == (deployment, "assay.campaign.events-once")
 
 
-def test_questions_and_kills_are_no_second_events(world, monkeypatch):
+def test_questions_and_kills_are_no_second_events(world, held, monkeypatch):
     """Executed step by step. A run that is killed before its label is written sends its events again."""
-    held = Held(world)
     policy = SpendingPolicy(
         per_experiment_cents=100,
         per_campaign_cents=5_000_000,
@@ -100,8 +98,7 @@ def twice(world, held, run):
         held.execute(run)
 
 
-def test_quotes_preliminary_results_and_bad_ends_are_one_event_each(world, monkeypatch):
-    held = Held(world)
+def test_quotes_preliminary_results_and_bad_ends_are_one_event_each(world, held, monkeypatch):
     lab = world.stack.lab
     policy = world.policy.model_copy(update={"per_experiment_cents": 100, "approval_hours": 1})
     policy.save("events-expires", overwrite=True)

@@ -16,7 +16,6 @@ from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.states import reschedule
 from prefect_assay.sweeping.watermarks import SweepState
 from support.runs.events import names, of_campaign
-from support.runs.held import Held
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -42,11 +41,6 @@ with get_client(sync_client=True) as client:
     run = client.read_flow_run(run_id)
 run_flow(experiment, flow_run=run)
 """
-
-
-@pytest.fixture
-def held(world):
-    return Held(world)
 
 
 def killed_before(world, run, event):

@@ -17,7 +17,7 @@ from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.sweeping.watermarks import SweepState
 from support.archive.s3_proxy import Refused, s3_proxy
 from support.archive.swift_server import ACCESS_KEY, NEXT_ACCESS_KEY, NEXT_SECRET_KEY, SECRET_KEY, s3_client
-from support.runs.held import DESIGN, Held, hurry
+from support.runs.held import DESIGN
 from support.runs.world import WALLET_KEY, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
@@ -89,9 +89,7 @@ def test_a_run_whose_signing_key_the_receiver_does_not_have_any_more_is_woken_by
     assert books(world, "signed-once") == (1, 1)
 
 
-def test_an_s3_key_that_is_deleted_before_the_block_has_the_new_one(world, swift_endpoint, monkeypatch):
-    hurry(monkeypatch)
-    held = Held(world)
+def test_an_s3_key_that_is_deleted_before_the_block_has_the_new_one(world, held, swift_endpoint):
     name = f"rotated-{secrets.token_hex(4)}"
     s3_client(swift_endpoint).create_bucket(Bucket=name)
     with s3_proxy(swift_endpoint) as proxy:
@@ -141,9 +139,9 @@ class Wallet:
         return block
 
 
-def test_a_wallets_key_that_is_replaced_before_the_payment_pays_once(world):
+def test_a_wallets_key_that_is_replaced_before_the_payment_pays_once(world, held):
     """A person is asked about the sum of all payments when the key is replaced."""
-    held, wallet = Held(world), Wallet(world, "replaced")
+    wallet = Wallet(world, "replaced")
     policy = world.policy.model_copy(update={"rolling_cents": 1})
     policy.save("replaced-policy", overwrite=True)
     run = held.experiment("replaced", policy=policy, wallet=wallet.save())
@@ -158,10 +156,9 @@ def test_a_wallets_key_that_is_replaced_before_the_payment_pays_once(world):
     assert books(world, "replaced") == (1, 1)
 
 
-def test_a_payment_in_doubt_is_not_sent_again_with_another_key(world, monkeypatch):
+def test_a_payment_in_doubt_is_not_sent_again_with_another_key(world, held):
     """The first one, signed by the earlier key, may still settle: another key has another nonce."""
-    hurry(monkeypatch)
-    held, wallet = Held(world), Wallet(world, "doubt-key")
+    wallet = Wallet(world, "doubt-key")
     world.fault(
         "reset", method="POST", path="/api/v1/invoices/*/pay", after=1
     )  # the first call asks for the terms

@@ -14,7 +14,7 @@ from prefect_assay.runs.tags import RETRY_TAG, tag_values
 from support.archive.metadata_service import metadata_service
 from support.archive.s3_proxy import LOST, Refused, s3_proxy
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
-from support.runs.held import DESIGN, Held, hurry
+from support.runs.held import DESIGN
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
@@ -37,11 +37,10 @@ def bucket_on(endpoint, *, keys=True):
 
 
 @pytest.fixture
-def held(world, monkeypatch):
+def held(held, monkeypatch):
     """boto3 gives up early: the trouble outlives its retries."""
-    hurry(monkeypatch)
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
-    return Held(world)
+    return held
 
 
 def wake(world, held, run):

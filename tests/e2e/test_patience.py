@@ -15,20 +15,19 @@ from prefect_assay.runs.tags import RETRY_TAG, tag_values
 from prefect_assay.sweeping import find_open_orders
 from prefect_assay.sweeping.watermarks import SweepState
 from prefect_assay.tasks import archive, estimate, order, pay
-from support.runs.held import DESIGN, Held, hurry
+from support.runs.held import DESIGN
 from support.runs.world import EGFR, UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
-def held(world, monkeypatch):
+def held(held, monkeypatch):
     """Runs whose client and tasks do not try again by themselves: the trouble outlives any retry."""
-    hurry(monkeypatch)
     monkeypatch.setattr(RetryPolicy, "delay", lambda *_: None)
     for task in (order.find_order, pay.read_due, archive.archive_experiment, estimate.estimate_cost):
         monkeypatch.setattr(task, "retries", 0)
-    return Held(world)
+    return held
 
 
 def again(world, run):

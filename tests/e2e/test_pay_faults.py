@@ -15,7 +15,6 @@ from prefect_assay.client import AssayClient
 from prefect_assay.models.vocabulary import InvoiceStatus
 from support.crash.process import token_issuer
 from support.crash.story import RAILS
-from support.runs.held import Held, hurry
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
 
@@ -44,9 +43,8 @@ REFUSED = {
 
 
 @pytest.fixture
-def held(world, monkeypatch):
-    hurry(monkeypatch)
-    yield Held(world)
+def held(world, held):
+    yield held
     world.stack.lab.clear_faults()
     world.stack.lab.end_payment_faults()
 

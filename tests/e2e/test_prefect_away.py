@@ -8,7 +8,6 @@ import pytest
 from prefect.states import AwaitingRetry
 
 from prefect_assay.runs.durable import durable_flow
-from support.runs.held import Held
 from support.runs.prefect_proxy import PrefectProxy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -23,11 +22,6 @@ FAULTS = {
     "the suspension, taken": ("POST /api/flow_runs/{id}/set_state", 500, {"after": 1, "passed_on": True}),
 }
 QUICK = {"a block", "the suspension, taken"}
-
-
-@pytest.fixture
-def held(world):
-    return Held(world)
 
 
 @pytest.fixture

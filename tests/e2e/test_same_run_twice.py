@@ -13,7 +13,6 @@ import pytest
 from prefect.states import AwaitingRetry, Crashed
 
 from prefect_assay.archive import verify
-from support.runs.held import Held
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
@@ -30,11 +29,6 @@ ROUTES = {
     },  # the first asks for the terms
     "in the archiving": {"method": "GET", "path": "/api/v1/experiments/*/results*"},
 }
-
-
-@pytest.fixture(scope="module")
-def held(world):
-    return Held(world)
 
 
 @pytest.fixture

@@ -24,18 +24,13 @@ from prefect_assay.sweeping import progress
 from prefect_assay.sweeping.stuck_runs import find_stuck_runs
 from prefect_assay.sweeping.watermarks import SweepState, as_text
 from support.counting import counted_requests
-from support.runs.held import DESIGN, Held
+from support.runs.held import DESIGN
 from support.runs.suspended import suspend_many
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(120)]
 
 FEED_ONLY = 10_000  # minutes until the next full check
-
-
-@pytest.fixture(scope="module")
-def held(world):
-    return Held(world)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from prefect_assay.archive import verify
 from prefect_assay.archive.read import versions
 from prefect_assay.flows import sweep
-from support.runs.held import Held
 from support.runs.world import eventually
 from support.webhooks.deliveries import body_of, headers_of
 
@@ -25,8 +24,7 @@ TROUBLES = {
 DEAF = {"dropped", "forged"}
 
 
-def test_every_experiment_is_archived_once_whatever_becomes_of_its_webhooks(world):
-    held = Held(world)
+def test_every_experiment_is_archived_once_whatever_becomes_of_its_webhooks(world, held):
     runs = {}
     for trouble in TROUBLES:
         changes = {} if trouble == "doubled" else {"payment_method": "async_invoice", "wallet": None}

@@ -16,7 +16,6 @@ from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import run_flow
 from prefect.flows import Flow
 
-from prefect_assay import payments
 from prefect_assay.flows import campaign, experiment
 from prefect_assay.runs.children import start_run
 from support.runs.world import EGFR, World
@@ -102,8 +101,3 @@ class Held:
         """As the UI, the command line and the API do."""
         self.world.api.set_flow_run_state(run.id, State(type=StateType.CANCELLING))
         return self.state(run)
-
-
-def hurry(monkeypatch: Any) -> None:
-    """No pauses between two looks at an invoice in doubt."""
-    monkeypatch.setitem(payments.settle.__kwdefaults__, "read_delays", (0.0,))
