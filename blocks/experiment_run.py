@@ -28,7 +28,7 @@ from prefect_assay.ordering import order_key, resolve_target
 from prefect_assay.payments.interfaces import address
 from prefect_assay.results import ResultRow, from_csv
 from prefect_assay.runs import PollPolicy
-from prefect_assay.runs.children import start_or_find
+from prefect_assay.runs.children import start_child
 from prefect_assay.runs.states import has_ended, successor_of
 from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL
 
@@ -57,14 +57,14 @@ def trigger(job: AssayExperiment) -> "AssayExperimentRun":
     spec = _spec(job)
     key = order_key(job.campaign_id, 0, spec)
     scope = open_books(job.credentials, job.archive).scope(address(job.credentials.base_url))
-    run = start_or_find(
+    run = start_child(
         "experiment",
         # The key of the campaign's own run of this order, so that both share one run.
         f"assay-{scope}-{key}",
         _parameters(job, spec),
         run_name=f"{job.campaign_id} 1/1",
         is_done=lambda found: _version(job, found) is not None,
-        since=lambda: now,
+        since=now,
     )
     return AssayExperimentRun(job, run.id, key)
 

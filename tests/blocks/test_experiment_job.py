@@ -54,10 +54,10 @@ def started(monkeypatch):
     """The flow runs that jobs have started, by their keys."""
     runs = {}
 
-    def start_or_find(flow, key, parameters, **_):
+    def start_child(flow, key, parameters, **_):
         return runs.setdefault(key, FlowRun(flow_id=uuid4(), parameters={"flow": flow, **parameters}))
 
-    monkeypatch.setattr(experiment_run, "start_or_find", start_or_find)
+    monkeypatch.setattr(experiment_run, "start_child", start_child)
     return runs
 
 

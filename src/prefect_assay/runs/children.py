@@ -114,49 +114,21 @@ def start_child(
     parameters: Mapping[str, Any],
     *,
     run_name: str,
-    groups: Sequence[str],
-    is_done: Callable[[FlowRun], bool],
-    ended: Callable[[FlowRun], bool] = has_ended,
-) -> FlowRun:
-    """Start, or find, the child run of an idempotency key, which parents may share.
-
-    `flow_name` is a flow of this package, or `flow/name`, a deployment of any other.
-
-    A child that failed before this parent was created, or before its last end (Retry), is tried again. A child that
-    failed afterwards is not: its failure is this parent's result. The parent is woken when one of the child's `groups`
-    has ended; `is_done` decides whether a completed child left what this parent needs.
-
-    Raises:
-        ConfigurationError: the child's deployment does not exist.
-    """
-    parent = this_run()
-    return start_or_find(
-        flow_name,
-        key,
-        parameters,
-        run_name=run_name,
-        groups=groups,
-        is_done=is_done,
-        ended=ended,
-        since=lambda: attempt_began(parent),
-    )
-
-
-def start_or_find(
-    flow_name: str,
-    key: str,
-    parameters: Mapping[str, Any],
-    *,
-    run_name: str,
     groups: Sequence[str] = (),
     is_done: Callable[[FlowRun], bool],
     ended: Callable[[FlowRun], bool] = has_ended,
-    since: Callable[[], datetime | None],
+    since: datetime | None = None,
 ) -> FlowRun:
-    """Start, or find, the run of an idempotency key. One that failed before `since` is tried again; see `start_child`.
+    """Start, or find, the run of an idempotency key, which parents may share.
+
+    `flow_name` is a flow of this package, or `flow/name`, a deployment of any other.
+
+    A child that failed before `since` is tried again: by default before this parent was created, or before its last end
+    (Retry). A child that failed afterwards is not: its failure is this parent's result. The parent is woken when one of
+    the child's `groups` has ended; `is_done` decides whether a completed child left what this parent needs.
 
     Raises:
-        ConfigurationError: the deployment does not exist.
+        ConfigurationError: the child's deployment does not exist.
     """
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         child = start_run(
@@ -171,7 +143,7 @@ def start_or_find(
                 child = successor_of(client, child)
         if not ended(child) or (child.state is not None and child.state.is_completed() and is_done(child)):
             return child
-        after = since()
+        after = since or attempt_began(this_run())
         if child.created is None or after is None or child.created >= after:
             return child
     raise ConfigurationError(

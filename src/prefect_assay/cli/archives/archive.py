@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rich.console import Console
-from rich.status import Status
 
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
 from prefect_assay.archive.layout import (
@@ -26,7 +25,6 @@ from prefect_assay.models.words import many
 from prefect_assay.sources import local_path
 
 _FINDINGS_SHOWN = 50
-_MIB = 1 << 20
 
 
 def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> None:
@@ -38,15 +36,13 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
     prefix = root
     if isinstance(store, LocalStore) and not root:
         store, prefix = _in_its_archive(store.root)
-    console = Console(stderr=True)
-    with console.status("Verifying …") as status:
-        watched = _StoreWithProgress(store, status)
-        report = verify(watched, prefix)
+    with Console(stderr=True).status("Verifying …"):
+        report = verify(store, prefix)
         if prefix == root:  # the whole archive
             findings = (
                 *report.findings,
                 *_as_far_as_read(prefix, "the log of orders", check_orders(store, prefix)),
-                *_as_far_as_read(prefix, "the logs of loops", _check_loops(watched, prefix)),
+                *_as_far_as_read(prefix, "the logs of loops", _check_loops(store, prefix)),
             )
             report = report.model_copy(update={"findings": findings})
     if not report.versions and report.ok:
@@ -170,26 +166,3 @@ def _in_its_archive(folder: Path) -> tuple[LocalStore, str]:
         if _is_folder(root / BOOKS_FOLDER):
             return LocalStore(root), folder.relative_to(root).as_posix().removeprefix(".")
     return LocalStore(folder), ""
-
-
-class _StoreWithProgress:
-    """A store that shows its reads on a status line."""
-
-    def __init__(self, store: Store, status: Status) -> None:
-        self._store = store
-        self._status = status
-        self._files = 0
-        self._bytes = 0
-        self.put_if_absent = store.put_if_absent
-        self.read, self.find = store.read, store.find
-        self.stat = store.stat
-        self.keys, self.folders, self.strays = store.keys, store.folders, store.strays
-        self.location = store.location
-        self.probe = store.probe
-
-    def stream(self, key: str) -> Iterator[bytes]:
-        self._files += 1
-        self._status.update(f"Verifying … {self._files} files, {self._bytes / _MIB:,.1f} MiB")
-        for chunk in self._store.stream(key):
-            self._bytes += len(chunk)
-            yield chunk

@@ -253,8 +253,3 @@ def _asked(purchase: Purchase, policy: "SpendingPolicy", *, here: bool) -> Itera
         )
     if not over and not quotes:
         yield "nobody: it is within the caps, and ordered at once. An order cannot be withdrawn"
-
-
-def of_blocks(blocks: Mapping[str, Any]) -> "tuple[AssayCredentials, SpendingPolicy, Archive]":
-    """The blocks of a purchase."""
-    return blocks["credentials"], blocks["policy"], blocks["archive"]

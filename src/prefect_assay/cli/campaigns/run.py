@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from prefect.blocks.core import Block
     from prefect.client.schemas.objects import FlowRun, State
 
-    from prefect_assay.blocks import Archive
+    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
 
 # Prefect refuses parameters beyond 512 KiB; of a larger file only the path is sent.
 _TEXT_MAX: Final = 256 * 1024
@@ -145,18 +145,18 @@ def _offer(
     """Look up and show what is bought; at a terminal, a person confirms it."""
     from prefect_assay.cli.campaigns import purchase
 
-    credentials, policy, archive = purchase.of_blocks(blocks)
     found = purchase.look_up(
         sequences,
         request.assay(),
         request.reading,
         campaign_id=request.campaign_id,
         per_experiment=request.per_experiment,
-        credentials=credentials,
-        archive=archive,
+        credentials=cast("AssayCredentials", blocks["credentials"]),
+        archive=cast("Archive", blocks["archive"]),
     )
     if as_json:
         return
+    policy = cast("SpendingPolicy", blocks["policy"])
     purchase.show(found, policy, PaymentMethod(request.payment), request.wallet, here=here)
     purchase.confirm(f"Order this, {found.total}?", yes=request.yes)
 

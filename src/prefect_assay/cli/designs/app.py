@@ -214,7 +214,7 @@ def designs_select(
             refuse_ignored({"--kd-unit": kd_unit}, "it belongs to --history")
         if identity is None:
             refuse_ignored({"--max-per-cluster": max_per_cluster}, "it belongs to --identity")
-        from prefect_assay.cli.designs.select import Purchase, Tables, select_designs
+        from prefect_assay.cli.designs.select import select_designs
         from prefect_assay.designs import Reading
 
         chosen |= {
@@ -230,12 +230,16 @@ def designs_select(
         }
         select_designs(
             pool,
-            Tables(history or (), kd_unit),
-            Purchase(number, price_cents, budget_cents, rounds_left),
+            number,
             chosen,
             Reading(
                 name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
             ),
+            tables=history or (),
+            kd_unit=kd_unit,
+            price_cents=price_cents,
+            budget_cents=budget_cents,
+            rounds_left=rounds_left,
             output=output,
             as_json=as_json,
         )

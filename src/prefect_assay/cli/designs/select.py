@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -24,47 +23,35 @@ from prefect_assay.sources import local_path
 _SHOWN: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The tables of earlier rounds, and the unit of K_D in them; None: as their titles say."""
-
-    sources: Sequence[str]
-    kd_unit: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Purchase:
-    """How many designs are wanted, what they may cost, in cents without VAT, and how many purchases follow."""
-
-    n: int
-    price_cents: int | None
-    budget_cents: int | None
-    rounds_left: int | None
-
-
 def select_designs(
     pool: str,
-    tables: Tables,
-    wanted: Purchase,
+    n: int,
     chosen: Mapping[str, Any],
     reading: Reading,
     *,
+    tables: Sequence[str],
+    kd_unit: str | None,
+    price_cents: int | None,
+    budget_cents: int | None,
+    rounds_left: int | None,
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Select, write the file that is named, and print the choices with their reasons."""
+    """Select at most `n` designs, write the file that is named, and print the choices with their reasons.
+
+    `tables` are those of earlier rounds; without a `kd_unit` their titles give it. A price is in cents without VAT.
+    """
     settings = settings_of(chosen)
-    history = read_history(*map(expanded, tables.sources), kd_unit=tables.kd_unit)
-    price = wanted.price_cents if wanted.price_cents is not None else _known_price(history)
+    history = read_history(*map(expanded, tables), kd_unit=kd_unit)
     candidates = read_pool(expanded(pool), reading=reading)
     selection = select(
         candidates,
         history,
-        wanted.n,
+        n,
         settings,
-        price_cents=price,
-        budget_cents=wanted.budget_cents,
-        rounds_left=wanted.rounds_left,
+        price_cents=price_cents if price_cents is not None else _known_price(history),
+        budget_cents=budget_cents,
+        rounds_left=rounds_left,
     )
     if not selection.choices:
         raise InputError(f"no candidate is left to buy: {_counted(selection)}; widen the pool or the limits")

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
     from prefect.client.schemas.schedules import CronSchedule
 
+    from prefect_assay.blocks import AssayCredentials, SpendingPolicy
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoopRequest(AssayRequest):
@@ -117,8 +119,7 @@ def offer(request: LoopRequest, blocks: "dict[str, Block]", *, as_json: bool) ->
     Raises:
         InvalidSpec: the target is wrong; nothing was started.
     """
-    credentials, policy, _ = purchase.of_blocks(blocks)
-    with credentials.get_client() as service:
+    with cast("AssayCredentials", blocks["credentials"]).get_client() as service:
         target = resolve_target(service, request.assay())
     if as_json:
         return
@@ -137,7 +138,7 @@ def offer(request: LoopRequest, blocks: "dict[str, Block]", *, as_json: bool) ->
         "designs": f"{own['designer'] or request.source}: {limit} a round, at most {own['max_rounds']} rounds",
         "assay": purchase.assay_line(request.assay(), target),
         "price": f"estimated before each round; {spends}",
-        "caps": purchase.caps_line(policy),
+        "caps": purchase.caps_line(cast("SpendingPolicy", blocks["policy"])),
         "paid": purchase.paid_line(PaymentMethod(request.payment), request.wallet),
         "asked": asked,
         "schedule": f"{request.cron}; it ends with prefect-assay cancel {request.loop_id}"
