@@ -123,7 +123,7 @@ def test_an_approval_applies_to_later_executions(given, decision, most):
 @pytest.mark.parametrize(
     ("values", "error"),
     [
-        ({"decision": "reject"}, ApprovalRejected),
+        ({"decision": "reject", "note": "no"}, ApprovalRejected),
         ({"decision": "change_cap", "cap_cents": 100}, ApprovalRejected),
         ({"decision": "change_cap"}, ApprovalRejected),
         ({"decision": "approve", "cap_cents": 100}, ApprovalRejected),
@@ -133,9 +133,10 @@ def test_an_approval_applies_to_later_executions(given, decision, most):
 )
 def test_a_refusal_ends_one_execution_only(given, values, error):
     given(**values)
-    with pytest.raises(error, match="nothing was ordered"):
+    with pytest.raises(error, match=r"at 1\.01 USD.*nothing was ordered") as raised:
         spend(101)
     assert given.record == []
+    assert ("(no)" in raised.value.message) is ("note" in values)
 
 
 def test_a_run_that_cannot_ask_needs_an_earlier_answer(given):
@@ -295,89 +296,38 @@ def test_an_answer_and_the_lack_of_one_are_reported(monkeypatch, question, minut
     assert sent[0].approval == f"{question}-until-{until}-{'0' * 32}"
 
 
-def asked_of(monkeypatch, module):
-    """What `ask` gets from a module."""
-    found = []
-    monkeypatch.setattr(module, "ask", lambda form, **shown: found.append({"form": form, **shown}))
-    return found
+NAME = "8254c329a92850f6d539"  # of the key k
 
 
-def test_the_question_about_spending_is_the_same_in_every_version(given, monkeypatch):
-    """Suspended runs and their answers are found by this name."""
-    asked = asked_of(monkeypatch, approval)
+def test_each_question_is_asked_under_the_name_by_which_its_answer_is_found(given, monkeypatch):
+    """Suspended runs and their answers are found by these names, which never change."""
+    read, asked = [], []
+    for module in (approval, rounds, doubt):
+        monkeypatch.setattr(module, "answers", lambda question: read.append(question) or [])
+        monkeypatch.setattr(module, "ask", lambda form, **shown: asked.append((form, shown)))
     monkeypatch.setattr(approval, "emit", lambda fact: None)
     monkeypatch.setattr(approval, "_approved", lambda *_: None)
-    spend(101, figures={"payment": "async_invoice"})
-    assert asked == [
-        {
-            "form": SpendingApproval,
-            "question": "approve-8254c329a92850f6d539-101",
-            "title": "It costs 1.01 USD",
-            "description": "**It** costs **1.01 USD** without VAT, 0.01 USD over the cap, 1.00 USD. "
-            "Nothing is spent before you approve.\n\n"
-            "- payment: async_invoice\n\n"
-            "Without an answer within 1 hours, the run ends as ApprovalExpired.",
-            "hours": 1,
-        }
-    ]
-
-
-def test_the_question_about_a_changed_cap_is_the_same_in_every_version(given, monkeypatch):
-    read = []
-    monkeypatch.setattr(approval, "answers", lambda question: read.append(question) or given.record)
-    given(decision="approve")
     spend(101)
-    assert read == ["approve-8254c329a92850f6d539", "approve-8254c329a92850f6d539-101"]
-
-
-def test_the_question_about_a_round_is_the_same_in_every_version(given, monkeypatch):
-    asked = asked_of(monkeypatch, rounds)
-    read = []
-    monkeypatch.setattr(rounds, "answers", lambda question: read.append(question) or list(given.record))
     with pytest.raises(IndexError):  # `ask` does not return
-        rounds.approve_round(key="k", what="Round 2", figures={"designs": "96", "price": "5"}, hours=1.5)
-    assert read == ["approve-8254c329a92850f6d539-round"]
-    assert asked == [
-        {
-            "form": RoundApproval,
-            "question": "approve-8254c329a92850f6d539-round",
-            "title": "Round 2: order it?",
-            "description": "**Round 2** is ready. Nothing is ordered before you approve.\n\n"
-            "- designs: 96\n- price: 5\n\n"
-            "Without an answer within 1.5 hours, the run ends as ApprovalExpired.",
-            "hours": 1.5,
-        }
-    ]
-
-
-def test_the_question_about_a_payment_is_the_same_in_every_version(given, monkeypatch):
-    asked = asked_of(monkeypatch, doubt)
-    read = []
-    monkeypatch.setattr(doubt, "answers", lambda question: read.append(question) or [])
+        rounds.approve_round(key="k", what="Round 2", figures={"designs": "96"}, hours=1.5)
     payment_decision("k", "E-1", lambda: None)
-    facts = PaymentStatus(invoice=Invoice(id="inv_1", status="open", amount=100), entry=None)
     doubt.ask_about_payment(
         SimpleNamespace(approval_hours=72),
         PaymentMethod.X402_EXACT,
         key="k",
         what="E-1",
         why="No answer came.",
-        status=facts,
+        status=PaymentStatus(invoice=Invoice(id="inv_1", status="open", amount=100), entry=None),
         repeatable=True,
     )
-    assert read == ["doubt-8254c329a92850f6d539"]
-    assert asked == [
-        {
-            "form": RepeatablePaymentDoubt,
-            "question": "doubt-8254c329a92850f6d539",
-            "title": "The payment of E-1 may or may not have been made",
-            "description": "**The payment of E-1 may or may not have been made.** Nothing is paid again before you "
-            "decide.\n\nNo answer came.\n\n- invoice: `inv_1`\n- invoice status: open\n"
-            "- invoice amount: 1.00 USD\n\n"
-            "Without an answer within 72 hours, the run ends as ApprovalExpired, unless the invoice is paid by then.",
-            "hours": 72,
-        }
-    ]
+    names = [f"approve-{NAME}-101", f"approve-{NAME}-round", f"doubt-{NAME}"]
+    assert read == [f"approve-{NAME}", *names]
+    assert [shown["question"] for _, shown in asked] == names
+    assert [form for form, _ in asked] == [SpendingApproval, RoundApproval, RepeatablePaymentDoubt]
+    for words, (_, shown) in zip(("1 hours", "1.5 hours", "No answer came."), asked, strict=True):
+        assert words in shown["description"]
+    assert "- designs: 96" in asked[1][1]["description"]
+    assert "- invoice amount: 1.00 USD" in asked[2][1]["description"]
 
 
 @pytest.mark.parametrize(
@@ -402,25 +352,3 @@ def test_a_refused_round_is_asked_about_again(given, values, error, text):
     with pytest.raises(error) as raised:
         rounds.approve_round(key="k", what="Round 2", figures={}, hours=1)
     assert (raised.value.message, given.record) == (text, [])
-
-
-@pytest.mark.parametrize(
-    ("values", "error", "text"),
-    [
-        (
-            {"decision": "approve", "late": True},
-            ApprovalExpired,
-            "It was not approved in time at 1.01 USD; nothing was ordered",
-        ),
-        (
-            {"decision": "reject", "note": "no"},
-            ApprovalRejected,
-            "It was not approved at 1.01 USD (no); nothing was ordered",
-        ),
-    ],
-)
-def test_a_refusal_to_spend_has_the_reason(given, values, error, text):
-    given(**values)
-    with pytest.raises(error) as raised:
-        spend(101)
-    assert raised.value.message == text

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.orchestration import get_client
-from prefect.logging import disable_run_logger
 from prefect.states import Cancelled, Crashed, Failed, Scheduled
 from pydantic import SecretStr
 
@@ -18,15 +17,14 @@ from prefect_assay.alerts.saved import read_saved
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
 from prefect_assay.cli.campaigns.problems import show_problems
 from prefect_assay.client import AssayClient
-from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.tokens import Attenuation
 from prefect_assay.runs.block_references import as_parameter
-from prefect_assay.sweeping.watermarks import SweepState
 from prefect_assay.webhooks.problem_watch import ProblemWatch
 from support.runs.events import stored_events
 from support.runs.held import DESIGN
 from support.runs.suspended import suspend_many
+from support.runs.sweeps import swept
 from support.runs.world import UNPRICED, eventually
 from support.services.serving import serving
 
@@ -70,11 +68,6 @@ class Place:
         run = self.held.experiment(self.name, **mine | changes)
         self.held.execute(run)
         return self.world.run(run)
-
-
-def swept(after=timedelta(), limits=None):
-    with get_client(sync_client=True) as client, disable_run_logger():
-        _Sweep(client, SweepState.read(client), datetime.now(UTC) + after, 0, limits or AlertLimits()).run()
 
 
 def problems(kind, words):

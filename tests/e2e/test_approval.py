@@ -49,8 +49,7 @@ def test_a_quote_is_shown_and_its_cap_can_be_changed(world, held):
     assert held.execute(run).name == "Suspended"
     assert not held.state(run).state_details.run_input_keyset
     world.advance(days=2)
-    world.api.resume_flow_run(run.id)
-    held.execute(run)
+    held.wake(run)
     words, schema = held.form(run)
     assert "Quote for shown" in words
     assert schema["properties"]["decision"]["enum"] == ["approve", "reject", "change_cap"]

@@ -3,18 +3,15 @@
 The books of both laboratories, and of both organisations of the first one, are the judge.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
-from prefect.client.orchestration import get_client
-from prefect.logging import disable_run_logger
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
 from prefect_assay.client import AssayClient
-from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.tokens import Attenuation
-from prefect_assay.sweeping.watermarks import SweepState
+from support.runs.sweeps import swept
 from support.runs.world import UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
@@ -106,8 +103,7 @@ class Story:
         (block or self.blocks[parameter]).save(f"{self.name}-{parameter}", overwrite=True)
 
     def wake(self):
-        self.world.api.resume_flow_run(self.run.id)
-        return self.held.execute(self.run)
+        return self.held.wake(self.run)
 
     def books(self):
         """Orders and payments here; elsewhere there is neither."""
@@ -115,10 +111,6 @@ class Story:
             with AssayClient(address, token) as other:
                 assert list(other.iter_experiments(search=self.name)) == []
         return len(self.world.orders(self.name)), len(self.world.settlements(self.name))
-
-    def swept(self, after=timedelta()):
-        with get_client(sync_client=True) as client, disable_run_logger():
-            return _Sweep(client, SweepState.read(client), datetime.now(UTC) + after, 60).run()
 
 
 @pytest.fixture
@@ -144,13 +136,13 @@ def test_a_run_that_has_paid_waits_for_the_block_and_goes_on_when_it_is_saved_ag
     named = f"{block.get_block_type_slug()}/{mine.name}-{parameter}"
     (artifact,) = world.artifacts(mine.run, f"assay-block-{parameter}")
     assert named in artifact.data
-    report = mine.swept()
+    report = swept(minutes=60)
     assert any(named in line for line in report.attention), report.attention
     assert str(mine.run.id) not in report.woken
     assert mine.books() == (1, 1)
 
     mine.save(parameter)
-    assert str(mine.run.id) in mine.swept().woken
+    assert str(mine.run.id) in swept(minutes=60).woken
     assert mine.held.execute(mine.run).is_completed(), mine.held.state(mine.run).message
     assert mine.books() == (1, 1)
 
@@ -195,7 +187,7 @@ def test_an_address_that_is_no_service_is_tried_again(world, story, edits):
     assert state.name == "Suspended", state.message
     assert world.artifacts(mine.run, "assay-block-") == []
     mine.save("credentials")
-    assert str(mine.run.id) in mine.swept(timedelta(hours=1)).woken
+    assert str(mine.run.id) in swept(timedelta(hours=1), 60).woken
     assert mine.held.execute(mine.run).is_completed(), mine.held.state(mine.run).message
     assert mine.books() == (1, 1)
 
@@ -212,7 +204,7 @@ def test_a_token_expires_and_another_one_of_the_organisation_takes_its_place(wor
     assert mine.wake().name == "Suspended"
     assert len(world.artifacts(mine.run, "assay-block-credentials")) == 1
     mine.save("credentials")
-    assert str(mine.run.id) in mine.swept().woken
+    assert str(mine.run.id) in swept(minutes=60).woken
     assert mine.held.execute(mine.run).is_completed(), mine.held.state(mine.run).message
     assert mine.books() == (1, 1)
 
@@ -232,7 +224,7 @@ def test_an_approved_quote_is_accepted_where_it_was_given_or_nowhere(world, stor
     assert state.name == "Suspended", state.message
     assert mine.books() == (1, 0)
     mine.save(parameter)
-    assert str(mine.run.id) in mine.swept().woken
+    assert str(mine.run.id) in swept(minutes=60).woken
     mine.held.execute(mine.run)
     world.advance(days=30)
     assert mine.wake().is_completed(), mine.held.state(mine.run).message

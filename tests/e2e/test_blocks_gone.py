@@ -1,15 +1,10 @@
 """Blocks that are deleted while a run waits: what it needs no more does not stop it, what it needs is asked for by name."""
 
-from datetime import UTC, datetime
-
 import pytest
-from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import BlockDocumentUpdate
-from prefect.logging import disable_run_logger
 
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy, WebhookEndpoint
-from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.sweeping.watermarks import SweepState
+from support.runs.sweeps import swept
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -38,11 +33,6 @@ def delete(world, *blocks):
         world.api.delete_block_document(block._block_document_id)
 
 
-def swept():
-    with get_client(sync_client=True) as client, disable_run_logger():
-        return _Sweep(client, SweepState.read(client), datetime.now(UTC), 0).run()
-
-
 def attention(world, run):
     return [line for line in swept().attention if f"run {world.run(run).name} " in line]
 
@@ -53,8 +43,7 @@ def test_a_run_that_has_paid_needs_neither_wallet_nor_webhook(world, held, block
     assert held.execute(run).name == "Suspended"
     delete(world, mine["wallet"], mine["webhook"])
     world.advance(days=16)
-    world.api.resume_flow_run(run.id)
-    assert held.execute(run).is_completed(), held.state(run).message
+    assert held.wake(run).is_completed(), held.state(run).message
     assert len(world.settlements("paid-blocks")) == 1
 
 
@@ -67,15 +56,13 @@ def test_a_run_waits_for_a_block_that_it_needs_until_it_is_saved_again(world, he
     block = f"{mine[parameter].get_block_type_slug()}/{name}-{parameter}"
     delete(world, mine[parameter])
     world.advance(days=16)
-    world.api.resume_flow_run(run.id)
-    assert held.execute(run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     (line,) = attention(world, run)
     assert f"waits for the block {block} of its parameter {parameter}" in line
     (artifact,) = world.artifacts(run, f"assay-block-{parameter}")
     assert block in artifact.data
     # Nothing wakes it meanwhile; a person's Resume changes nothing.
-    world.api.resume_flow_run(run.id)
-    assert held.execute(run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     assert len(world.artifacts(run, "assay-block-")) == 1
     assert str(run.id) not in swept().woken
 
@@ -101,8 +88,7 @@ def test_a_run_waits_for_a_block_that_was_saved_with_fields_that_are_refused(wor
     )
     world.api.update_block_document(document.id, change)
     world.advance(days=16)
-    world.api.resume_flow_run(run.id)
-    assert held.execute(run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     (artifact,) = world.artifacts(run, "assay-block-policy")
     assert "machine_payments needs rolling_cents" in artifact.data
     assert str(run.id) not in swept().woken
@@ -169,8 +155,7 @@ def test_a_token_of_another_organisation_orders_nothing_again(world, held, block
     )
     other.save("moved-credentials", overwrite=True)
     world.advance(days=16)
-    world.api.resume_flow_run(run.id)
-    waits = held.execute(run)
+    waits = held.wake(run)
     assert waits.name == "Suspended"
     assert "the credentials belong to organisation" in waits.message
     again = held.execute(held.experiment("moved", **mine))

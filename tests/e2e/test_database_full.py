@@ -1,7 +1,7 @@
 """The disk under the embedded PostgreSQL is full while a run waits, and while one orders; the lab's books are the judge."""
 
 import tempfile
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -9,7 +9,6 @@ import httpx
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectHTTPStatusError
-from prefect.logging import disable_run_logger
 from prefect.settings import (
     PREFECT_CLIENT_MAX_RETRIES,
     PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
@@ -17,10 +16,9 @@ from prefect.settings import (
 )
 
 from prefect_assay.database.host import FOLDER_SETTING
-from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.sweeping.watermarks import SweepState
 from support.disk import fill, small_disk
 from support.runs.held import DESIGN
+from support.runs.sweeps import swept
 from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1500)]
@@ -43,11 +41,6 @@ def world(tmp_path_factory, disk):
         a_world(tmp_path_factory.mktemp("database-full"), stack_options={"env": env}) as made,
     ):
         yield made
-
-
-def swept(after):
-    with get_client(sync_client=True) as client, disable_run_logger():
-        return _Sweep(client, SweepState.read(client), datetime.now(UTC) + after, 0).run()
 
 
 def refuses(world):

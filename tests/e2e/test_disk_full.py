@@ -1,24 +1,15 @@
 """A full disk under the archive: nothing is ordered twice, and all goes on with space."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from prefect.client.orchestration import get_client
-from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import verify
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.sweeping.watermarks import SweepState
 from support.disk import fill, small_disk
+from support.runs.sweeps import swept
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
-
-
-def swept(after):
-    """A sweep so much later; time must not go back between two of them."""
-    with get_client(sync_client=True) as client, disable_run_logger():
-        return _Sweep(client, SweepState.read(client), datetime.now(UTC) + after, 60).run()
 
 
 @pytest.fixture
@@ -57,11 +48,10 @@ def test_an_order_that_could_not_be_recorded_is_found_when_there_is_space(
     assert len(world.orders("full-ordered")) == 1
     monkeypatch.undo()
     (tmp_path / "disk" / "filler").unlink()
-    assert str(run.id) in swept(timedelta(minutes=6)).woken
+    assert str(run.id) in swept(timedelta(minutes=6), 60).woken
     assert held.execute(run).name == "Suspended"
     world.advance(days=16)
-    world.api.resume_flow_run(run.id)
-    assert held.execute(run).is_completed(), held.state(run).message
+    assert held.wake(run).is_completed(), held.state(run).message
     assert len(world.orders("full-ordered")) == len(world.settlements("full-ordered")) == 1
 
 
@@ -71,14 +61,14 @@ def test_results_wait_for_space_and_are_archived_once(world, held, archive, tmp_
     fill(tmp_path / "disk")
     world.advance(days=16)
     for later in (0, 6, 11):  # the full check, then the pauses of 5 and 10 minutes
-        assert str(run.id) in swept(timedelta(minutes=later)).woken
+        assert str(run.id) in swept(timedelta(minutes=later), 60).woken
         state = held.execute(run)
         assert state.name == "Suspended"
         assert "no space left; free some" in state.message
-    named = swept(timedelta(minutes=12)).attention
+    named = swept(timedelta(minutes=12), 60).attention
     assert any(world.run(run).name in line and "no space left" in line for line in named), named
     (tmp_path / "disk" / "filler").unlink()
-    assert str(run.id) in swept(timedelta(hours=1)).woken
+    assert str(run.id) in swept(timedelta(hours=1), 60).woken
     assert held.execute(run).is_completed(), held.state(run).message
     archived = verify(archive.get_store(), "full-results")
     assert (archived.versions, archived.findings) == (1, ())

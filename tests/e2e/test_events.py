@@ -68,8 +68,7 @@ def test_questions_and_kills_are_no_second_events(world, held, monkeypatch):
     held.answer(run, decision="approve")
     assert EVENTS_LABEL not in world.run(run).labels
     for killed[0] in (True, False, False):
-        world.api.resume_flow_run(run.id)
-        held.execute(run)
+        held.wake(run)
     assert world.run(run).labels[EVENTS_LABEL]
     flush()
     expected = {
@@ -94,8 +93,7 @@ def twice(world, held, run):
     for _ in range(2):
         if held.state(run).is_final():
             return
-        world.api.resume_flow_run(run.id)
-        held.execute(run)
+        held.wake(run)
 
 
 def test_quotes_preliminary_results_and_bad_ends_are_one_event_each(world, held, monkeypatch):

@@ -3,19 +3,16 @@
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import StateType
-from prefect.logging import disable_run_logger
 from prefect.states import Crashed
 
 from prefect_assay.events import flush
-from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.states import reschedule
-from prefect_assay.sweeping.watermarks import SweepState
 from support.runs.events import names, of_campaign
+from support.runs.sweeps import swept
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -54,12 +51,6 @@ def killed_before(world, run, event):
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-3000:]
 
 
-def swept(now):
-    with get_client(sync_client=True) as client, disable_run_logger():
-        _Sweep(client, SweepState.read(client), now, full_check_minutes=60).run()
-    flush()
-
-
 def seen(campaign, event):
     return [e for e in of_campaign(campaign) if e.event == event]
 
@@ -75,13 +66,11 @@ def test_what_was_done_right_before_the_kill_is_reported_once_by_the_next_execut
     world.api.set_flow_run_state(run.id, Crashed(), force=True)  # as its worker does
     assert reschedule(world.api, run.id, "killed by the test")
     assert held.execute(run).name == "Suspended"
-    world.api.resume_flow_run(run.id)
-    held.execute(run)
+    held.wake(run)
     flush()
     eventually(lambda: seen(campaign, event), seconds=20, what=f"{event} after the kill")
     world.advance(days=16)
-    world.api.resume_flow_run(run.id)
-    assert held.execute(run).type == StateType.COMPLETED
+    assert held.wake(run).type == StateType.COMPLETED
     flush()
     eventually(
         lambda: names(of_campaign(campaign))["assay.experiment.results-ready"], seconds=20, what="the end"
@@ -98,10 +87,12 @@ def test_a_question_whose_run_was_killed_after_its_suspension_is_reported_by_the
     killed_before(world, run, event)
     state = held.state(run)
     assert (state.name, bool(state.state_details.run_input_keyset)) == ("Suspended", True)
-    swept(datetime.now(UTC))
+    swept(minutes=60)
+    flush()
     assert seen(campaign, event) == []  # a run that lives sends its own
     for minutes in (2, 7):
-        swept(datetime.now(UTC) + timedelta(minutes=minutes))
+        swept(timedelta(minutes=minutes), 60)
+        flush()
     (found,) = eventually(lambda: seen(campaign, event), seconds=20, what=event)
     assert found.payload["approval"] == state.state_details.pause_key
     assert found.payload["question"].startswith("Experiment killed-asking")

@@ -5,19 +5,15 @@ of Prefect's own password in `test_password`.
 """
 
 import secrets
-from datetime import UTC, datetime
 
 import httpx
 import pytest
-from prefect.client.orchestration import get_client
-from prefect.logging import disable_run_logger
 
 from prefect_assay.blocks import S3Archive, WebhookEndpoint, X402Wallet
-from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.sweeping.watermarks import SweepState
 from support.archive.s3_proxy import Refused, s3_proxy
 from support.archive.swift_server import ACCESS_KEY, NEXT_ACCESS_KEY, NEXT_SECRET_KEY, SECRET_KEY, s3_client
 from support.runs.held import DESIGN
+from support.runs.sweeps import swept
 from support.runs.world import WALLET_KEY, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
@@ -25,11 +21,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
 # Anvil's second published test key: worthless, too.
 _NEXT_WALLET_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
 _SIGNING_KEYS = "PREFECT_ASSAY_RECEIVER_SIGNING_KEYS"
-
-
-def swept():
-    with get_client(sync_client=True) as client, disable_run_logger():
-        return _Sweep(client, SweepState.read(client), datetime.now(UTC), 0).run()
 
 
 def books(world, campaign):
@@ -113,8 +104,7 @@ def test_an_s3_key_that_is_deleted_before_the_block_has_the_new_one(world, held,
             else None
         )
         world.advance(days=16)
-        world.api.resume_flow_run(run.id)
-        state = held.execute(run)
+        state = held.wake(run)
         assert state.name == "Suspended", state.message
         (artifact,) = world.artifacts(run, "assay-block-archive")
         assert f"s3-archive/{name}" in artifact.data
@@ -151,8 +141,7 @@ def test_a_wallets_key_that_is_replaced_before_the_payment_pays_once(world, held
     assert held.answer(run, decision="approve") == "ACCEPT"
     assert books(world, "replaced") == (1, 1)
     world.advance(days=16)
-    world.api.resume_flow_run(run.id)
-    assert held.execute(run).is_completed(), held.state(run).message
+    assert held.wake(run).is_completed(), held.state(run).message
     assert books(world, "replaced") == (1, 1)
 
 
@@ -173,6 +162,5 @@ def test_a_payment_in_doubt_is_not_sent_again_with_another_key(world, held):
     assert held.answer(run, decision="pay_again") == "ACCEPT"
     assert books(world, "doubt-key") == (1, 1)
     world.advance(days=16)
-    world.api.resume_flow_run(run.id)
-    assert held.execute(run).is_completed(), held.state(run).message
+    assert held.wake(run).is_completed(), held.state(run).message
     assert books(world, "doubt-key") == (1, 1)

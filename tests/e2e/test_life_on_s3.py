@@ -43,11 +43,6 @@ def held(held, monkeypatch):
     return held
 
 
-def wake(world, held, run):
-    assert world.api.resume_flow_run(run.id).status == "ACCEPT"
-    return held.execute(run)
-
-
 def again(world, run):
     return tag_values(world.run(run).tags, RETRY_TAG)
 
@@ -82,14 +77,14 @@ def test_every_fault_between_order_and_archive_is_waited_out(world, held, proxy)
     world.advance(days=16)
     for fault, decision in EVERY.items():
         proxy.decide = lambda _request, now=decision: now
-        state = wake(world, held, run)
+        state = held.wake(run)
         assert state.name == "Suspended", (fault, state.message)
         assert again(world, run), fault
         assert SECRET_KEY not in state.message
         proxy.decide = lambda request, now=decision: now if request.uploads else None
-        assert wake(world, held, run).name == "Suspended", fault
+        assert held.wake(run).name == "Suspended", fault
     proxy.decide = lambda _request: None
-    assert wake(world, held, run).type == StateType.COMPLETED
+    assert held.wake(run).type == StateType.COMPLETED
     assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
     assert sound(archive) == []
 
@@ -111,12 +106,12 @@ def test_a_metadata_service_that_fails_at_the_wake_ends_nothing(world, held, swi
         world.advance(days=16)
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # another process
         service.failing = 4
-        state = wake(world, held, run)
+        state = held.wake(run)
         assert (state.name, again(world, run)) == ("Suspended", ["1"])
         assert "no S3 credentials now" in state.message
         service.failing = 0
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-        assert wake(world, held, run).type == StateType.COMPLETED
+        assert held.wake(run).type == StateType.COMPLETED
         assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
         assert sound(archive) == []
 

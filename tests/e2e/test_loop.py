@@ -10,21 +10,17 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 
 import pytest
-from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import StateType
-from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import verify
-from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.looping import LoopBook
 from prefect_assay.models.report import LoopReport
 from prefect_assay.runs.crashes import CRASHES_MAX
 from prefect_assay.runs.queries import recoverable_runs, run_filter
 from prefect_assay.runs.states import reschedule
-from prefect_assay.sweeping.watermarks import SweepState
+from support.runs.sweeps import swept
 from support.runs.world import EGFR, a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
@@ -100,8 +96,7 @@ class Days:
             reschedule(self.world.api, run.id, "killed by the test")
         if time.monotonic() > self.last_sweep + 4:
             self.world.advance(days=4)
-            with get_client(sync_client=True) as client, disable_run_logger():
-                _Sweep(client, SweepState.read(client), datetime.now(UTC), full_check_minutes=0).run()
+            swept()
             self.last_sweep = time.monotonic()
         if self.files < ROUNDS and f"b-{self.files}" in self.measured("by-file"):
             self.files += 1

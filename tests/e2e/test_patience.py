@@ -5,17 +5,15 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import StateType
-from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.tags import RETRY_TAG, tag_values
 from prefect_assay.sweeping import find_open_orders
-from prefect_assay.sweeping.watermarks import SweepState
 from prefect_assay.tasks import archive, estimate, order, pay
 from support.runs.held import DESIGN
+from support.runs.sweeps import swept
 from support.runs.world import EGFR, UNPRICED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(240)]
@@ -34,11 +32,6 @@ def again(world, run):
     return tag_values(world.run(run).tags, RETRY_TAG)
 
 
-def wake(world, held, run):
-    assert world.api.resume_flow_run(run.id).status == "ACCEPT"
-    return held.execute(run)
-
-
 def broken(world, action, **details):
     """Every read of an experiment and all that belongs to it fails."""
     world.fault(action, method="GET", path="/api/v1/experiments/*", count=1000, **details)
@@ -55,14 +48,14 @@ def test_a_service_that_is_away_for_many_wakes_ends_nothing(world, held, action,
     broken(world, action, **details)
     try:
         for times in (1, 2, 3):
-            assert wake(world, held, run).name == "Suspended"
+            assert held.wake(run).name == "Suspended"
             assert again(world, run) == [str(times)]
     finally:
         world.stack.lab.clear_faults()
-    assert wake(world, held, run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     assert again(world, run) == []
     world.advance(days=16)
-    assert wake(world, held, run).type == StateType.COMPLETED
+    assert held.wake(run).type == StateType.COMPLETED
     assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
 
 
@@ -77,10 +70,10 @@ def test_an_archive_that_is_away_is_tried_again_soon_and_written_once(world, hel
 
     monkeypatch.setattr(LocalStore, "put_if_absent", away)
     for times in (1, 2):
-        assert wake(world, held, run).name == "Suspended"
+        assert held.wake(run).name == "Suspended"
         assert again(world, run) == [str(times)]
     monkeypatch.setattr(LocalStore, "put_if_absent", whole)
-    assert wake(world, held, run).type == StateType.COMPLETED
+    assert held.wake(run).type == StateType.COMPLETED
     (folder,) = (world.folder / "archive" / "no-archive").iterdir()
     assert [version.name for version in sorted(folder.iterdir())] == ["v001"]
 
@@ -92,7 +85,7 @@ def test_the_invoice_that_cannot_be_read_after_the_order_is_paid_later_and_once(
     assert again(world, run) == ["1"]
     assert world.settlements("late-pay") == []
     world.stack.lab.clear_faults()
-    assert wake(world, held, run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     assert (len(world.orders("late-pay")), len(world.settlements("late-pay"))) == (1, 1)
 
 
@@ -101,9 +94,9 @@ def test_a_confirmation_whose_answer_was_lost_is_looked_at_again(world, held):
     held.execute(run)
     world.advance(days=2)
     world.fault("lose_answer", method="POST", path="/api/v1/experiments/*/quote/confirm")
-    assert wake(world, held, run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     assert again(world, run) == ["1"]
-    assert wake(world, held, run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     assert again(world, run) == []
     assert (len(world.orders("lost-confirm")), len(world.settlements("lost-confirm"))) == (1, 1)
 
@@ -122,7 +115,7 @@ def test_an_error_after_the_suspension_leaves_the_run_suspended(world, held):
     run = held.experiment("second-look")
     held.execute(run)
     world.fault("status", method="GET", path="/api/v1/experiments/*", status=401, after=2, count=1)
-    assert wake(world, held, run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     assert again(world, run) == ["1"]  # it was the second look that failed
     assert len(world.orders("second-look")) == 1
     world.stack.lab.clear_faults()
@@ -132,7 +125,7 @@ def test_updates_that_cannot_be_read_for_the_progress_end_no_run(world, held):
     run = held.experiment("not-shown")
     held.execute(run)
     world.fault("status", method="GET", path="/api/v1/experiments/*/updates", status=401)
-    assert wake(world, held, run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     assert world.run(run).state.message is None
     world.stack.lab.clear_faults()
 
@@ -155,12 +148,12 @@ def test_an_access_that_is_lost_after_the_order_is_waited_for(world, held, statu
     broken(world, "status", status=status)
     try:
         for times in (1, 2):
-            assert wake(world, held, run).name == "Suspended"
+            assert held.wake(run).name == "Suspended"
             assert again(world, run) == [str(times)]
         assert "will look again, because of" in held.state(run).message
     finally:
         world.stack.lab.clear_faults()
-    assert wake(world, held, run).type == StateType.COMPLETED
+    assert held.wake(run).type == StateType.COMPLETED
     assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
 
 
@@ -183,9 +176,9 @@ def test_what_a_person_can_bring_back_ends_no_run_that_has_ordered(world, held, 
     with monkeypatch.context() as patched:
         refusing(patched, error)
         for times in (1, 2):
-            assert wake(world, held, run).name == "Suspended"
+            assert held.wake(run).name == "Suspended"
             assert again(world, run) == [str(times)]
-    assert wake(world, held, run).type == StateType.COMPLETED
+    assert held.wake(run).type == StateType.COMPLETED
     assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
 
 
@@ -207,8 +200,8 @@ def test_a_first_execution_that_fails_behind_its_create_goes_on_with_that_order(
     with monkeypatch.context() as patched:
         patched.setattr(LocalStore, "put_if_absent", once_sent)
         assert held.execute(run).name == "Suspended"
-        assert wake(world, held, run).name == "Suspended"
-    assert wake(world, held, run).name == "Suspended"
+        assert held.wake(run).name == "Suspended"
+    assert held.wake(run).name == "Suspended"
     assert again(world, run) == []
     assert (len(world.orders(name)), len(world.settlements(name))) == (1, 1)
 
@@ -241,10 +234,8 @@ def test_a_campaign_that_has_started_its_experiments_waits_as_well(world, held, 
     world.until(child, "Completed", seconds=120)
     with monkeypatch.context() as patched:
         refusing(patched, ArchiveError("AccessDenied"))
-        world.api.resume_flow_run(parent.id)
-        assert held.execute(parent, "campaign").name == "Suspended"
-    world.api.resume_flow_run(parent.id)
-    assert held.execute(parent, "campaign").type == StateType.COMPLETED
+        assert held.wake(parent, "campaign").name == "Suspended"
+    assert held.wake(parent, "campaign").type == StateType.COMPLETED
 
 
 def test_a_run_that_fails_with_an_open_order_is_a_problem_until_it_goes_on(world, held, monkeypatch):
@@ -254,12 +245,11 @@ def test_a_run_that_fails_with_an_open_order_is_a_problem_until_it_goes_on(world
     world.advance(days=16)
     with monkeypatch.context() as patched:
         refusing(patched, RuntimeError("a fault of the program"))
-        assert wake(world, held, run).type == StateType.FAILED
+        assert held.wake(run).type == StateType.FAILED
     (problem,) = open_orders(world, run)
     assert "is open" in problem.text
     assert "a fault of the program" in problem.text
-    with disable_run_logger():
-        report = _Sweep(world.api, SweepState.read(world.api), datetime.now(UTC), 60).run()
+    report = swept(minutes=60)
     assert any("same campaign id" in line and f"{name}-0" in line for line in report.attention)
     again_started = held.experiment(name)
     assert held.execute(again_started).type == StateType.COMPLETED

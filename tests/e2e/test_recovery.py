@@ -15,15 +15,13 @@ from itertools import takewhile
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import DeploymentUpdate
-from prefect.logging import disable_run_logger
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 from prefect.states import Scheduled
 
 from prefect_assay.deployments.automations import automations, register_automations
-from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.crashes import CRASHES_MAX, crashes_in_a_row, reschedule_crashed
-from prefect_assay.sweeping.watermarks import SweepState
 from support.runs.scale import MISSING, named, shared_services
+from support.runs.sweeps import swept
 from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.crash, pytest.mark.timeout(600)]
@@ -76,8 +74,7 @@ def recover(world, way):
         if later:
             reschedule_crashed(world.api, datetime.now(UTC) + later, [])
         else:
-            with get_client(sync_client=True) as client, disable_run_logger():
-                _Sweep(client, SweepState.read(client), datetime.now(UTC), full_check_minutes=60).run()
+            swept(minutes=60)
         last[0] = time.monotonic()
 
     return now_and_then

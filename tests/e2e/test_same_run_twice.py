@@ -91,8 +91,7 @@ def test_a_process_that_was_thought_dead_wakes_up_beside_the_one_in_its_place(wo
     if where != "in the archiving":
         assert held.state(run).name == "Suspended", held.state(run)
         world.advance(days=16)
-        world.api.resume_flow_run(run.id)
-        held.execute(run)
+        held.wake(run)
     assert held.state(run).is_completed(), held.state(run)
     judge(world, campaign)
 
@@ -110,7 +109,6 @@ def test_two_processes_begin_the_same_execution_at_the_same_moment(world, held, 
     if not woken:
         assert held.state(run).name == "Suspended", held.state(run)
         world.advance(days=16)
-        world.api.resume_flow_run(run.id)
-        held.execute(run)
+        held.wake(run)
     assert held.state(run).is_completed(), held.state(run)
     judge(world, campaign)

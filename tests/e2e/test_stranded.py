@@ -5,16 +5,13 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from prefect.client.orchestration import get_client
 from prefect.client.schemas.responses import SetStateStatus
-from prefect.logging import disable_run_logger
 from prefect.states import Paused, Suspended
 
-from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.states import successor_of
 from prefect_assay.runs.tags import REPLACED_TAG
 from prefect_assay.sweeping.stranded_runs import replace_waiting_runs
-from prefect_assay.sweeping.watermarks import SweepState
+from support.runs.sweeps import swept
 from support.runs.world import a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
@@ -49,14 +46,6 @@ def deploy_without_moving(world):
     subprocess.run(
         [sys.executable, "-c", code], env=world.stack.env, cwd=world.folder, check=True, timeout=180
     )
-
-
-def swept(minutes):
-    """One sweep so many minutes from now, when what is stranded has been so for a while."""
-    with get_client(sync_client=True) as client, disable_run_logger():
-        return _Sweep(
-            client, SweepState.read(client), datetime.now(UTC) + timedelta(minutes=minutes), 60
-        ).run()
 
 
 def remake_pool(world):
@@ -113,11 +102,11 @@ def test_a_run_that_was_woken_to_nothing_is_replaced_by_the_sweep(world, remake)
     # No queue: nobody takes it. Another deployment: the worker cancels it.
     stuck = "Resuming" if remake is remake_pool else "Cancelled"
     world.until(run, stuck, seconds=60)
-    eventually(lambda: swept(3) and world.run(run).tags, seconds=5, what="a sweep")
+    eventually(lambda: swept(timedelta(minutes=3), 60) and world.run(run).tags, seconds=5, what="a sweep")
     goes_on = current(world, run)
     assert goes_on.id != run.id
     completed_once(world, name, goes_on)
-    assert {str(run.id), str(goes_on.id)}.isdisjoint(swept(20).woken)
+    assert {str(run.id), str(goes_on.id)}.isdisjoint(swept(timedelta(minutes=20), 60).woken)
     assert REPLACED_TAG + str(goes_on.id) in world.run(run).tags
 
 
@@ -133,9 +122,9 @@ def test_a_run_that_was_paused_while_it_paid_goes_on(world):
     assert world.run(run).state.name == "Paused"
     world.advance(days=16)
     world.api.resume_flow_run(run.id)
-    assert str(run.id) not in swept(2).woken
+    assert str(run.id) not in swept(timedelta(minutes=2), 60).woken
     assert world.run(run).state.name == "Running"  # without a process
-    assert str(run.id) in swept(6).woken
+    assert str(run.id) in swept(timedelta(minutes=6), 60).woken
     completed_once(world, "paused", run)
 
 
@@ -147,7 +136,7 @@ def test_a_run_that_was_suspended_by_hand_while_it_ordered_goes_on_after_its_tim
     world.api.set_flow_run_state(run.id, Suspended(timeout_seconds=8))
     eventually(lambda: not world.stack.runner_processes(), seconds=60, what="the process to end")
     eventually(lambda: _expired(world, run), seconds=30, what="the time-out")
-    assert str(run.id) in swept(0).woken
+    assert str(run.id) in swept(timedelta(minutes=0), 60).woken
     world.asleep(run, seconds=150)
     world.advance(days=16)
     completed_once(world, "byhand", run)

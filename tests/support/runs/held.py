@@ -67,6 +67,11 @@ class Held:
                 return state
         raise AssertionError(f"{run.name} was woken {_PROCESSES_MAX} times and never rested")
 
+    def wake(self, run: FlowRun, flow: str = "experiment") -> State[Any]:
+        """Resume it, and execute it."""
+        self.world.api.resume_flow_run(run.id)
+        return self.execute(run, flow)
+
     def _once(self, run: FlowRun, flow: str) -> None:
         """In a thread of its own, because Prefect keeps a run's context there."""
 
