@@ -1,55 +1,20 @@
 """A quote is confirmed after its record, and again after a crash; of two experiments see test_moved_order."""
 
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from prefect_assay.books.log import Confirming
-from prefect_assay.errors import BudgetExceeded, Conflict, NotReady, RequestRefused, TransientError
-from prefect_assay.models.billing import ExperimentInvoice, Quote
-from prefect_assay.models.experiment import Experiment, QuoteAcceptance
+from prefect_assay.errors import BudgetExceeded, Conflict, RequestRefused, TransientError
 from prefect_assay.tasks.quote import BillingStage, confirm_quote, submit_draft
 from support.archive.memory_store import a_book
+from support.services.billed_service import BilledService
 
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
-
-class Service:
-    """Open quotes, and what was confirmed; credentials of its own."""
-
-    service_time = None  # its answers have no date
-    base_url = "https://lab.example"
-
-    def __init__(self, refusal=None, **quote):
-        self.confirmed = []
-        self.refusal = refusal
-        self.shown = {"status": "open", "amount_total": 500, "currency": "usd", **quote}
-        self.status = "waiting_for_confirmation"
-
-    @contextmanager
-    def get_client(self):
-        yield self
-
-    def invoice(self, experiment_id):
-        if experiment_id in self.confirmed:
-            return ExperimentInvoice(experiment_id=experiment_id, status="open")
-        raise NotReady("no invoice")
-
-    def experiment(self, experiment_id):
-        return Experiment(id=experiment_id, code="X", status=self.status, created_at=NOW)
-
-    def quote(self, _experiment_id):
-        return Quote.model_validate(self.shown)
-
-    def confirm_quote(self, experiment_id):
-        if self.refusal is not None:
-            raise self.refusal
-        self.confirmed.append(experiment_id)
-        return QuoteAcceptance(invoice_id=f"inv-{experiment_id}")
-
-    def submit(self, _experiment_id):
-        raise self.refusal
+def a_service(refusal=None, **quote):
+    return BilledService(
+        quote={"status": "open", "amount_total": 500, "currency": "usd", **quote}, refusal=refusal
+    )
 
 
 def confirm(service, book, experiment_id):
@@ -57,7 +22,7 @@ def confirm(service, book, experiment_id):
 
 
 def test_a_quote_is_confirmed_after_its_record_and_again_after_a_crash():
-    service, book = Service(), a_book()
+    service, book = a_service(), a_book()
     book.record(lambda _: Confirming(amount_cents=500))
     assert confirm(service, a_book(book.books.store), "exp_1").stage is BillingStage.INVOICED
     assert service.confirmed == ["exp_1"]
@@ -69,12 +34,12 @@ def test_a_quote_is_confirmed_after_its_record_and_again_after_a_crash():
 )
 def test_a_quote_that_was_refused_as_expired_has_expired_although_it_reads_as_open(refusal):
     for shown in ({}, {"expires_at": datetime.now(UTC) + timedelta(minutes=1)}):
-        service = Service(Conflict(refusal), **shown)
+        service = a_service(Conflict(refusal), **shown)
         assert confirm(service, a_book(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
 
 
 def test_a_quote_whose_validity_has_passed_is_not_confirmed():
-    service = Service(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    service = a_service(expires_at=datetime.now(UTC) - timedelta(seconds=1))
     assert confirm(service, a_book(), "exp_1").stage is BillingStage.QUOTE_EXPIRED
     assert service.confirmed == []
 
@@ -82,14 +47,14 @@ def test_a_quote_whose_validity_has_passed_is_not_confirmed():
 @pytest.mark.parametrize("refusal", ["409: already confirmed", "409: conflict"])
 def test_a_refusal_that_the_present_state_does_not_explain_yet_is_looked_at_again(refusal):
     with pytest.raises(TransientError, match=f"{refusal}, and the quote .* reads as open"):
-        confirm(Service(Conflict(refusal)), a_book(), "exp_1")
+        confirm(a_service(Conflict(refusal)), a_book(), "exp_1")
 
 
 def test_a_total_above_what_was_approved_is_not_accepted():
     with pytest.raises(
         BudgetExceeded, match=r"is 5.01 USD, approved were 5.00 USD; nothing was accepted"
     ) as over:
-        confirm(Service(amount_total=501), a_book(), "exp_1")
+        confirm(a_service(amount_total=501), a_book(), "exp_1")
     assert over.value.cap is None
 
 
@@ -102,7 +67,7 @@ def test_a_total_above_what_was_approved_is_not_accepted():
     ],
 )
 def test_a_draft_that_is_not_submitted_says_whether_another_try_helps(code, kind):
-    service = Service(Conflict("409: no", code=code, request_id="r-1"))
+    service = a_service(Conflict("409: no", code=code, request_id="r-1"))
     service.status = "draft"
     with pytest.raises(kind, match="409: no") as refused:
         submit_draft.fn(service, "exp_1")
@@ -110,7 +75,7 @@ def test_a_draft_that_is_not_submitted_says_whether_another_try_helps(code, kind
 
 
 def test_a_draft_that_somebody_else_has_submitted_meanwhile_is_submitted():
-    service = Service()
+    service = a_service()
     service.status = "draft"
 
     def submit(_):

@@ -1,50 +1,16 @@
 """Of two experiments of one order only the recorded one is confirmed or paid, whatever a slow run still believes."""
 
-from contextlib import nullcontext
-from datetime import UTC, datetime
-
 import pytest
 
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Confirming, Ordered, Sending, Surplus
-from prefect_assay.errors import ArchiveError, NotReady, TransientError
-from prefect_assay.models.billing import ExperimentInvoice, Quote
-from prefect_assay.models.experiment import Experiment, QuoteAcceptance
+from prefect_assay.errors import ArchiveError, TransientError
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.quote import BillingStage, confirm_quote
 from support.archive.memory_store import an_attempt
+from support.services.billed_service import BilledService
 from support.services.order_service import books
-
-NOW = datetime.now(UTC)
-
-
-class Service:
-    """Every experiment has an open quote until it is confirmed."""
-
-    service_time = None  # its answers have no date
-    base_url = "https://lab.example"
-
-    def __init__(self):
-        self.confirmed = []
-
-    def get_client(self):
-        return nullcontext(self)
-
-    def invoice(self, experiment_id):
-        if experiment_id not in self.confirmed:
-            raise NotReady("no invoice")
-        return ExperimentInvoice(experiment_id=experiment_id, status="open")
-
-    def experiment(self, experiment_id):
-        return Experiment(id=experiment_id, code="LAB-001-001", status="quote_sent", created_at=NOW)
-
-    def quote(self, _experiment_id):
-        return Quote(status="open", amount_total=21_900, currency="usd")
-
-    def confirm_quote(self, experiment_id):
-        self.confirmed.append(experiment_id)
-        return QuoteAcceptance(id="q", status="accepted")
 
 
 @pytest.fixture
@@ -59,7 +25,9 @@ def book(tmp_path):
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_the_quote_of_a_surplus_experiment_is_not_confirmed(book, confirmed):
     """Also when the order's own quote is confirmed already: that was another experiment's."""
-    service = Service()
+    service = BilledService(
+        quote={"status": "open", "amount_total": 21_900, "currency": "usd"}, status="quote_sent"
+    )
     if confirmed:
         book.record(lambda _: Confirming(amount_cents=21_900))
     with pytest.raises(TransientError, match="no longer the experiment of the order"):

@@ -4,41 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prefect_assay.errors import NotReady
-from prefect_assay.models.billing import ExperimentInvoice, Quote
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.tasks.quote import BillingStage, read_billing
-
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
-NONE_YET = object()  # an invoice may be there without a status
-
-
-class Service:
-    """Answers as told; NONE_YET and a quote of None mean "not yet"."""
-
-    service_time = None  # its answers have no date
-
-    def __init__(self, *, invoice=NONE_YET, quote=None, status="waiting_for_confirmation"):
-        self._invoice = invoice
-        self._quote = quote
-        self._status = status
-
-    def invoice(self, experiment_id):
-        if self._invoice is NONE_YET:
-            raise NotReady("POST /experiments/{experiment_id}/quote/confirm")
-        return ExperimentInvoice(experiment_id=experiment_id, status=self._invoice)
-
-    def quote(self, _experiment_id):
-        if self._quote is None:
-            raise NotReady("not generated")
-        return Quote.model_validate(self._quote)
-
-    def experiment(self, experiment_id):
-        return Experiment(id=experiment_id, code="LAB-001-001", status=self._status, created_at=NOW)
+from support.services.billed_service import NOW, BilledService
 
 
 def stage(**answers):
-    return read_billing(Service(**answers), "e-1", NOW).stage
+    return read_billing(BilledService(**answers), "e-1", NOW).stage
 
 
 @pytest.mark.parametrize(
@@ -100,7 +71,7 @@ def test_without_a_quote_the_status_decides():
 
 @pytest.mark.parametrize("ahead", [timedelta(days=-400), timedelta(days=400)])
 def test_a_quote_expires_by_the_services_clock_whatever_this_machines_says(ahead):
-    service = Service(quote={"status": "open", "expires_at": datetime.now(UTC) + ahead})
+    service = BilledService(quote={"status": "open", "expires_at": datetime.now(UTC) + ahead})
     service.service_time = datetime.now(UTC) + ahead - timedelta(hours=1)
     assert read_billing(service, "e-1").stage is BillingStage.QUOTE_OPEN
     service.service_time += timedelta(hours=2)

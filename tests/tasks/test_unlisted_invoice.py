@@ -1,7 +1,5 @@
 """A machine pays what is certainly the order's invoice. Where no call names it, a person pays the hosted page."""
 
-from contextlib import nullcontext
-
 import pytest
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
@@ -13,6 +11,7 @@ from prefect_assay.models.job import Order
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.pay import named_rail, pay_invoice, read_due
 from support.archive.memory_store import an_attempt
+from support.services.billed_service import BilledService
 from support.services.order_service import books
 from support.services.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC
 
@@ -31,31 +30,16 @@ SHARED = {
 }
 
 
-class Service:
-    """Answers at the list with a page that it did not write."""
-
-    base_url = "https://lab.example"
-
-    def __init__(self, status):
-        self.status = status
-
-    def get_client(self):
-        return nullcontext(self)
-
-    def find_invoice(self, _experiment_id):
-        raise UnexpectedAnswer("no route matched", status_code=self.status)
-
-    def invoice(self, experiment_id):
-        return ExperimentInvoice(
-            experiment_id=experiment_id, status="open", provider_invoice_url="https://pay.example/1"
-        )
-
-
 @pytest.fixture
 def book(tmp_path):
     made = books(tmp_path).order("camp", KEY)
     made.record(lambda _: Ordered(experiment_id="e1"))
     return made
+
+
+def a_service(status):
+    """Answers at the list with a page that it did not write."""
+    return BilledService(invoice="open", listed=UnexpectedAnswer("no route matched", status_code=status))
 
 
 def due(service, book, method=PaymentMethod.X402_EXACT):
@@ -65,16 +49,16 @@ def due(service, book, method=PaymentMethod.X402_EXACT):
 @pytest.mark.parametrize("status", [200, 404, 405])
 def test_an_invoice_that_no_call_names_is_paid_by_a_person(book, status):
     with pytest.raises(PayByHand, match=r"A person can pay it: https://pay\.example/1"):
-        due(Service(status), book)
+        due(a_service(status), book)
     with pytest.raises(PayByHand):
         pay_invoice.fn(
-            Service(status), ORDER, book=book, method=PaymentMethod.X402_EXACT, limit_cents=21_900, **SHARED
+            a_service(status), ORDER, book=book, method=PaymentMethod.X402_EXACT, limit_cents=21_900, **SHARED
         )
 
 
 def test_any_other_page_is_waited_out(book):
     with pytest.raises(UnexpectedAnswer):
-        due(Service(502), book)
+        due(a_service(502), book)
 
 
 def test_once_a_payment_was_sent_its_invoice_is_known(book):
@@ -86,7 +70,7 @@ def test_once_a_payment_was_sent_its_invoice_is_known(book):
         asked.append(invoice_id)
         raise UnexpectedAnswer("maintenance", status_code=502)
 
-    service = Service(404)
+    service = a_service(404)
     service.invoice_by_id = invoice_by_id
     service.pay = lambda _invoice_id: pytest.fail("asked")
     service.invoice = lambda _experiment_id: ExperimentInvoice(status="paid")
