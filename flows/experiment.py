@@ -26,6 +26,7 @@ from prefect_assay.events import concerning, emit, kinds
 from prefect_assay.flows import form
 from prefect_assay.flows.experiment_billing import approve_price, decide_which, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, leave, outlasting
+from prefect_assay.flows.first_look import look_first
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.models.bounds import CampaignId, Cents, Count, Position
 from prefect_assay.models.job import Order
@@ -152,6 +153,7 @@ def experiment(
         planned=planned,
     )
     concerning(campaign_id=campaign_id, order_key=run.key)
+    look_first(run)
     try:
         report = _find_and_complete(run)
     except ApprovalExpired as error:

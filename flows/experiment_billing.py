@@ -215,25 +215,38 @@ def _without_total(run: ExperimentRun, quote: Quote) -> tuple[int, str]:
     )
 
 
-def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
-    """Pay the approved amount, by the method that the order is paid by, and show it; an execution before may have.
+def on_named_rail(run: ExperimentRun) -> ExperimentRun:
+    """The run, with the payment method by which its order is paid; PaymentsDisabled where it cannot be used."""
+    options = run.options
+    method = named_rail(run.book, options.payment_method, options.policy, options.wallet)
+    return (
+        run
+        if method == options.payment_method
+        else replace(run, options=replace(options, payment_method=method))
+    )
 
-    An earlier approval of the same amount is not asked for again. For a `canceled` experiment, a question about a payment
-    in doubt does not offer to pay again.
+
+def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
+    """Pay the approved amount. An earlier approval of the same amount is not asked for again.
+
+    For a `canceled` experiment, a question about a payment in doubt does not offer to pay again.
 
     Raises:
         PaymentError: nothing was paid.
         PaymentOutcomeUnknown: money may have moved, and this run cannot ask a person.
         Stopped: a person refused, or the question expired.
     """
-    options = run.options
-    method = named_rail(run.book, options.payment_method, options.policy, options.wallet)
-    if method != options.payment_method:
-        run = replace(run, options=replace(options, payment_method=method))
+    run = on_named_rail(run)
     by_machine = run.options.payment_method in MACHINE_RAILS
     payment = (
         _by_machine(run, order, canceled=canceled) if by_machine else _invoice(run, order, 0, pays=False)
     )
+    show_payment(run, order, payment)
+    return payment
+
+
+def show_payment(run: ExperimentRun, order: Order, payment: Payment) -> None:
+    """Show how the order is paid: artifact, event, then labels, with which an earlier execution has shown it."""
     notes = artifacts.payment_labels(payment)
     changed = {name: value for name, value in notes.items() if own_label(name) != value}
     if changed:
@@ -241,7 +254,6 @@ def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
     facts.payment(run.book, order, payment)
     if changed and can_suspend():
         set_labels(current_run.id, changed)
-    return payment
 
 
 def _by_machine(run: ExperimentRun, order: Order, *, canceled: bool) -> Payment:

@@ -236,6 +236,24 @@ def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
     )
 
 
+def record_hosted(
+    client: AssayClient, order: Order, *, book: OrderBook, shown: str | None = None
+) -> Payment | None:
+    """Record in the order's log that a person has paid the hosted invoice; None while it is unpaid.
+
+    An unpaid one is returned as well if its page, or its id as long as it has none, is not the one `shown`.
+
+    Raises:
+        PaymentFailed: the invoice cannot be paid any more.
+        TransientError: the order has another experiment by now.
+    """
+    invoice = _hosted_invoice_of(client, order, book)
+    require_order(book, order.experiment_id)
+    if not invoice.ended and (invoice.provider_hosted_invoice_url or invoice.id) == shown:
+        return None
+    return _recorded(invoice, OrderLedger(book))
+
+
 def _count(book: OrderBook, invoice: Invoice) -> None:
     """Reserve what a hosted invoice bills, where that is more than was approved."""
     approved = book.state.approved
@@ -254,10 +272,14 @@ def _count(book: OrderBook, invoice: Invoice) -> None:
 def _hosted_invoice(invoice: Invoice, ledger: OrderLedger) -> Payment:
     """The hosted invoice. A void invoice is logged as an error; waiting continues."""
     try:
-        payment = hosted(invoice)
+        return _recorded(invoice, ledger)
     except PaymentFailed as error:
         get_run_logger().error("%s; ask the laboratory", error)
         return Payment(invoice_id=invoice.id, method=PaymentMethod.ASYNC_INVOICE, state=PaymentState.FAILED)
+
+
+def _recorded(invoice: Invoice, ledger: OrderLedger) -> Payment:
+    payment = hosted(invoice)
     if payment.state is PaymentState.SETTLED:
         ledger.paid(invoice.id, invoice.amount)
     return payment

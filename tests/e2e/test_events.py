@@ -7,6 +7,7 @@ import pytest
 from prefect_assay.approvals.questions import answer_expired
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.events import EVENTS_LABEL, flush, sending
+from prefect_assay.flows import first_look
 from prefect_assay.models.vocabulary import AFTER_MATERIALS
 from prefect_assay.tasks import read
 from support.runs.events import assets_of, names, of_campaign
@@ -129,7 +130,8 @@ def test_quotes_preliminary_results_and_bad_ends_are_one_event_each(world, held,
             return datetime.now(tz) + timedelta(days=400)
 
     with monkeypatch.context() as patch:
-        patch.setattr(read, "datetime", Later)
+        for module in (first_look, read):
+            patch.setattr(module, "datetime", Later)
         twice(world, held, late)
     world.advance(days=16)
     twice(world, held, partial)

@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate
-from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, LogFilter, LogFilterFlowRunId
 from prefect.client.schemas.schedules import CronSchedule
 
 from prefect_assay.flows import sweep
@@ -43,12 +43,13 @@ def test_a_signed_webhook_wakes_the_run_and_the_last_child_wakes_the_campaign(wo
     assert {d["status"] for d in world.deliveries() if d["experiment_id"] in ordered} == {200}
 
 
-def test_updates_that_change_nothing_show_the_progress(world):
+def test_updates_that_change_nothing_start_no_task_and_show_the_progress(world):
     run = world.experiment("progress", BINDER)
     world.asleep(run)
     (order,) = world.orders("progress")
     assert world.run(run).state.message == "in the laboratory: waiting for materials"
     seen = set()
+    begun = tasks_of(world, run)
 
     def is_shown():
         now = world.run(run).state
@@ -60,6 +61,7 @@ def test_updates_that_change_nothing_show_the_progress(world):
         if world.service.experiment(order.id).results_status != "none":
             break  # after 5 to 15 days
         seen.add(eventually(is_shown, seconds=60, what="the stage in the run's state"))
+        assert tasks_of(world, run) == begun
     assert len(seen) > 1
     assert any("results expected" in message for message in seen)
     assert world.history(run).count("Resuming") >= len(seen) - 1
@@ -111,6 +113,11 @@ def test_the_full_check_finds_what_the_feed_no_longer_tells(world):
 
     assert str(run.id) in report.woken  # the installation is shared
     world.until(run, "Completed", seconds=90)
+
+
+def tasks_of(world, run):
+    """How many task runs the run has had."""
+    return len(world.api.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id]))))
 
 
 def move_watermark(world, run):

@@ -1,5 +1,6 @@
 """Reads the state of a run, and asks Prefect to change it."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -17,6 +18,8 @@ from prefect_assay.runs.tags import ORDER_TAG, REPLACED_TAG, tag_values
 # the laboratory delivers meanwhile.
 LOST_AFTER: Final = timedelta(days=60)
 
+# The states between a wake-up and the first line of the flow.
+_WOKEN: Final = frozenset({"Resuming", "Late", "Pending", "Submitting", "InfrastructurePending", "Running"})
 _EXPIRED: Final = "and never resumed"  # Prefect's message for a suspension that timed out
 # Prefect's message for the runs that `serve` executes when it ends
 _RUNNER_STOPS: Final = "Runner is shutting down."
@@ -50,6 +53,16 @@ def event_reference(run: FlowRun) -> RunReference:
 def is_own_wait(state: State[Any]) -> bool:
     """Return True if the run suspended itself: its key names what it waits for, or it has a form."""
     return bool(state.state_details.run_input_keyset) or ":" in (state.state_details.pause_key or "")
+
+
+def last_wait(states: Iterable[State[Any]]) -> State[Any] | None:
+    """Return the suspension that a run was woken from; None if anything but the wake-up has happened since."""
+    for state in sorted(states, key=lambda state: state.timestamp, reverse=True):
+        if state.is_paused():
+            return state if is_own_wait(state) else None
+        if state.name not in _WOKEN:
+            return None
+    return None
 
 
 def has_ended(run: FlowRun) -> bool:
