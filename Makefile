@@ -26,7 +26,7 @@ help:
 	@echo "make service-page  write docs/service.md again"
 	@echo "make sbom     list the locked dependencies as CycloneDX, in build/sbom.json"
 	@echo "make kinetics-tables  verdicts and coverage on simulated curves, into docs/kinetics.md: KINETICS_SETS=400 a row"
-	@echo "make golden   make the golden archive again, when the archive's format changes"
+	@echo "make golden   make the golden archive again, when its format changes or an assay type is added"
 	@echo "make screenshots  take the pictures of a report again (needs Chromium)"
 	@echo "make lock     resolve requirements.lock again"
 	@echo "make bench    each part beside what it replaces, in ten minutes; writes docs/performance.md"
