@@ -231,7 +231,7 @@ class _Sweep:
 
     def _alert(self, stuck: list[Problem], *, checked: bool) -> None:
         if checked:
-            self.facts.read_tokens(self.watch.block_of)
+            self.facts.read_service(self.watch.block_of)
             with self.progress.part("archives"):
                 self.facts.probe_archives()
             with self.progress.part("wallets"):

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from prefect_assay.alerts import find, kinds, saved
-from prefect_assay.models.open_money import OpenItem, OpenKind
 from prefect_assay.models.problem import AlertLimits
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -12,13 +11,8 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def unpaid(*experiments):
-    items = [
-        OpenItem(
-            kind=OpenKind.TO_PAY, campaign_id="c", order_key="k", experiment_id=experiment, since=LONG_AGO
-        )
-        for experiment in experiments
-    ]
-    return list(find.open_money(items, NOW, AlertLimits(), {}))
+    due = [find.Due(experiment, f"run of {experiment}", LONG_AGO, 100) for experiment in experiments]
+    return list(find.unpaid_invoices(due, NOW, AlertLimits()))
 
 
 def test_a_problem_that_is_unclear_stays_open_and_others_of_its_kind_are_over(monkeypatch):

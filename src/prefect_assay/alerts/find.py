@@ -3,7 +3,7 @@
 The sweep gathers the facts (`sweeping/alert_facts.py`). Others have to notice a silent sweep.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -25,11 +25,12 @@ _COLLECT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The deadline of an experiment, which people know by its code."""
+    """Something of an experiment with a date: its deadline, its invoice or its quote."""
 
-    experiment: str
+    experiment: str  # the code or the id
     run: str
     at: datetime
+    cents: int | None = None
 
 
 def sweep_silence(swept: datetime | None, now: datetime, *, watched_since: datetime) -> list[Problem]:
@@ -60,38 +61,45 @@ def undelivered(runs: Sequence[str], now: datetime) -> list[Problem]:
     return [_problem(kinds.WEBHOOKS_SILENT, "receiver", now, text, runs=runs)]
 
 
-def subject_of(item: OpenItem) -> str:
-    """What has the problem of an open sum: its experiment, or the order of one that is not known."""
-    return item.experiment_id or item.order_key
+def unpaid_invoices(invoices: Iterable[Due], now: datetime, limits: AlertLimits) -> Iterator[Problem]:
+    """Open invoices that are older than the limit."""
+    for due in invoices:
+        age = now - due.at
+        if age >= timedelta(days=limits.invoice_days):
+            text = f"the invoice of {due.experiment} over {usd(due.cents)} is unpaid since {due.at:%Y-%m-%d}"
+            yield _problem(kinds.INVOICE_UNPAID, due.experiment, due.at, text, runs=[due.run])
 
 
-def open_money(
-    items: Iterable[OpenItem], now: datetime, limits: AlertLimits, waiting: Mapping[str, str]
-) -> Iterator[Problem]:
-    """Invoices from their limit on, quotes before theirs, and after a day what no run of `waiting`, by experiment, takes care of.
+def expiring_quotes(quotes: Iterable[Due], now: datetime, limits: AlertLimits) -> Iterator[Problem]:
+    """Open quotes that expire within the limit, or have expired."""
+    for due in quotes:
+        if due.at - now <= timedelta(days=limits.quote_days):
+            word = "expires" if due.at > now else "has expired"
+            text = f"the quote for {due.experiment} over {usd(due.cents)} {word} {_when(due.at)}"
+            yield _problem(kinds.QUOTE_EXPIRING, due.experiment, now, text, runs=[due.run])
 
-    Nor does a run take care of what is unsure, such as an invoice in a state that this version does not know.
-    """
+
+def unattended_money(items: Iterable[OpenItem], now: datetime, limits: AlertLimits) -> Iterator[Problem]:
+    """Open money of which no waiting run takes care: invoices from their limit on, quotes before theirs, the rest after a day."""
     for item in items:
-        subject, amount = subject_of(item), usd(item.amount_cents)
+        subject, amount = item.experiment_id or item.order_key, usd(item.amount_cents)
         about = f"{item.name} of campaign {item.campaign_id}"
-        run = waiting.get(item.experiment_id or "")
-        runs, alone = ([run], "") if run else ([], ", and no run waits for it")
         advice = _COLLECT if item.kind is OpenKind.TO_DELIVER else item.remark or "Look at its page"
         step = ": ".join(filter(None, [advice, item.url]))
-        overdue = now - item.since >= timedelta(days=limits.invoice_days)
-        if item.kind is OpenKind.TO_PAY:
-            if overdue:
-                text = f"the invoice of {about} over {amount} is unpaid since {item.since:%Y-%m-%d}{alone}"
-                yield _problem(kinds.INVOICE_UNPAID, subject, item.since, text, next_step=step, runs=runs)
-        elif item.kind is OpenKind.QUOTE:
-            if item.until and item.until - now <= timedelta(days=limits.quote_days):
-                text = f"the quote for {about} over {amount} expires {_when(item.until)}{alone}"
-                answer = None if run else step  # a run that waits asks by its form
-                yield _problem(kinds.QUOTE_EXPIRING, subject, now, text, next_step=answer, runs=runs)
-        elif (overdue and item.kind is OpenKind.UNSURE) if run else now - item.since >= timedelta(days=1):
-            text = f"{about}, {amount}, is {WORDS[item.kind]}{alone}"
-            yield _problem(kinds.MONEY_OPEN, subject, item.since, text, next_step=step, runs=runs)
+        age = now - item.since
+        if item.kind is OpenKind.TO_PAY and age >= timedelta(days=limits.invoice_days):
+            text = f"the invoice of {about} over {amount} is unpaid since {item.since:%Y-%m-%d}, and no run waits for it"
+            yield _problem(kinds.INVOICE_UNPAID, subject, item.since, text, next_step=step)
+        elif (
+            item.kind is OpenKind.QUOTE
+            and item.until
+            and item.until - now <= timedelta(days=limits.quote_days)
+        ):
+            text = f"the quote for {about} over {amount} expires {_when(item.until)}, and no run waits for it"
+            yield _problem(kinds.QUOTE_EXPIRING, subject, now, text, next_step=step)
+        elif item.kind not in {OpenKind.TO_PAY, OpenKind.QUOTE} and age >= timedelta(days=1):
+            text = f"{about}, {amount}, is {WORDS[item.kind]}, and no run waits for it"
+            yield _problem(kinds.MONEY_OPEN, subject, item.since, text, next_step=step)
 
 
 def near_deadlines(deadlines: Iterable[Due], now: datetime, limits: AlertLimits) -> Iterator[Problem]:

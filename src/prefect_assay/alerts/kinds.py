@@ -44,7 +44,7 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
     ),
     INVOICE_UNPAID: AlertKind(
         "an invoice is open longer than the limit",
-        "Pay it by the link in prefect-assay status, or cancel the experiment",
+        "Pay it by the link in the run's artifact assay-invoice, or cancel the experiment",
     ),
     QUOTE_EXPIRING: AlertKind(
         "an unanswered quote expires soon",

@@ -33,6 +33,7 @@ PRICE_LABEL: Final = "assay.price-cents"  # of the order's invoice, in US cents,
 INVOICE_LABEL: Final = "assay.unpaid-invoice"  # its page, or its id without one; empty once it is paid
 # Of a run that asks a person: the cap that it would exceed, in words; empty if it asks for another reason
 CAP_LABEL: Final = "assay.cap"
+INVOICE_SEEN_LABEL: Final = "assay.invoice-seen"  # when the sweep first saw its open invoice, ISO 8601
 BLOCK_LABEL: Final = "assay.block."  # <parameter>: the name of its block, as `type/name`
 # Of a run that failed: how its order came to its end
 ORDER_OVER_LABEL: Final = "assay.order-over"

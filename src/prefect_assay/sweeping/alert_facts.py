@@ -7,7 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
+from uuid import UUID
 
 from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient
@@ -17,11 +19,20 @@ from prefect_assay.alerts import find, kinds
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, X402Wallet
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError
-from prefect_assay.models.open_money import OpenKind, OpenMoney
+from prefect_assay.models.billing import Invoice
+from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.problem import AlertLimits, Problem
+from prefect_assay.models.vocabulary import OPEN_QUOTES, ExperimentStatus
 from prefect_assay.runs.block_references import block_reference, name_of
 from prefect_assay.runs.states import suspension_key
-from prefect_assay.runs.tags import CAP_LABEL, EXPERIMENT_CODE_LABEL, EXPERIMENT_TAG, tag_values
+from prefect_assay.runs.tags import (
+    CAP_LABEL,
+    EXPERIMENT_CODE_LABEL,
+    EXPERIMENT_TAG,
+    INVOICE_SEEN_LABEL,
+    set_labels,
+    tag_values,
+)
 from prefect_assay.sweeping.order_runs import find_unattended
 from prefect_assay.sweeping.watermarks import as_text
 from prefect_assay.waiting import WaitsFor, waits_for
@@ -53,8 +64,10 @@ _PARTS: Final = {
 class _Waiting(NamedTuple):
     """A suspended run, without its parameters: there may be thousands."""
 
+    id: UUID
     name: str
     code: str | None  # of its experiment
+    invoice_seen: datetime | None
 
 
 @dataclass
@@ -83,7 +96,8 @@ class AlertFacts:
         if reference is not None:
             known = self.experiments.setdefault(as_text(reference), {})
             code = run.labels.get(EXPERIMENT_CODE_LABEL)
-            waiting = _Waiting(run.name, str(code) if code else None)
+            seen = _moment(run.labels.get(INVOICE_SEEN_LABEL))
+            waiting = _Waiting(run.id, run.name, str(code) if code else None, seen)
             known.update(dict.fromkeys(tag_values(run.tags, EXPERIMENT_TAG), waiting))
         archive = block_reference(run, "archive")
         if archive is not None:
@@ -103,12 +117,12 @@ class AlertFacts:
         if not found:
             self.unclear.add((kinds.SERVICE_AWAY, name))
 
-    def read_tokens(self, block_of: Callable[[str], AssayCredentials]) -> None:
-        """Read the token's end for each credentials block that can be read."""
+    def read_service(self, block_of: Callable[[str], AssayCredentials]) -> None:
+        """Read invoices, quotes and the token's end for each credentials block that can be read."""
         for reference, runs in sorted(self.experiments.items()):
             name = self._failed.get(reference)
             if name is not None:
-                self.unclear.add((kinds.TOKEN_EXPIRING, name))
+                self._leave_open(name, runs)
                 self._leave_deadlines_open(runs)
                 continue
             try:
@@ -116,10 +130,17 @@ class AlertFacts:
                 name = name_of(block) or reference
                 with block.get_client() as client:
                     self._read_token(client, name)
+                    self._read_billing(client, runs)
             except Exception:  # noqa: BLE001 - the full check has reported it
                 if name is None:  # the block's name is not known, under which a problem of its token is saved
                     self._unread.add(kinds.TOKEN_EXPIRING)
-                self.unclear.add((kinds.TOKEN_EXPIRING, name or reference))
+                self._leave_open(name or reference, runs)
+
+    def _leave_open(self, block: str, runs: Iterable[str]) -> None:
+        """Solve no problem of a credentials block and of the experiments that wait with it."""
+        self.unclear.add((kinds.TOKEN_EXPIRING, block))
+        for kind in (kinds.INVOICE_UNPAID, kinds.QUOTE_EXPIRING):
+            self.unclear |= {(kind, experiment) for experiment in runs}
 
     def _leave_deadlines_open(self, runs: dict[str, _Waiting]) -> None:
         """Solve no problem of a deadline, which goes by the experiment's code, where the run has shown one."""
@@ -130,18 +151,12 @@ class AlertFacts:
                 self.unclear.add((kinds.DEADLINE_NEAR, run.code))
 
     def note_money(self, client: SyncPrefectClient, money: OpenMoney) -> None:
-        """Note unpaid invoices and expiring quotes, and open money of runs that are canceled, completed or deleted."""
-        waiting = {
-            experiment: run.name for runs in self.experiments.values() for experiment, run in runs.items()
-        }
-        attended = [item for item in money.items if item.experiment_id in waiting]
-        unattended = find_unattended(client, [item for item in money.items if item not in attended])
+        """Note open money that no run takes care of: of runs that are canceled, completed or deleted."""
+        waiting = {experiment for runs in self.experiments.values() for experiment in runs}
+        items = [item for item in money.items if item.experiment_id not in waiting]
+        unattended = find_unattended(client, items)
         self._found += [find.deleted_run(item, run) for item, run in unattended.deleted]
-        items = [*attended, *unattended.others]
-        self._found += find.open_money(items, self.now, self.limits, waiting)
-        # A quote that could not be read has no end, and solves no problem.
-        unread = (item for item in items if item.kind is OpenKind.QUOTE and item.until is None)
-        self.unclear |= {(kinds.QUOTE_EXPIRING, find.subject_of(item)) for item in unread}
+        self._found += find.unattended_money(unattended.others, self.now, self.limits)
         if not money.complete:
             self._unread |= _MONEY
 
@@ -202,13 +217,67 @@ class AlertFacts:
         )
 
     def _read_token(self, client: AssayClient, block: str) -> None:
-        """A token without the right to it, or another version of the service, is no problem, and solves none."""
+        identity = self._one(kinds.TOKEN_EXPIRING, [block], client.whoami)
+        if identity is not None:
+            self._found += find.expiring_token(block, identity.token_expires_at, self.now, self.limits)
+
+    def _read_billing(self, client: AssayClient, runs: dict[str, _Waiting]) -> None:
+        invoices = self._invoices(client, runs)
+        if any(row.experiment_id is None for row in invoices):
+            self.unclear |= {(kinds.INVOICE_UNPAID, experiment) for experiment in runs}
+        self._found += find.unpaid_invoices(
+            [
+                find.Due(row.experiment_id, run.name, row.created_at or self._first_seen(run), row.amount)
+                for row in invoices
+                if row.experiment_id and not row.ended and (run := runs.get(row.experiment_id))
+            ],
+            self.now,
+            self.limits,
+        )
+        # Not the list of quotes: what its rows hold is not in the contract, and no published row names its experiment.
+        undecided = self._rows(
+            kinds.QUOTE_EXPIRING, runs, lambda: client.iter_experiments(status=ExperimentStatus.QUOTE_SENT)
+        )
+        for experiment_id in (row.id for row in undecided if row.id in runs):
+            quote = self._one(kinds.QUOTE_EXPIRING, [experiment_id], partial(client.quote, experiment_id))
+            if quote and quote.expires_at and quote.status in OPEN_QUOTES:
+                due = find.Due(experiment_id, runs[experiment_id].name, quote.expires_at, quote.total)
+                self._found += find.expiring_quotes([due], self.now, self.limits)
+
+    def _invoices(self, client: AssayClient, runs: Iterable[str]) -> list[Invoice]:
+        """The invoices that the service lists; without the list, which the contract does not have, those of the experiments."""
         try:
-            expires = client.whoami().token_expires_at
+            return list(client.iter_invoices())
         except AssayError:
-            self.unclear.add((kinds.TOKEN_EXPIRING, block))
-        else:
-            self._found += find.expiring_token(block, expires, self.now, self.limits)
+            shown = {
+                experiment: self._one(kinds.INVOICE_UNPAID, [experiment], partial(client.invoice, experiment))
+                for experiment in runs
+            }
+        return [
+            Invoice(id=one.id or experiment, experiment_id=experiment, status=one.status)
+            for experiment, one in shown.items()
+            if one is not None and one.status is not None
+        ]
+
+    def _first_seen(self, run: _Waiting) -> datetime:
+        """When a full check first saw a run's open invoice: published rows have no date."""
+        if run.invoice_seen is None:
+            set_labels(run.id, {INVOICE_SEEN_LABEL: self.now.isoformat()})
+        return run.invoice_seen or self.now
+
+    def _rows(self, kind: str, subjects: Iterable[str], read: Callable[[], Iterable[T]]) -> list[T]:
+        return self._one(kind, subjects, lambda: list(read())) or []
+
+    def _one(self, kind: str, subjects: Iterable[str], read: Callable[[], T]) -> T | None:
+        """One request; a token without the right to it, or another version of the service, is no problem.
+
+        It then solves no problem of these subjects.
+        """
+        try:
+            return read()
+        except AssayError:
+            self.unclear |= {(kind, subject) for subject in subjects}
+            return None
 
 
 def _each(look: Callable[[T], None], items: Iterable[T]) -> None:
@@ -221,6 +290,13 @@ def _each(look: Callable[[T], None], items: Iterable[T]) -> None:
             failure = error
     if failure:
         raise failure
+
+
+def _moment(label: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(label))
+    except ValueError:
+        return None
 
 
 def _cap(run: FlowRun) -> Problem | None:
