@@ -210,6 +210,21 @@ def test_bad_signatures_old_secrets_and_stale_times_are_refused_by_our_own_recei
     assert check(hook.received[-1], NEW, tolerance=timedelta(0))
 
 
+def test_the_old_secret_of_a_webhook_signs_for_the_address_of_an_experiment(core, hook):
+    made = core.request("POST", "/webhooks", json_body={"url": "https://other.example/hook", "secret": OLD}).body
+    experiment_id = order(core, skip_draft=True, webhook_url=hook.url).body["experiment_id"]
+    deliver(core)
+    assert check(hook.received[-1], OLD)
+    core.request("PATCH", f"/webhooks/{made['id']}", json_body={"secret": NEW})
+    fault(core, "old_secret")
+    progress(core, experiment_id)
+    deliver(core)
+    assert check(hook.received[-1], OLD)
+    progress(core, experiment_id)
+    deliver(core)
+    assert check(hook.received[-1], NEW)
+
+
 def test_faults_are_aimed_and_counted(core, hook):
     stranger = seeding.organization(core.lab, "stranger", "Stranger")
     mine, theirs = place(core, hook), place(core, hook)

@@ -55,9 +55,9 @@ class LabCore:
 
     def reset(self) -> seeding.Seeded:
         """Empty the lab: data, clocks, faults, rate limit and journals."""
-        self.clear_faults()
-        self.limiter.set(None)
         with self.lab.store.transaction():  # requests wait
+            self.clear_faults()
+            self.limiter.set(None)
             self.journal.clear()
             self.seeded = seeding.reset(self.lab)
         self.lab.changed()

@@ -71,24 +71,29 @@ def signing(lab: Lab, db: Db, experiment: Row, webhook: Row | None) -> Signing:
     """The experiment's secret, else the organisation's, else the deployment's (contract 6, rule 2)."""
     if experiment["webhook_secret"]:
         return Signing(experiment["webhook_secret"], "experiment", None)
-    secret = organization_secret(db, experiment["org_id"], webhook)
-    replaced = webhook["replaced_secret"] if webhook else None
+    secret, replaced = organization_secret(db, experiment["org_id"], webhook)
     if secret is None:
         return Signing(lab.settings.deployment_secret, "deployment", replaced)
     return Signing(secret, "organization", replaced)
 
 
-def organization_secret(db: Db, org_id: str, webhook: Row | None) -> str | None:
-    """The webhook's own secret, else the one seeded for the organisation, else that of its oldest enabled webhook with one."""
+def organization_secret(db: Db, org_id: str, webhook: Row | None) -> tuple[str | None, str | None]:
+    """The organisation's secret for a webhook, and the one with which it signed before.
+
+    In order: the webhook's own, the one seeded for the organisation, that of its oldest enabled webhook with one.
+    """
+    replaced = webhook["replaced_secret"] if webhook else None
     if webhook is not None and webhook["secret"]:
-        return str(webhook["secret"])
+        return webhook["secret"], replaced
     org = db.get("organizations", org_id)
     if org and org["webhook_secret"]:
-        return str(org["webhook_secret"])
-    oldest = (
-        "SELECT secret FROM webhooks WHERE org_id = ? AND enabled AND secret IS NOT NULL ORDER BY seq LIMIT 1"
+        return org["webhook_secret"], replaced
+    oldest = db.one(
+        "SELECT secret, replaced_secret FROM webhooks"
+        " WHERE org_id = ? AND enabled AND secret IS NOT NULL ORDER BY seq LIMIT 1",
+        org_id,
     )
-    return next(iter(db.column(oldest, org_id)), None)
+    return (oldest["secret"], replaced or oldest["replaced_secret"]) if oldest else (None, replaced)
 
 
 def prepare(lab: Lab, db: Db, row: Row, faults: FaultList[WebhookFault]) -> Attempt | None:

@@ -87,7 +87,7 @@ def modify(call: Call) -> Answer:
         validation.refuse(violations)
         changes = _changes(row, raw)
         if "secret" in changes:
-            before = delivery.organization_secret(db, row["org_id"], row)
+            before, _ = delivery.organization_secret(db, row["org_id"], row)
             changes["replaced_secret"] = before or call.lab.settings.deployment_secret
         if changes:
             db.update("webhooks", row["id"], **changes, updated_at=call.now())
