@@ -1,11 +1,7 @@
-"""The server's database, the settings that belong to it, and garbage collection on SQLite."""
+"""The server's database, and the settings that belong to it."""
 
-import gc
 import json
 import shutil
-import sqlite3
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,99 +10,6 @@ import pytest
 from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, settings_of
 from support.command import printed, program
-
-STALL = """
-import gc, sqlite3, sys, threading, time
-{aside}
-
-path = sys.argv[1]
-gc.collect()
-holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-waiter = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=6)
-
-holder.execute("BEGIN IMMEDIATE")  # one who writes, and waits for the main thread to commit
-
-class Garbage:
-    pass
-
-left = Garbage()
-left.me, left.cursor = left, waiter.execute("VALUES (1), (2)")  # not read to its end
-failed = []
-
-def write():
-    try:
-        waiter.execute("BEGIN IMMEDIATE")
-        waiter.execute("COMMIT")
-    except sqlite3.OperationalError as error:
-        failed.append(str(error))
-
-thread = threading.Thread(target=write)
-thread.start()
-time.sleep(0.5)  # it waits for its turn now, with its connection taken
-del left
-kept = []
-end = time.monotonic() + 3
-while time.monotonic() < end or len(kept) < 5000:  # an event loop at work
-    kept.append([])
-    time.sleep(0.0001)
-holder.execute("COMMIT")
-thread.join()
-print(failed)
-"""
-ASIDE = "from prefect_assay.cli.services.server import collect_garbage_on_a_thread as go; go()"
-
-
-@pytest.fixture
-def database(tmp_path):
-    path = tmp_path / "stall.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("CREATE TABLE t (n)")
-        connection.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(100)])
-    return path
-
-
-def locked_writes(aside, database):
-    return subprocess.run(
-        [sys.executable, "-c", STALL.format(aside=aside), str(database)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    ).stdout
-
-
-def test_a_cursor_among_the_garbage_keeps_no_writer_waiting(database):
-    assert locked_writes(ASIDE, database) == "[]\n"
-
-
-@pytest.mark.long  # a control of Python and SQLite alone
-@pytest.mark.skipif(gc.get_threshold()[2] == 0, reason="this Python collects in small steps")
-def test_without_it_the_writer_would_wait_until_sqlite_gives_up(database):
-    assert locked_writes("", database) == "['database is locked']\n"
-
-
-def test_all_generations_are_collected(database):
-    collects = """
-import gc, time
-from prefect_assay.cli.services.server import collect_garbage_on_a_thread
-gc.set_threshold(50, 2, 2)
-collect_garbage_on_a_thread()
-assert not gc.isenabled()
-before = [generation["collections"] for generation in gc.get_stats()]
-end = time.monotonic() + 30
-while any(now["collections"] <= was for now, was in zip(gc.get_stats(), before)) and time.monotonic() < end:
-    for _ in range(1000):
-        loop = []
-        loop.append(loop)
-    time.sleep(0.01)
-print([now["collections"] > was for now, was in zip(gc.get_stats(), before)])
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", collects], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "[True, True, True]\n"
-
 
 SETTINGS = """
 import json, sys

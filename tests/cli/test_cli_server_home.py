@@ -76,7 +76,6 @@ def run(guard, **options):
     print(json.dumps(options))
 
 uvicorn.run = run
-server.collect_garbage_on_a_thread = lambda: None
 app(["server", *ARGUMENTS], standalone_mode=False)
 """
 

@@ -211,7 +211,9 @@ def test_bad_signatures_old_secrets_and_stale_times_are_refused_by_our_own_recei
 
 
 def test_the_old_secret_of_a_webhook_signs_for_the_address_of_an_experiment(core, hook):
-    made = core.request("POST", "/webhooks", json_body={"url": "https://other.example/hook", "secret": OLD}).body
+    made = core.request(
+        "POST", "/webhooks", json_body={"url": "https://other.example/hook", "secret": OLD}
+    ).body
     experiment_id = order(core, skip_draft=True, webhook_url=hook.url).body["experiment_id"]
     deliver(core)
     assert check(hook.received[-1], OLD)

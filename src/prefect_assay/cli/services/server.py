@@ -4,15 +4,12 @@ A database that the user names is used. Otherwise the server gets a PostgreSQL o
 cannot run (docs/scaling.md). This module must not know what the server does.
 """
 
-import gc
 import logging
 import os
 import signal
 import socket
 import stat
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
 URL: Final = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 _logger = logging.getLogger(__name__)
-_COLLECT_SECONDS: Final = 0.5
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _UI_API_URL: Final = "PREFECT_SERVER_UI_API_URL"
 _LEASES: Final = "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"
@@ -162,7 +158,6 @@ def server_database() -> Iterator[None]:
     if database is None:
         if not configured or configured.startswith("sqlite"):
             set_defaults(settings_of(SQLITE))
-            collect_garbage_on_a_thread()
         yield
         return
     try:
@@ -214,25 +209,6 @@ def run_restore(file: Path) -> None:
         f"{file} is restored. Start the server, and start campaigns of which it knows nothing again with the same "
         "campaign id: they find in the archive's log what was ordered and paid."
     )
-
-
-def collect_garbage_on_a_thread() -> None:
-    """Collect garbage on a separate thread: on the event loop's thread a database cursor would block SQLite's server.
-
-    The cursor waits for its connection, the connection for SQLite's only writer, and the writer for the event loop.
-    """
-    gc.disable()
-    threading.Thread(target=_collect, name="garbage", daemon=True).start()
-
-
-def _collect() -> None:
-    """Mimic automatic collection at 2 Hz: collect the oldest generation over its threshold."""
-    while True:
-        time.sleep(_COLLECT_SECONDS)
-        counts = zip(gc.get_count(), gc.get_threshold(), strict=True)
-        due = [generation for generation, (count, most) in enumerate(counts) if count > most]
-        if due:
-            gc.collect(max(due))
 
 
 def _configured_database() -> str:
