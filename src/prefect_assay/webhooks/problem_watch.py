@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL
 
 from prefect_assay.alerts.find import sweep_silence
 from prefect_assay.alerts.saved import opened, read_saved, solved
@@ -57,6 +58,8 @@ class ProblemWatch:
 
     def look(self, now: datetime) -> None:
         """Read the problems, and send an event when the sweep falls silent and when it is back."""
+        if not PREFECT_API_URL.value():
+            return  # Prefect would start an ephemeral server, which outlives the receiver
         with get_client(sync_client=True) as client:
             self._state = read_saved(client)
         silence = next(iter(sweep_silence(self._state.swept, now, watched_since=self._began)), None)
