@@ -12,13 +12,14 @@ from typing import Final
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import Objective
 from prefect_assay.results import Level, Outcome, ResultRow, summarize
+from prefect_assay.results.row import OPEN
 
 _WORDS: Final = {
     Objective.AFFINITY: ("K_D", "nM", 1e9),
     Objective.MELTING: ("melting temperature", "degrees C", 1.0),
     Objective.EXPRESSION: ("concentration", "nM", 1.0),
 }
-_NOT_MEASURED: Final = frozenset({Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING, Outcome.NO_EXPRESSION})
+_NOT_MEASURED: Final = OPEN | {Outcome.NO_EXPRESSION}
 
 
 def best_value(rows: Iterable[ResultRow], objective: Objective | None) -> float | None:

@@ -6,6 +6,7 @@ digits, and 7.4 nM instead of 7.4e-9.
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -185,6 +186,10 @@ def rate(value: float | None, unit: str) -> str:
 def rate_estimate(estimate: Estimate, unit: str) -> str:
     """A fitted rate constant for people, a limit as `< 1.00e-05 /s`."""
     return estimate.text(lambda number: rate(number, unit), "{}")
+
+
+# Of a text of this package, such as K_D; its underscore may be escaped for Markdown.
+CONSTANT: Final = re.compile(r"\b([Kk]|T)\\?_(D|on|off|m)\b")
 
 
 def celsius_estimate(estimate: Estimate) -> str:

@@ -3,7 +3,6 @@
 What all designs share is in the title. The columns fit 80 characters; names are shortened, values never.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -17,6 +16,7 @@ from prefect_assay.models.bounds import cut
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import (
+    CONSTANT,
     EMPTY,
     OUTCOME_WORDS,
     VERDICT_WORDS,
@@ -49,7 +49,6 @@ _STAR: Final = " *"
 _CONTROL: Final = "ctl"
 _GIVES_WAY: Final = ("Target", "Fold", "Laboratory")  # in this order, where a name has no room
 _FOLD_MAX: Final = 1000
-_CONSTANT: Final = re.compile(r"\b([KT])\\?_([Dm])\b")
 
 
 class RankedDesign(Model):
@@ -145,8 +144,8 @@ def markdown_table(designs: Sequence[DesignSummary], *, limit: int | None = None
 
 
 def _typeset(text: str) -> str:
-    """K_D and T_m with their index, also where the underscore is escaped."""
-    return _CONSTANT.sub(r"\1<sub>\2</sub>", text)
+    """Constants such as K_D with their index."""
+    return CONSTANT.sub(r"\1<sub>\2</sub>", text)
 
 
 def rich_table(

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefect_assay.models.selection import Aim, Objective, SelectionSettings
-from prefect_assay.results import DesignSummary, Outcome
+from prefect_assay.results import DesignSummary
 from prefect_assay.selection.candidates import Floats
 from prefect_assay.selection.once import residues_of
 from prefect_assay.selection.rates import is_hit, limit_of, objective_value
 
-_FAILED: Final = frozenset({Outcome.NO_BINDING, Outcome.NO_EXPRESSION})
 _USUAL: Final = (
     0.15  # hits among designs that were bought, before anything is known, and how many designs that counts
 )

@@ -33,6 +33,7 @@ from prefect_assay.errors import (
     is_absent,
 )
 from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
+from prefect_assay.models.words import listed
 from prefect_assay.sources import local_path
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
@@ -245,9 +246,8 @@ def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
         waiting = _waiting_with_another(before, name, there)
         if not waiting:
             return
-        more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
         why = (
-            f"should have the log of orders that these runs wait with: {', '.join(waiting[:_NAMED])}{more}. The new "
+            f"should have the log of orders that these runs wait with: {listed(waiting, _NAMED)}. The new "
             "archive does not have it; mount the old one's folder, if it is missing"
         )
     raise InputError(

@@ -1,6 +1,5 @@
 """The page's template, compiled at import: a fork server imports it once for all runs. Needs the extra `report`."""
 
-import re
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -8,7 +7,7 @@ from markupsafe import Markup, escape
 
 from prefect_assay.models.billing import usd
 from prefect_assay.reporting.page import words
-from prefect_assay.results.formats import molar, molar_estimate, rate_estimate
+from prefect_assay.results.formats import CONSTANT, molar, molar_estimate, rate_estimate
 
 
 def _shown(value: Any) -> Any:
@@ -18,10 +17,9 @@ def _shown(value: Any) -> Any:
 
 def _typeset(text: str) -> Markup:
     """Constants in a text of this package, such as K_D, as a letter with its index."""
-    return Markup(_CONSTANT.sub(r"<i>\1</i><sub>\2</sub>", str(escape(words.plain(text)))))  # noqa: S704 - escaped first
+    return Markup(CONSTANT.sub(r"<i>\1</i><sub>\2</sub>", str(escape(words.plain(text)))))  # noqa: S704 - escaped first
 
 
-_CONSTANT: Final = re.compile(r"\b([Kk]|T)_(D|on|off|m)\b")
 _ENVIRONMENT: Final = Environment(
     loader=PackageLoader("prefect_assay.reporting.page"),
     autoescape=True,
