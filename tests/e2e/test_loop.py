@@ -23,7 +23,7 @@ from prefect_assay.runs.states import reschedule
 from support.runs.sweeps import swept
 from support.runs.world import EGFR, a_world, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(2100)]
 
 MODULE = '''
 import os
@@ -149,10 +149,10 @@ def test_three_loops_end_once_with_their_rounds_whatever_is_killed(world):
         return world.start("design-build-test", **shared, **options[loop_id], loop_id=loop_id)
 
     days = Days(world, folder, {loop_id: start(loop_id) for loop_id in options})
-    eventually(lambda: days.measured("by-function") or days.step(), seconds=300, what="a first round")
+    eventually(lambda: days.measured("by-function") or days.step(), seconds=600, what="a first round")
     second = start("by-function")  # as a schedule would, while the first run goes on
     days.runs["again"] = second
-    days.pass_until_ended(seconds=480)
+    days.pass_until_ended(seconds=1200)
 
     assert 0 < days.kills <= KILLS
     assert world.run(second).state.name == "RunsElsewhere"
