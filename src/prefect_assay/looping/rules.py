@@ -7,18 +7,13 @@ Celsius), or the highest concentration (nM).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, assert_never
 
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import Objective
 from prefect_assay.results import Level, Outcome, ResultRow, summarize
 from prefect_assay.results.row import OPEN
 
-_WORDS: Final = {
-    Objective.AFFINITY: ("K_D", "nM", 1e9),
-    Objective.MELTING: ("melting temperature", "degrees C", 1.0),
-    Objective.EXPRESSION: ("concentration", "nM", 1.0),
-}
 _NOT_MEASURED: Final = OPEN | {Outcome.NO_EXPRESSION}
 
 
@@ -41,6 +36,8 @@ def best_value(rows: Iterable[ResultRow], objective: Objective | None) -> float 
             return max((value for value in found if value is not None), default=None)
         case None:
             return None
+        case _:
+            assert_never(objective)
 
 
 def _measured(rows: Iterable[ResultRow]) -> list[ResultRow]:
@@ -61,7 +58,7 @@ def is_better(value: float, than: float | None, objective: Objective) -> bool:
     """Return True if a value improves on another one, or on none."""
     if than is None:
         return True
-    return value < than if objective is Objective.AFFINITY else value > than
+    return value < than if objective.value_of.lower_is_better else value > than
 
 
 def best_of(values: Iterable[float | None], objective: Objective | None) -> float | None:
@@ -77,8 +74,11 @@ def shown(value: float | None, objective: Objective | None) -> str:
     """A value for people, such as `K_D 3.2 nM`."""
     if value is None or objective is None:
         return "none"
-    word, unit, factor = _WORDS[objective]
-    return f"{word} {value * factor:.3g} {unit}"
+    return f"{objective.value_of.name} {_in_unit(value, objective):.3g} {objective.value_of.unit}"
+
+
+def _in_unit(value: float, objective: Objective) -> float:
+    return value * 1e9 if objective is Objective.AFFINITY else value  # a K_D is in M
 
 
 class Stop(StrEnum):
@@ -108,7 +108,7 @@ class StopRules:
     def misfits(self) -> list[str]:
         """The rules that the assay's results cannot decide, one line each."""
         lines = [
-            f"{_WORDS[objective][0]}: a goal for it needs another assay than this loop's"
+            f"{objective.value_of.name}: a goal for it needs another assay than this loop's"
             for objective in self.goals
             if objective is not self.objective
         ]
@@ -134,10 +134,8 @@ def stop_reason(rules: StopRules, ended: Sequence[RoundValue], spent_cents: int)
         for done in ended:
             if done.best is not None and not is_better(goal, done.best, rules.objective):
                 reached = shown(done.best, rules.objective)
-                _, unit, factor = _WORDS[rules.objective]
-                return Stop.GOAL, (
-                    f"round {done.name} reached the goal of {goal * factor:g} {unit} with {reached}"
-                )
+                wanted = f"{_in_unit(goal, rules.objective):g} {rules.objective.value_of.unit}"
+                return Stop.GOAL, f"round {done.name} reached the goal of {wanted} with {reached}"
     if len(ended) >= rules.max_rounds:
         return Stop.ROUNDS, f"the loop has had its {rules.max_rounds} rounds"
     if rules.budget_cents is not None and spent_cents >= rules.budget_cents:

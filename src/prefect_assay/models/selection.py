@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -31,21 +31,38 @@ class SelectionPolicy(StrEnum):
 class Objective(StrEnum):
     """What a round should improve."""
 
-    AFFINITY = "affinity"  # low K_D
-    MELTING = "melting"  # high melting temperature
-    EXPRESSION = "expression"  # high concentration
+    AFFINITY = "affinity"
+    MELTING = "melting"
+    EXPRESSION = "expression"
+
+    @property
+    def value_of(self) -> "ObjectiveValue":
+        """The measured value that is improved."""
+        return _VALUES[self]
 
 
-_OBJECTIVES: Final = {
-    ExperimentType.AFFINITY: Objective.AFFINITY,
-    ExperimentType.THERMOSTABILITY: Objective.MELTING,
-    ExperimentType.EXPRESSION: Objective.EXPRESSION,
+class ObjectiveValue(NamedTuple):
+    """The value that an objective improves: its name, its unit, and how two of them are compared."""
+
+    assay: ExperimentType
+    name: str
+    unit: str
+    lower_is_better: bool
+    by_factors: bool  # compared by their ratio, and not by their difference
+
+
+_VALUES: Final = {
+    Objective.AFFINITY: ObjectiveValue(ExperimentType.AFFINITY, "K_D", "nM", True, True),
+    Objective.MELTING: ObjectiveValue(
+        ExperimentType.THERMOSTABILITY, "melting temperature", "degrees C", False, False
+    ),
+    Objective.EXPRESSION: ObjectiveValue(ExperimentType.EXPRESSION, "concentration", "nM", False, True),
 }
 
 
 def objective_of(kind: ExperimentType) -> Objective | None:
     """What the results of this assay can improve; None where they have no such value."""
-    return _OBJECTIVES.get(kind)
+    return next((each for each in Objective if each.value_of.assay is kind), None)
 
 
 class Aim(StrEnum):

@@ -332,8 +332,8 @@ def _by(order: Floats) -> Pick:
 def _better(values: Sequence[float | None], objective: Objective) -> Floats:
     """Values on a scale on which more is better: decades, or degrees."""
     numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    if objective is Objective.MELTING:
+    if not objective.value_of.by_factors:
         return numbers
     with np.errstate(divide="ignore"):
         logs = np.log10(numbers)
-    return -logs if objective is Objective.AFFINITY else logs
+    return -logs if objective.value_of.lower_is_better else logs

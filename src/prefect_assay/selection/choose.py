@@ -14,7 +14,6 @@ from prefect_assay.models.selection import (
     FATES,
     Choice,
     Fate,
-    Objective,
     Selection,
     SelectionPolicy,
     SelectionSettings,
@@ -40,11 +39,6 @@ _LISTED: Final = 5
 _NEAR_COPIES: Final = 0.9  # identity within a family
 _FAMILIES: Final = 3  # a batch is of more families than this, or of as many as there are
 _FEWEST_OF_FAMILY: Final = 2
-_VALUES: Final = {
-    Objective.AFFINITY: "K_D",
-    Objective.MELTING: "melting temperature",
-    Objective.EXPRESSION: "concentration",
-}
 
 
 def choose(
@@ -175,7 +169,7 @@ def _refuse_idle_limits(candidates: Candidates, history: History, settings: Sele
         and all(is_hit(design, settings) is None for design in called)
     ):
         raise InputError(
-            f"the history has {many(len(called), 'hit')} and no {_VALUES[settings.objective]} that a limit could be compared with, so that "
+            f"the history has {many(len(called), 'hit')} and no {settings.objective.value_of.name} that a limit could be compared with, so that "
             f"hit_limit ({_option('hit_limit')}) has no effect; give a table with these values, or leave the limit out"
         )
 

@@ -46,7 +46,8 @@ class Scale:
         """Higher is better."""
         if self.reference is None:
             return value
-        ratio = self.reference / value if self.objective is Objective.AFFINITY else value / self.reference
+        low = self.objective.value_of.lower_is_better
+        ratio = self.reference / value if low else value / self.reference
         return float(np.log10(1 + ratio))
 
     def value(self, standard: float) -> float | None:
@@ -57,7 +58,8 @@ class Scale:
         ratio = 10**modelled - 1
         if ratio <= _EVEN:
             return None
-        return self.reference / ratio if self.objective is Objective.AFFINITY else self.reference * ratio
+        low = self.objective.value_of.lower_is_better
+        return self.reference / ratio if low else self.reference * ratio
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,8 +220,9 @@ def _level(values: Floats, targets: NDArray[np.int32]) -> Floats:
 
 def _scale(values: Sequence[float], objective: Objective) -> Scale:
     """Logarithms count down to a hundredth of the good values; temperatures are as they are."""
-    if objective is Objective.MELTING or not values:
-        return Scale(Aim.BEST, objective, None if objective is Objective.MELTING else 1.0, 0.0, 1.0)
-    if objective is Objective.AFFINITY:
-        return Scale(Aim.BEST, objective, float(np.quantile(values, 1 - _GOOD)) * 10**_DECADES, 0.0, 1.0)
-    return Scale(Aim.BEST, objective, float(np.quantile(values, _GOOD)) / 10**_DECADES, 0.0, 1.0)
+    reference = 1.0 if objective.value_of.by_factors else None
+    if reference and values and objective.value_of.lower_is_better:
+        reference = float(np.quantile(values, 1 - _GOOD)) * 10**_DECADES
+    elif reference and values:
+        reference = float(np.quantile(values, _GOOD)) / 10**_DECADES
+    return Scale(Aim.BEST, objective, reference, 0.0, 1.0)

@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, assert_never
 
 from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
@@ -48,15 +48,15 @@ def is_hit(design: DesignSummary, settings: SelectionSettings) -> bool | None:
         return None
     if design.outcome is Outcome.NO_EXPRESSION:
         return False
-    affinity = settings.objective is Objective.AFFINITY
-    if affinity and design.outcome is Outcome.NO_BINDING:
+    low = settings.objective.value_of.lower_is_better
+    if settings.objective is Objective.AFFINITY and design.outcome is Outcome.NO_BINDING:
         return False
     value, limit = _value(design, settings.objective), settings.hit_limit
     qualifier = _qualifier(design, settings.objective)
     if limit is None:
-        measured = value is not None and qualifier != (">" if affinity else "<")
+        measured = value is not None and qualifier != (">" if low else "<")
         return True if measured else _called(design, settings.objective)
-    return None if value is None else _reaches(value, qualifier, limit, low=affinity)
+    return None if value is None else _reaches(value, qualifier, limit, low=low)
 
 
 def _reaches(value: float, qualifier: str | None, limit: float, *, low: bool) -> bool | None:
@@ -92,14 +92,19 @@ def limit_of(design: DesignSummary, objective: Objective) -> tuple[float, int] |
     qualifier, value = _qualifier(design, objective), _value(design, objective)
     if qualifier is None or value is None:
         return None
-    return value, 1 if (qualifier == ">") is (objective is Objective.AFFINITY) else -1
+    return value, 1 if (qualifier == ">") is objective.value_of.lower_is_better else -1
 
 
 def _value(design: DesignSummary, objective: Objective) -> float | None:
-    if objective is Objective.AFFINITY:
-        found = design.kd_M / _NM if design.kd_M and design.outcome is Outcome.MEASURED else None
-    else:
-        found = design.tm_C if objective is Objective.MELTING else design.concentration_nM
+    match objective:
+        case Objective.AFFINITY:
+            found = design.kd_M / _NM if design.kd_M and design.outcome is Outcome.MEASURED else None
+        case Objective.MELTING:
+            found = design.tm_C
+        case Objective.EXPRESSION:
+            found = design.concentration_nM
+        case _:
+            assert_never(objective)
     return found if found is not None and math.isfinite(found) else None
 
 

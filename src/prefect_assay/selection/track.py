@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.models.candidate import method_of
-from prefect_assay.models.selection import REASON_COLUMN, Objective, SelectionSettings
+from prefect_assay.models.selection import REASON_COLUMN, SelectionSettings
 from prefect_assay.results import DesignSummary
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
 
@@ -68,7 +68,7 @@ def method_records(
 
 def score_record(designs: Iterable[DesignSummary], column: str, settings: SelectionSettings) -> ScoreRecord:
     """A designer's score against K_D, melting temperature or concentration; limits and controls are left out."""
-    sign = -1 if settings.objective is Objective.AFFINITY else 1
+    sign = -1 if settings.objective.value_of.lower_is_better else 1
     pairs = [
         (score, sign * value)
         for design in designs
