@@ -9,6 +9,7 @@ import pytest
 from prefect_assay.cli.services import up
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.up import _Installation, _only_one
+from support.command import command
 
 
 @pytest.fixture
@@ -34,6 +35,11 @@ def test_another_process_with_the_id_of_one_that_was_left_behind_is_not_ended(le
     state.write_text(json.dumps({"worker": [left_behind.pid, "another"]}))
     with _only_one(tmp_path):
         assert left_behind.running
+
+
+def test_its_limit_without_the_option_is_that_of_this_machine():
+    told = " ".join(command("up", "--help", COLUMNS="200").out.split())
+    assert "Default: what half of the memory takes, at most four per core." in told
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,12 @@ def up(
         int, typer.Option(min=0, max=65_535, help="Port that the receiver listens on.")
     ] = 8100,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=1_000_000, help="Flow runs at once. Default: no limit.")
+        int | None,
+        typer.Option(
+            min=1,
+            max=1_000_000,
+            help="Flow runs at once. Default: what half of the memory takes, at most four per core.",
+        ),
     ] = None,
     allow_host: AllowHost = None,
     password: Password = False,
