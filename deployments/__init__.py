@@ -1,7 +1,7 @@
 """Deploys the flows to a Prefect server, and runs them there.
 
-`setup` registers and deploys what `prefect.yaml` lists, `worker` and `serve` run it; the `*.env` files are settings for
-servers and runners. No module here may hold a secret or know what a flow does.
+`setup` registers and deploys what `prefect.yaml` lists. Prefect's workers, which `work_pool` names, or `serve` run it. The
+`*.env` files are settings for servers and runners. No module here may hold a secret or know what a flow does.
 """
 
 __all__ = [

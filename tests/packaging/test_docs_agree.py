@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import typer
 
 from prefect_assay import blocks, flows, tasks
 from prefect_assay.approvals.questions import Question
 from prefect_assay.books.log import OrderRecord
+from prefect_assay.cli.app import app
 from prefect_assay.events import EVENTS_LABEL
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.runs import tags as run_tags
@@ -69,6 +71,20 @@ def test_every_limit_of_an_alert_is_documented_with_its_default():
     for name, field in AlertLimits.model_fields.items():
         assert re.search(rf"\b{field.default:,}\b[^|]*\(`{name}`\)", alerts), name
         assert f"`{name}`" in row
+
+
+def commands_of(group, before=""):
+    """The commands that can be called, those of groups with the group's name."""
+    for name, each in group.commands.items():
+        yield from commands_of(each, f"{name} ") if hasattr(each, "commands") else (before + name,)
+
+
+def test_every_command_is_documented_and_no_other():
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    table = page[page.index("| command |") :].split("\n\n")[0]
+    firsts = [line.split("|")[1] for line in table.splitlines()[2:]]
+    documented = {name for first in firsts for name in re.findall(r"`([a-z ]+)`", first)}
+    assert documented == {*commands_of(typer.main.get_command(app))}
 
 
 def test_every_extra_is_documented():
