@@ -48,6 +48,10 @@ class PrefectAway(BaseException):  # any `Exception` would fail the run
 class DurableFlow(Flow[P, R]):
     """A flow whose runs wait for days."""
 
+    def __init__(self, fn: Callable[P, R], **options: Any) -> None:
+        """As `prefect.flow`. What a site sets for all flows does not apply to the options in `PINNED`."""
+        super().__init__(fn, **{**PINNED, **options})
+
     def start(self, *args: P.args, **kwargs: P.kwargs) -> FlowRun:
         """Start the flow's deployment with these parameters, and return its run at once; blocks go by reference.
 
@@ -128,7 +132,7 @@ def durable_flow(
                     outlive(error)
                     raise
 
-        return DurableFlow(outliving, **PINNED, **options)
+        return DurableFlow(outliving, **options)
 
     return decorated
 
