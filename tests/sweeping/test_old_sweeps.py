@@ -72,3 +72,13 @@ def test_one_sweep_removes_a_bounded_number(api, deployment, monkeypatch):
     runs = [ended(api, deployment) for _ in range(3)]
     assert remove_old_sweeps(api, deployment, tomorrow()) == 2
     assert len(there(api, *runs)) == 1
+
+
+def test_runs_that_stay_do_not_hide_those_behind_them(api, deployment, monkeypatch):
+    monkeypatch.setattr(old_sweeps, "_AT_ONCE", 2)
+    shown = [ended(api, deployment) for _ in range(3)]
+    for run in shown:
+        api.create_artifact(ArtifactCreate(key="assay-sweep", type="markdown", data="x", flow_run_id=run))
+    silent = [ended(api, deployment) for _ in range(3)]
+    assert [remove_old_sweeps(api, deployment, tomorrow()) for _ in range(3)] == [2, 1, 0]
+    assert there(api, *shown, *silent) == shown
