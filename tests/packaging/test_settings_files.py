@@ -1,9 +1,13 @@
 """The settings files and the compose file of `deployments/`: read as their users read them, and in agreement."""
 
+import json
 import re
 import subprocess
+from datetime import timedelta
 from pathlib import Path
 
+import jsonschema
+import prefect.server
 import pytest
 import yaml
 from prefect.settings import Settings
@@ -12,6 +16,8 @@ from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, RUNNER,
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
 SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
+DEPLOYING = Path(__file__).parents[2] / "docs" / "deploying.md"
+SERVERS = (EMBEDDED, SQLITE, POSTGRES)
 COMPOSE = yaml.safe_load((DEPLOYMENTS / "compose.yaml").read_text())
 FROM_REDIS = {
     "PREFECT_REDIS_MESSAGING_URL"
@@ -36,10 +42,42 @@ def test_prefect_knows_every_setting(name, monkeypatch):
     assert set(settings_of(name)) - FROM_REDIS <= set(known)
 
 
+def test_prefect_takes_the_settings_that_are_left_to_operators(monkeypatch):
+    """Those in comments: what they would delete, and after how long."""
+    offered = [
+        re.findall(r"^#   (PREFECT_\w+)=(\S+)$", (DEPLOYMENTS / name).read_text(), re.MULTILINE)
+        for name in SERVERS
+    ]
+    assert offered[0] == offered[1] == offered[2] != []
+    for variable, value in offered[0]:
+        monkeypatch.setenv(variable, value)
+    vacuum = Settings().server.services.db_vacuum
+    assert vacuum.enabled_vacuum_types >= {"events", "flow_runs"}
+    assert vacuum.retention_period > timedelta(days=365)  # the longest deadline
+
+
 @pytest.mark.parametrize("name", [EMBEDDED, SQLITE, POSTGRES, RUNNER])
 def test_the_page_names_every_setting(name):
     page = SCALING.read_text()
     assert all(variable in page for variable in settings_of(name))
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"), [("docker", "Docker"), ("kubernetes", "Kubernetes"), ("ecs", "ECS")]
+)
+def test_each_pool_takes_the_job_variables_of_the_page(kind, label):
+    """By the templates of work pools that Prefect's server ships."""
+    shipped = (
+        Path(prefect.server.__file__).parent / "api/collections_data/views/aggregate-worker-metadata.json"
+    )
+    workers = {
+        name: each for kinds in json.loads(shipped.read_text()).values() for name, each in kinds.items()
+    }
+    schema = workers[kind]["default_base_job_configuration"]["variables"]
+    (row,) = re.findall(rf"^\| {label} \| `(.+)` \|$", DEPLOYING.read_text(), re.MULTILINE)
+    variables = json.loads(row)
+    assert variables.keys() <= schema["properties"].keys()
+    jsonschema.validate(variables, schema)
 
 
 def test_the_containers_get_the_settings_of_the_file():
