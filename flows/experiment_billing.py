@@ -42,6 +42,10 @@ T = TypeVar("T")
 
 _NOT_ACCEPTED: Final = "the quote was not accepted, and nothing is billed"
 _EVERY_QUOTE: Final = "the policy leaves every quote to a person (accept_quotes is off)"
+# A run is woken often: only a payment is called one in its timeline.
+_read_invoice: Final = pay_invoice.with_options(
+    name="read-invoice", task_run_name="read-invoice-{book.order_key}"
+)
 _UNPAID: Final = "nothing was paid; the order remains, and its invoice is open"
 
 
@@ -346,8 +350,8 @@ def _approve_sum(
 def _invoice(
     run: ExperimentRun, order: Order, limit: int, sums: dict[str, int] | None = None, *, pays: bool
 ) -> Payment:
-    """Pay the invoice, or read how it is paid. A run is woken often: only a payment is called one in its timeline."""
-    step = pay_invoice if pays else pay_invoice.with_options(name="read-invoice")
+    """Pay the invoice, or read how it is paid."""
+    step = pay_invoice if pays else _read_invoice
     return step(
         run.options.credentials,
         order,

@@ -72,7 +72,7 @@ class OpenPrice(Model):
     total_cents: int | None = None
 
 
-@task(name="open-price", **READ)
+@task(name="open-price", task_run_name="open-price-{planned.order_key}", **READ)
 def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, book: OrderBook) -> OpenPrice:
     """The price of a planned experiment: its estimate, the quote of a waiting order, or the invoice's amount.
 

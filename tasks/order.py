@@ -108,7 +108,7 @@ def order_experiment(
     return order
 
 
-@task(name="confirm-order", **READ)
+@task(name="confirm-order", task_run_name="confirm-order-{book.order_key}", **READ)
 def confirm_order(
     credentials: AssayCredentials, spec: ExperimentSpec, order: Order, *, book: OrderBook
 ) -> Order:

@@ -97,7 +97,7 @@ def named_rail(
     )
 
 
-@task(name="read-due", **READ)
+@task(name="read-due", task_run_name="read-due-{book.order_key}", **READ)
 def read_due(
     credentials: AssayCredentials,
     order: Order,
@@ -132,7 +132,7 @@ def read_due(
     return invoice.amount
 
 
-@task(name="pay-invoice", **ONCE)
+@task(name="pay-invoice", task_run_name="pay-invoice-{book.order_key}", **ONCE)
 def pay_invoice(
     credentials: AssayCredentials,
     order: Order,

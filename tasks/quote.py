@@ -117,14 +117,14 @@ def _stage_of(quote: Quote, now: datetime) -> BillingStage:
     return BillingStage.QUOTE_OPEN if quote.status in OPEN_QUOTES else BillingStage.QUOTE_PENDING
 
 
-@task(name="poll-quote", **ONCE)
+@task(name="poll-quote", task_run_name="poll-quote-{experiment_id}", **ONCE)
 def poll_quote(credentials: AssayCredentials, experiment_id: str) -> Billing:
     """Read the stage once. The flow suspends between two reads."""
     with credentials.get_client() as client:
         return read_billing(client, experiment_id)
 
 
-@task(name="confirm-quote", **ONCE)
+@task(name="confirm-quote", task_run_name="confirm-quote-{experiment_id}", **ONCE)
 def confirm_quote(
     credentials: AssayCredentials,
     experiment_id: str,
@@ -231,7 +231,7 @@ def withdraw(book: OrderBook, reason: str) -> None:
         book.books.budget.release(book.order_key)
 
 
-@task(name="submit-draft", **ONCE)
+@task(name="submit-draft", task_run_name="submit-draft-{experiment_id}", **ONCE)
 def submit_draft(credentials: AssayCredentials, experiment_id: str) -> None:
     """Submit an order that is still a draft after a failure. Submitting twice changes nothing.
 

@@ -87,7 +87,7 @@ def report_command(archive: Archive, campaign_id: str) -> str:
     return f"prefect-assay report {campaign_id} --open{block}"
 
 
-@task(name="plot-results", **ONCE)
+@task(name="plot-results", task_run_name="plot-results-{experiment_code}", **ONCE)
 def plot_results(archive: Archive, campaign_id: str, experiment_code: str) -> ResultPlots:
     """The plots of one archived experiment, few enough for an artifact. Never raises."""
 
