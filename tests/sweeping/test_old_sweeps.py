@@ -60,11 +60,12 @@ def test_finished_runs_of_the_same_deployment_go_and_others_stay(api, deployment
     assert remove_old_sweeps(api, deployment, tomorrow()) == 0
 
 
-def test_a_run_that_has_shown_something_stays(api, deployment):
-    shown, silent = ended(api, deployment), ended(api, deployment)
-    api.create_artifact(ArtifactCreate(key="assay-sweep", type="markdown", data="x", flow_run_id=shown))
-    assert remove_old_sweeps(api, deployment, tomorrow()) == 1
-    assert there(api, shown, silent) == [shown]
+def test_the_run_of_the_newest_artifact_stays(api, deployment):
+    earlier, newest, silent = (ended(api, deployment) for _ in range(3))
+    for run in (earlier, newest):
+        api.create_artifact(ArtifactCreate(key="assay-sweep", type="markdown", data="x", flow_run_id=run))
+    assert remove_old_sweeps(api, deployment, tomorrow()) == 2
+    assert there(api, earlier, newest, silent) == [newest]
 
 
 def test_one_sweep_removes_a_bounded_number(api, deployment, monkeypatch):
@@ -72,13 +73,3 @@ def test_one_sweep_removes_a_bounded_number(api, deployment, monkeypatch):
     runs = [ended(api, deployment) for _ in range(3)]
     assert remove_old_sweeps(api, deployment, tomorrow()) == 2
     assert len(there(api, *runs)) == 1
-
-
-def test_runs_that_stay_do_not_hide_those_behind_them(api, deployment, monkeypatch):
-    monkeypatch.setattr(old_sweeps, "_AT_ONCE", 2)
-    shown = [ended(api, deployment) for _ in range(3)]
-    for run in shown:
-        api.create_artifact(ArtifactCreate(key="assay-sweep", type="markdown", data="x", flow_run_id=run))
-    silent = [ended(api, deployment) for _ in range(3)]
-    assert [remove_old_sweeps(api, deployment, tomorrow()) for _ in range(3)] == [2, 1, 0]
-    assert there(api, *shown, *silent) == shown
