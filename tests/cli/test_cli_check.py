@@ -28,12 +28,13 @@ from prefect_assay.cli.services import check
 from prefect_assay.cli.services.receiver import receiver_word
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.models.sweep import SweepMemory
-from prefect_assay.runs.starting import find_obstacles
+from prefect_assay.runs.starting import find_obstacles, own_deployments
 from support.webhooks.deliveries import SIGNING_KEY
 from support.webhooks.receiver_place import running
 
 pytestmark = pytest.mark.timeout(300)
 
+NOW = datetime.now(UTC)
 CLOSED = "http://127.0.0.1:9"  # no process listens on the discard port
 POOL = "assay"
 POLICY = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000)
@@ -174,6 +175,19 @@ def test_a_paused_or_limited_pool_or_queue_is_named_by_both_commands(server, poo
     is_named("sweep is paused")
     server.resume_deployment(pool)
     assert starts(seen) == problems(capsys) == []
+
+
+def test_a_queue_that_no_worker_of_its_pool_polls_is_named(server, pool):
+    with deployed(server, "campaign", work_pool_name=POOL, work_queue_name="runs"):
+        deployments = own_deployments(server)
+        for queue in server.read_work_queues(work_pool_name=POOL):
+            server.update_work_queue(queue.id, last_polled=NOW if queue.name == "runs" else None)
+        (found,) = [each for each in find_obstacles(server, deployments, NOW) if each.part == "worker"]
+        assert (found.subject, "sweep cannot start" in found.text) == (f"{POOL}/default", True)
+        default = server.read_work_queue_by_name("default", work_pool_name=POOL)
+        for last_polled, faults in ((NOW - timedelta(minutes=4), 1), (NOW - timedelta(minutes=1), 0)):
+            server.update_work_queue(default.id, last_polled=last_polled)
+            assert len(find_obstacles(server, deployments, NOW)) == faults
 
 
 @pytest.mark.parametrize("name", ["tag:assay", "assay-requests"])

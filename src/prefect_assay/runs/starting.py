@@ -4,6 +4,7 @@ Read from the Prefect server at the moment of the question, because the sweep it
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -16,7 +17,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterState,
     FlowRunFilterStateType,
 )
-from prefect.client.schemas.objects import StateType, Worker, WorkerStatus
+from prefect.client.schemas.objects import StateType, Worker, WorkerStatus, WorkQueue
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
@@ -64,17 +65,15 @@ def find_obstacles(
         obstacle for flow, deployment in here.items() for obstacle in _of_deployment(flow, deployment, now)
     ]
     pools: dict[str, list[str]] = {}
-    queues: dict[tuple[str, str], list[str]] = {}
+    queues: dict[str, dict[str, list[str]]] = {}
     for flow, deployment in here.items():
         if deployment.work_pool_name:
             pools.setdefault(deployment.work_pool_name, []).append(flow)
-            queues.setdefault(
-                (deployment.work_pool_name, deployment.work_queue_name or "default"), []
-            ).append(flow)
+            of_pool = queues.setdefault(deployment.work_pool_name, {})
+            of_pool.setdefault(deployment.work_queue_name or "default", []).append(flow)
     for pool, flows in pools.items():
         found += _of_pool(client, pool, ", ".join(flows), now)
-    for (pool, queue), flows in queues.items():
-        found += _of_queue(client, pool, queue, ", ".join(flows))
+        found += _of_queues(client, pool, queues[pool], now)
     found += _of_limits(client, {tag for deployment in here.values() for tag in deployment.tags})
     sweep = here.get(_SWEEP)
     if sweep is not None:
@@ -126,22 +125,31 @@ def _is_online(worker: Worker, now: datetime) -> bool:
     return last is None or now - last < _BEATS * timedelta(seconds=beat)
 
 
-def _of_queue(client: SyncPrefectClient, pool: str, name: str, flows: str) -> Iterator[Obstacle]:
-    try:
-        queue = client.read_work_queue_by_name(name, work_pool_name=pool)
-    except ObjectNotFound:
-        return  # of a pool that does not exist, which is named
-    named = f"{pool}/{name}"
-    if queue.is_paused:
-        text = f"the work queue {name} of the pool {pool} is paused: no run of {flows} starts"
-        yield Obstacle("queue", named, text, f"prefect work-queue resume {name} --pool {pool}")
-    if queue.concurrency_limit == 0:
-        text = (
-            f"the work queue {name} of the pool {pool} has the concurrency limit 0: no run of {flows} starts"
-        )
-        yield Obstacle(
-            "queue", named, text, f"prefect work-queue clear-concurrency-limit {name} --pool {pool}"
-        )
+def _of_queues(
+    client: SyncPrefectClient, pool: str, flows_of: dict[str, list[str]], now: datetime
+) -> Iterator[Obstacle]:
+    queues: dict[str, WorkQueue] = {}
+    for name in flows_of:
+        with suppress(ObjectNotFound):  # of a pool that does not exist, which is named
+            queues[name] = client.read_work_queue_by_name(name, work_pool_name=pool)
+    polled = {
+        name for name, each in queues.items() if each.last_polled and now - each.last_polled <= _POLLED_WITHIN
+    }
+    for name, queue in queues.items():
+        named, flows = f"{pool}/{name}", ", ".join(flows_of[name])
+        of_pool = f"the work queue {name} of the pool {pool}"
+        if queue.is_paused:
+            text = f"{of_pool} is paused: no run of {flows} starts"
+            yield Obstacle("queue", named, text, f"prefect work-queue resume {name} --pool {pool}")
+        if queue.concurrency_limit == 0:
+            text = f"{of_pool} has the concurrency limit 0: no run of {flows} starts"
+            mend = f"prefect work-queue clear-concurrency-limit {name} --pool {pool}"
+            yield Obstacle("queue", named, text, mend)
+        if polled and name not in polled:  # polls of no queue at all: the server does not note them
+            text = f"no worker serves {of_pool}: {flows} cannot start"
+            yield Obstacle(
+                "worker", named, text, "start the worker of this queue that `prefect-assay deploy` names"
+            )
 
 
 def _of_limits(client: SyncPrefectClient, tags: set[str]) -> Iterator[Obstacle]:

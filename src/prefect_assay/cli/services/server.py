@@ -91,9 +91,9 @@ def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) 
     shown = f"[{host}]" if ":" in host else host
     auth = server.api.auth_string
     reached = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)  # noqa: S104 - compared only
-    if options.services:
-        secret = auth.get_secret_value() if isinstance(auth, SecretStr) else auth
-        watch_slot(f"http://{reached}:{port}{server.api.base_path or '/api'}", secret)
+    secret = auth.get_secret_value() if isinstance(auth, SecretStr) else auth
+    # Also without services: those of Prefect's own command do not look, and to free a slot twice does no harm.
+    watch_slot(f"http://{reached}:{port}{server.api.base_path or '/api'}", secret)
     print(f"Prefect's user interface: http://{shown}:{port}", file=sys.stderr, flush=True)
     uvicorn.run(
         OwnPagesOnly(app, names),
