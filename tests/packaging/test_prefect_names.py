@@ -13,6 +13,8 @@ PRIVATE = {
     "_block_document_name": "likewise its name",
     "_mounts": "httpx reaches a transport's network, which the limit of a whole answer needs, by no public name",
     "_network_backend": "likewise",
+    "_pool": "likewise",
+    "_sync": "Prefect's documentation names it: a function that serves both gives no coroutine where a loop runs",
     "_transport": "likewise",
     "_load_from_block_document": "`Block.load` asks the server again, and hides whether a document is missing or not valid",
 }
@@ -51,12 +53,22 @@ def own_names(tree):
             yield node.attr
 
 
+def used_of_others(tree):
+    """Private attributes, keywords and variables of Prefect that this module does not define."""
+    documented = {"_replace", "_fields", "_make"}  # of named tuples
+    own = {*own_names(tree), *documented}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in {"self", "cls"}:
+            yield from {node.attr} - own
+        elif isinstance(node, ast.keyword):
+            yield from {node.arg or ""} - own
+        elif isinstance(node, ast.Constant) and str(node.value).startswith("PREFECT__"):
+            yield "_" + node.value
+
+
 def test_the_private_names_of_others_are_those_listed():
-    trees = [tree for _, tree in product()]
-    own = {name for tree in trees for name in own_names(tree)}
-    used = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    documented = {"_replace"}  # of named tuples
-    assert {name for name in used - own - documented if is_private(name)} == set(PRIVATE)
+    used = {name for _, tree in product() for name in used_of_others(tree)}
+    assert {name for name in used if is_private(name)} == set(PRIVATE)
 
 
 def imports(tree):
@@ -110,7 +122,7 @@ def test_no_sql_touches_prefects_tables():
         for path, tree in product()
         if "lab" not in path.relative_to(ROOT).parts
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     assert [
         (name, text) for name, text in strings if re.search(verbs, text) and re.search(r"[A-Z]{4}", text)

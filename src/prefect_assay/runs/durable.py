@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 import httpx
+from prefect import runtime
 from prefect.blocks.core import UnknownBlockType
 from prefect.client.schemas.objects import FlowRun
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
@@ -30,7 +31,7 @@ from prefect_assay.runs.block_references import (
 )
 from prefect_assay.runs.children import deployment_of, start_run
 from prefect_assay.runs.parameters import check_parameters
-from prefect_assay.runs.suspend import can_suspend, is_made_for_run, outlive
+from prefect_assay.runs.suspend import can_suspend, outlive
 from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.runs.transient_failures import is_away
 
@@ -178,4 +179,4 @@ def _crashing_without_prefect() -> Iterator[None]:
 
 def _is_rescheduled() -> bool:
     # Parameters are validated before the run has a context, in the process that was started for it.
-    return can_suspend() if FlowRunContext.get() else is_made_for_run()
+    return can_suspend() if FlowRunContext.get() else runtime.flow_run.id is not None

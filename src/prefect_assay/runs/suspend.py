@@ -3,7 +3,6 @@
 This module does not know what a run waits for: it only calls `ready` and `step`.
 """
 
-import os
 import random
 import time
 from collections.abc import Callable
@@ -68,11 +67,6 @@ def can_suspend() -> bool:
         and context.flow_run.deployment_id
         and not context.flow_run.parent_task_run_id
     )
-
-
-def is_made_for_run() -> bool:
-    """Return True in a process that Prefect has made for a flow run, also before its flow begins."""
-    return "PREFECT__FLOW_RUN_ID" in os.environ
 
 
 def wait_until(
