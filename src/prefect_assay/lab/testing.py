@@ -23,7 +23,7 @@ import httpx
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.control import commands
 from prefect_assay.lab.control.client import Controls, LabOrganization, PlacedFault, given, plain_client
-from prefect_assay.lab.control.commands import RateLimitView, SettlementRow
+from prefect_assay.lab.control.commands import SettlementRow
 
 __all__ = ["LabOrganization", "LocalLab", "PlacedFault"]
 
@@ -168,21 +168,6 @@ class LocalLab(Controls):
     def x402(self) -> dict[str, Any]:
         """What the lab offers on the x402 rail: `network`, `asset`, `pay_to` and so on."""
         return self._send(commands.X402)
-
-    def rate_limit(
-        self, requests: int, *, per_seconds: float, organization_id: str | None = None
-    ) -> RateLimitView:
-        """Refuse with 429 and Retry-After a token's requests beyond so many in so many real seconds."""
-        limit = {"requests": requests, "per_seconds": per_seconds}
-        return self._send(commands.SET_RATE_LIMIT, **limit, **self._whose(organization_id))
-
-    def rate_limited(self) -> RateLimitView:
-        """The rate limit in force, and how many requests it has refused."""
-        return self._send(commands.RATE_LIMIT)
-
-    def end_rate_limit(self) -> None:
-        """Remove the rate limit."""
-        self._send(commands.END_RATE_LIMIT)
 
     def seed(
         self,

@@ -1,4 +1,4 @@
-"""Route faults and the rate limit: what strikes, what it does, and that a test can see it."""
+"""Route faults: what strikes, what it does, and that a test can see it."""
 
 import random
 from collections import Counter
@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from prefect_assay.lab.kernel.faults import FaultList
-from prefect_assay.lab.service.faults import ACTIONS, Fault, Limiter, RateLimit
+from prefect_assay.lab.service.faults import ACTIONS, Fault
 from support.lab.core import spec
 
 pytest_plugins = ["prefect_assay.lab.fixture"]
@@ -200,41 +200,3 @@ def test_every_action_leaves_the_connection_usable(shared_lab):
                 assert fault.used == 1, action
             assert http.get("/whoami").status_code == 200, action
     assert shared_lab.faults() == []
-
-
-def test_the_window_of_the_rate_limit_slides():
-    now = [0.0]
-    limiter = Limiter(lambda: now[0])
-    assert limiter.refuse("a") is None
-    limiter.set(RateLimit(requests=2, per_seconds=10))
-    assert [limiter.refuse("a"), limiter.refuse("a"), limiter.refuse("b")] == [None, None, None]
-    now[0] = 3.5
-    assert (limiter.refuse("a"), limiter.refuse("b")) == (7, None)
-    now[0] = 10.0
-    assert [limiter.refuse("a"), limiter.refuse("a"), limiter.refuse("a")] == [None, None, 10]
-    assert limiter.view()["refused"] == 2
-    limiter.set(None)
-    assert limiter.refuse("a") is None
-
-
-def test_the_rate_limit_answers_429_and_only_while_it_is_on(lab):
-    assert lab.sim("GET", "/rate-limit").json() == {"limit": None, "refused": 0}
-    lab.sim("POST", "/rate-limit", json={"requests": 1, "per_seconds": 3600})
-    assert lab.order().status_code == 201
-    limited = lab.order()
-    assert (limited.status_code, set(limited.json())) == (429, {"error", "request_id"})
-    assert 1 <= int(limited.headers["retry-after"]) <= 3600
-    assert lab.api("GET", "/whoami", token=lab.core.seeded.viewer_token).status_code == 200
-    assert lab.sim("GET", "/rate-limit").json()["refused"] == 1
-    assert lab.sim("GET", "/journal").json()["items"][1]["fault"] == "rate_limit"
-    lab.sim("DELETE", "/rate-limit")
-    assert total(lab) == 1
-
-
-def test_the_rate_limit_can_be_one_organisations(lab):
-    other = lab.sim("POST", "/seed", json={"slug": "other"}).json()
-    limit = {"requests": 1, "per_seconds": 3600, "organization_id": other["organization_id"]}
-    assert lab.sim("POST", "/rate-limit", json=limit).status_code == 200
-    assert [lab.api("GET", "/whoami").status_code for _ in range(3)] == [200] * 3
-    theirs = [lab.api("GET", "/whoami", token=other["member_token"]).status_code for _ in range(2)]
-    assert theirs == [200, 429]

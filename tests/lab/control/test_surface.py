@@ -63,8 +63,6 @@ NAMES = st.sampled_from(
             "probability",
             "seed",
             "path",
-            "requests",
-            "per_seconds",
             "slug",
             "plan",
         ),
@@ -118,7 +116,6 @@ def test_nonsense_is_refused_and_never_breaks_it(lab, call, raw, query):
         ("/clock/advance", b'{"until": "9999-01-01"}'),
         ("/clock/advance", b'{"days": 1e308, "hours": 1e308}'),
         ("/clock/mode", b'{"mode": "scaled", "seconds_per_day": 0}'),
-        ("/rate-limit", b'{"requests": 0, "per_seconds": 1}'),
         ("/seed", b'{"slug": "x", "payment_policy": ["gold"]}'),
         ("/seed", b'{"slug": "x", "payment_policy": []}'),
         ("/seed", b'{"slug": "lab space"}'),
@@ -223,7 +220,6 @@ def test_organisations_of_a_shared_lab_do_not_meet(shared_lab, lab_process):
         assert other.advance(until="idle")["steps"] == 3
         assert other.event("cancel", other.fill(1)[0])["status"] == "canceled"
         assert other.event("reject_quote", ids[0])["status"] == "draft"
-        assert lab_process.rate_limited()["limit"] is None
         assert other.set_clock("scaled", seconds_per_day=86_400)["mode"] == "scaled"
         assert other.set_clock("manual")["mode"] == "manual"
         assert shared_lab.deliveries() == []

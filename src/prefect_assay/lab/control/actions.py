@@ -16,7 +16,7 @@ from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import uuid_or_none
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.service.faults import Fault, RateLimit
+from prefect_assay.lab.service.faults import Fault
 
 router = Surface()
 
@@ -142,24 +142,6 @@ def _clear_faults(core: Core, query: bodies.OfOrganization) -> dict[str, Any]:
     organization_of(core, query.organization_id)
     core.clear_faults(query.organization_id)
     return {}
-
-
-@router.handles(commands.RATE_LIMIT)
-def _rate_limit(core: Core) -> dict[str, Any]:
-    return core.limiter.view()
-
-
-@router.handles(commands.SET_RATE_LIMIT)
-def _limit_rate(core: Core, body: RateLimit) -> dict[str, Any]:
-    organization_of(core, body.organization_id)
-    core.limiter.set(body)
-    return core.limiter.view()
-
-
-@router.handles(commands.END_RATE_LIMIT)
-def _end_rate_limit(core: Core) -> dict[str, Any]:
-    core.limiter.set(None)
-    return core.limiter.view()
 
 
 @router.handles(commands.SEED)

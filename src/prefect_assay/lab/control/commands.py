@@ -32,7 +32,7 @@ class ClockView(TypedDict):
 
 
 class JournalEntry(TypedDict):
-    """One request to the API; `status` is None when it was not handled, `fault` a fault's action or `rate_limit`."""
+    """One request to the API; `status` is None when it was not handled, `fault` the action of the fault that struck."""
 
     number: int
     method: str
@@ -57,13 +57,6 @@ class FaultView(TypedDict):
     organization_id: str | None
     matched: int
     used: int
-
-
-class RateLimitView(TypedDict):
-    """The rate limit in force, if any, and the number of requests it has refused."""
-
-    limit: dict[str, Any] | None
-    refused: int
 
 
 class SettlementRow(TypedDict):
@@ -109,9 +102,6 @@ ADD_PAYMENT_FAULT: Final = Command[Items[Record]]("POST", "/payment-faults")
 CLEAR_PAYMENT_FAULTS: Final = Command[Record]("DELETE", "/payment-faults")
 WEBHOOK_FAULTS: Final = Command[Items[Record]]("GET", "/webhook-faults")
 ADD_WEBHOOK_FAULT: Final = Command[Items[Record]]("POST", "/webhook-faults")
-RATE_LIMIT: Final = Command[RateLimitView]("GET", "/rate-limit")
-SET_RATE_LIMIT: Final = Command[RateLimitView]("POST", "/rate-limit")
-END_RATE_LIMIT: Final = Command[RateLimitView]("DELETE", "/rate-limit")
 
 DELIVERIES: Final = Command[Items[Record]]("GET", "/deliveries")
 OUTBOX: Final = Command[Items[Record]]("GET", "/outbox")

@@ -13,7 +13,7 @@ from prefect_assay.lab.kernel.refusals import Refusal, database_away
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.requests.core import Answer, Call, Lab
 from prefect_assay.lab.service import seeding
-from prefect_assay.lab.service.faults import Fault, Limiter
+from prefect_assay.lab.service.faults import Fault
 from prefect_assay.lab.service.journal import Journal, name_caller
 from prefect_assay.lab.tokens import sessions
 from prefect_assay.lab.tokens.principal import ANONYMOUS, Principal
@@ -27,7 +27,6 @@ class LabCore:
         self.lab = Lab(settings or LabSettings())
         self.faults = FaultList[Fault]()
         self.webhook_faults = FaultList[WebhookFault]()
-        self.limiter = Limiter()
         self.journal = Journal()
         self.sender = Sender(self.lab, self.webhook_faults)
         self.clock_driver = ClockDriver(self.lab, self.sender)
@@ -54,10 +53,9 @@ class LabCore:
         self.lab.payment_faults.clear(organization_id)
 
     def reset(self) -> seeding.Seeded:
-        """Empty the lab: data, clocks, faults, rate limit and journals."""
+        """Empty the lab: data, clocks, faults and journals."""
         with self.lab.store.transaction():  # requests wait
             self.clear_faults()
-            self.limiter.set(None)
             self.journal.clear()
             self.seeded = seeding.reset(self.lab)
         self.lab.changed()

@@ -1,7 +1,6 @@
-"""The edge of the API, as ASGI middleware: request ids, faults, the rate limit, the journal and lost answers."""
+"""The edge of the API, as ASGI middleware: request ids, faults, the journal and lost answers."""
 
 import asyncio
-import hashlib
 import json
 import secrets
 from collections.abc import Mapping
@@ -48,7 +47,6 @@ class _Exchange(HeldAnswer):
         self.path: str = scope["path"]
         self.request_id: str = scope["state"]["request_id"]
         self.caller = Caller()
-        self.limited = False
         self.fault: Fault | None = None
 
     @property
@@ -80,7 +78,7 @@ class _Exchange(HeldAnswer):
 
 
 class Edge:
-    """Wraps the web application. Only paths of the API have faults, a rate limit and journal entries."""
+    """Wraps the web application. Only paths of the API have faults and journal entries."""
 
     def __init__(self, app: ASGIApp, core: LabCore) -> None:
         self._app = app
@@ -103,9 +101,7 @@ class Edge:
         await self._deliver(exchange, receive, send)
 
     async def _handle(self, exchange: _Exchange, receive: Receive) -> None:
-        """Let the application answer, unless the rate limit or a fault does."""
-        if await self._limit(exchange):
-            return
+        """Let the application answer, unless a fault does."""
         fault = None if self._core.faults.idle else await self._take(exchange)
         if fault is None:
             await self._app(exchange.scope, receive, exchange.take)
@@ -128,25 +124,6 @@ class Edge:
             await _close(exchange.scope, receive, flush=True)
         else:
             await exchange.send(send)
-
-    async def _limit(self, exchange: _Exchange) -> bool:
-        """Count the request against the rate limit; whether it is refused."""
-        limit = self._core.limiter.limit
-        if limit is None:
-            return False
-        if limit.organization_id is not None:
-            await self._find_caller(exchange)
-            if exchange.caller.organization_id != limit.organization_id:
-                return False
-        # A digest: the limiter must not keep tokens in plain text either.
-        token = hashlib.sha256(exchange.header("authorization").encode("latin-1")).hexdigest()
-        seconds = self._core.limiter.refuse(token)
-        if seconds is None:
-            return False
-        body = {"error": "too many requests; try again later"}
-        exchange.fail(HTTPStatus.TOO_MANY_REQUESTS, body, seconds)
-        exchange.limited = True
-        return True
 
     async def _take(self, exchange: _Exchange) -> Fault | None:
         if self._core.faults.aimed:
@@ -208,7 +185,6 @@ class Edge:
         return str(found) if found else None
 
     def _note(self, exchange: _Exchange) -> None:
-        fault = "rate_limit" if exchange.limited else (exchange.fault.action if exchange.fault else None)
         self._core.journal.add(
             method=exchange.method,
             path=exchange.path,
@@ -216,7 +192,7 @@ class Edge:
             status=exchange.status,
             request_id=exchange.request_id,
             answered=exchange.answered,
-            fault=fault,
+            fault=exchange.fault.action if exchange.fault else None,
             idempotency_key=exchange.header("idempotency-key") or None,
             organization_id=exchange.caller.organization_id,
             token_id=exchange.caller.token_id,
