@@ -49,8 +49,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--provider-word", default="provider")
     parser.add_argument("--service-word", default="Service")
     parser.add_argument("--allow-host", action="append", default=[], help="a further host name of the lab")
-    parser.add_argument("--session-hours", type=float, default=12.0, help="real hours of a portal session")
-    parser.add_argument("--sim-token", help=f"control surface token; better in {SIM_TOKEN_VARIABLE}")
     parser.add_argument("--deployment-secret", help="signs webhooks that have no secret of their own")
     parser.add_argument("--until-input-ends", action="store_true", help="stop when standard input closes")
     return parser
@@ -82,11 +80,10 @@ def _settings(options: argparse.Namespace) -> LabSettings:
         "retry_on_real_clock": options.real_time_retries,
         "webhook_timeout_seconds": options.webhook_timeout,
         "allowed_hosts": tuple(options.allow_host),
-        "session_hours": options.session_hours,
         "member_token": os.environ.get(TOKEN_VARIABLE),
         "viewer_token": os.environ.get(VIEWER_TOKEN_VARIABLE),
         "partner_token": os.environ.get(PARTNER_TOKEN_VARIABLE),
-        "sim_token": options.sim_token or os.environ.get(SIM_TOKEN_VARIABLE) or secrets.token_urlsafe(24),
+        "sim_token": os.environ.get(SIM_TOKEN_VARIABLE) or secrets.token_urlsafe(24),
     }
     if options.deployment_secret:
         given["deployment_secret"] = options.deployment_secret

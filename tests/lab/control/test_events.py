@@ -63,20 +63,9 @@ def test_a_quote_ends_at_the_labs_side(lab, event, words):
     assert happen(lab, event, experiment_id)[0] == 409
 
 
-def test_a_slow_quote_comes_later_by_the_span(lab):
-    experiment_id = submitted(lab)
-    assert happen(lab, "slow_quote", experiment_id, days=2, hours=1)["status"] == "waiting_for_confirmation"
-    advance(lab, days=2, hours=1)
-    assert lab.api("GET", f"/experiments/{experiment_id}/quote").status_code == 404
-    advance(lab, hours=1)
-    assert status(lab, experiment_id) == "quote_sent"
-    assert happen(lab, "slow_quote", experiment_id, days=1)[0] == 409
-
-
 def test_a_held_quote_waits_for_its_release(lab):
     experiment_id = submitted(lab)
     happen(lab, "hold_quote", experiment_id)
-    assert happen(lab, "slow_quote", experiment_id, days=1)[0] == 409
     advance(lab, days=300)
     assert advance(lab, until="idle")["steps"] == 0
     assert status(lab, experiment_id) == "waiting_for_confirmation"
@@ -260,16 +249,16 @@ def test_fixed_plans_need_no_luck(lab):
 
 
 def test_an_experiments_own_plan_comes_before_its_organisations(lab):
-    lab.sim("POST", "/plan", json={"quote_minutes": 60, "hold_review": True})
+    lab.sim("POST", "/plan", json={"quote_minutes": 60, "window_days": 30})
     experiment_id = lab.order().json()["experiment_id"]
-    lab.sim("POST", "/plan", json={"experiment_id": experiment_id, "quote_minutes": 1, "hold_review": False})
+    lab.sim("POST", "/plan", json={"experiment_id": experiment_id, "quote_minutes": 1, "window_days": 2})
     lab.api("POST", f"/experiments/{experiment_id}/submit")
     advance(lab, minutes=1)
     assert status(lab, experiment_id) == "quote_sent"
     lab.api("POST", f"/experiments/{experiment_id}/quote/confirm", json={})
-    held = ordered(lab)
+    other = ordered(lab)
     advance(lab, days=16)
-    assert (status(lab, experiment_id), status(lab, held)) == ("done", "in_review")
+    assert (status(lab, experiment_id), status(lab, other)) == ("done", "in_production")
     both = {"experiment_id": experiment_id, "organization_id": lab.core.seeded.organization_id}
     assert lab.sim("POST", "/plan", json=both).status_code == 400
 

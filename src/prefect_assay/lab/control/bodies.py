@@ -93,8 +93,6 @@ class FixPlan(Body):
     quote_minutes: _Delay = None
     review_minutes: _Delay = None
     window_days: _Delay = None
-    hold_quote: bool | None = None
-    hold_review: bool | None = None
     organization_id: str | None = None
     experiment_id: str | None = None
 
@@ -134,10 +132,6 @@ class UpdateText(Event):
 
     description: str = ""
     name: str | None = None
-
-
-class SlowQuote(Event, Span):
-    """`slow_quote`: the delay."""
 
 
 class PartialResults(Event):

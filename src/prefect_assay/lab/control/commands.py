@@ -74,13 +74,11 @@ class SettlementRow(TypedDict):
 
 
 class Delays(TypedDict, total=False):
-    """Fixed delays of an experiment, others are drawn; a hold lasts until `release_quote` or `release_review`."""
+    """Fixed delays of an experiment; others are drawn."""
 
     quote_minutes: float
     review_minutes: float
     window_days: float
-    hold_quote: bool
-    hold_review: bool
 
 
 Record = dict[str, Any]

@@ -60,16 +60,6 @@ def _coming_quote(db: Db, experiment: Row) -> Row:
     return item
 
 
-def _slow_quote(_lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.SlowQuote) -> None:
-    item = _coming_quote(db, experiment)
-    if item["passive"]:
-        raise Refusal(409, "the quote is held; release it first")
-    due_at = max(times.read(item["due_at"]), at)
-    if body.delta() >= schedule.NEVER - due_at:
-        raise Refusal(400, "the quote would come after the end of the lab's calendar")
-    schedule.put_off(db, item, due_at + body.delta())
-
-
 def _hold_quote(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: bodies.Event) -> None:
     schedule.hold(db, _coming_quote(db, experiment))
 
@@ -171,7 +161,6 @@ def _give_up_invoice(_lab: Lab, db: Db, experiment: Row, _at: datetime, _body: b
 _OF_EXPERIMENT: Final[dict[str, tuple[type[Body], Handler]]] = {
     "expire_quote": (bodies.Event, _expire_quote),
     "reject_quote": (bodies.Event, _reject_quote),
-    "slow_quote": (bodies.SlowQuote, _slow_quote),
     "hold_quote": (bodies.Event, _hold_quote),
     "release_quote": (bodies.Event, _release_quote),
     "stall_review": (bodies.Event, _stall_review),

@@ -23,17 +23,16 @@ MILESTONES: Final[tuple[tuple[float, str, str], ...]] = (
     (1.00, "status", ExperimentStatus.DONE),
 )
 
-FIXABLE: Final = ("quote_minutes", "review_minutes", "window_days", "hold_quote", "hold_review")
+FIXABLE: Final = ("quote_minutes", "review_minutes", "window_days", "hold_review")
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """The delays of one experiment; what is held waits until a lab event releases it."""
+    """The delays of one experiment; a review that is held waits until a lab event releases it."""
 
     quote_after: timedelta
     review_after: timedelta
     window: timedelta
-    hold_quote: bool = False
     hold_review: bool = False
 
 
@@ -59,7 +58,6 @@ def of_experiment(db: Db, seed: str, experiment: Row) -> Delays:
         span("quote_minutes", delays.quote_after, timedelta(minutes=1)),
         span("review_minutes", delays.review_after, timedelta(minutes=1)),
         span("window_days", delays.window, timedelta(days=1)),
-        bool(fixed.get("hold_quote")),
         bool(fixed.get("hold_review")),
     )
 

@@ -36,7 +36,7 @@ def requote(lab: Lab, db: Db, experiment: Row, at: datetime) -> None:
     schedule.forget(db, experiment["id"])
     found = delays.of_experiment(db, lab.settings.seed, experiment)
     due_at = at + found.quote_after
-    schedule.add(db, schedule.entry(experiment, due_at, "quote_ready", held=found.hold_quote))
+    schedule.add(db, schedule.entry(experiment, due_at, "quote_ready"))
 
 
 def accepted_at_once(lab: Lab, db: Db, experiment: Row, at: datetime, *, paid_first: bool) -> None:

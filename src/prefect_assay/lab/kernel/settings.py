@@ -72,7 +72,6 @@ class LabSettings:
     # Signs deliveries when neither experiment nor organisation has a secret
     deployment_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     allowed_hosts: tuple[str, ...] = ()  # further host names, such as a container's
-    session_hours: float = 12.0  # real hours of a portal session (contract 5.7)
     # Signs sign-in links.
     portal_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     x402: X402Settings = field(default_factory=X402Settings)

@@ -86,7 +86,7 @@ CREATE TABLE IF NOT EXISTS webhooks (
   created_at TEXT NOT NULL, updated_at TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS plans (
   id TEXT PRIMARY KEY, org_id TEXT NOT NULL, quote_minutes REAL, review_minutes REAL, window_days REAL,
-  hold_quote INTEGER, hold_review INTEGER);
+  hold_review INTEGER);
 CREATE TABLE IF NOT EXISTS outbox (
   id INTEGER PRIMARY KEY AUTOINCREMENT, org_id TEXT NOT NULL, experiment_id TEXT NOT NULL,
   update_id TEXT NOT NULL, webhook_id TEXT, due_at TEXT NOT NULL, due_real REAL NOT NULL,

@@ -68,7 +68,7 @@ def _user(lab: Lab, key: str) -> Row:
 def _begin(lab: Lab, key: str) -> str:
     user = _user(lab, key)
     with lab.store.transaction() as db:
-        return sessions.begin(lab.settings, db, user)
+        return sessions.begin(db, user)
 
 
 @router.post("/sign-out")

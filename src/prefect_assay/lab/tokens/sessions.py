@@ -10,10 +10,12 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.kernel.store import Db, Row
+
+_SESSION_SECONDS: Final = 12 * 3600.0  # of real time (contract 5.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,10 @@ def user_of(settings: LabSettings, db: Db, key: str) -> Row | None:
     return db.one(f"{_USERS} WHERE u.email = ?", email.lower())
 
 
-def begin(settings: LabSettings, db: Db, user: Row) -> str:
+def begin(db: Db, user: Row) -> str:
     """A session for the user; the value of its cookie."""
     cookie = secrets.token_urlsafe(32)
-    expires_at = time.time() + settings.session_hours * 3600
+    expires_at = time.time() + _SESSION_SECONDS
     row = {"id": digest(cookie), "user_id": user["id"], "csrf": secrets.token_urlsafe(24)}
     db.insert("portal_sessions", row | {"expires_at": expires_at})
     return cookie
