@@ -23,7 +23,7 @@ from support.lab.organisations import plain, refused, typed
 from support.rules.register import client_holds, lab_holds
 
 UNKNOWN = str(uuid.UUID(int=1))
-JSON = {"content-type": "application/json"}
+JSON = {"content-type": "application/json; charset=utf-8"}
 # These two answer for an experiment that they cannot find as contract 7 says: 400 (invoice).
 INVOICE = "/experiments/{experiment_id}/invoice"
 
@@ -148,6 +148,7 @@ def test_ids_of_another_organisation(org, stranger):
     assert tried >= 15
     for path in ("/experiments", "/quotes", "/invoices", "/sequences", "/results", "/updates"):
         assert stranger.http.get(path).json()["total"] == 0
+    assert stranger.http.get("/webhooks").json() == []
     stranger.reads(AssayError, lambda client: client.invoice(made["experiment_id"]))
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import json
-import uuid
 
 import pytest
 
@@ -207,33 +206,9 @@ def test_bodies_are_read_strictly(strict, body):
     assert refusal(strict, "POST", "/webhooks", json_body=body).status == 400
 
 
-def test_a_json_body_is_required(strict):
-    made = add(strict)
-    for method, path in (("POST", "/webhooks"), ("PATCH", f"/webhooks/{made['id']}")):
-        assert refusal(strict, method, path).status == 415
-        sent = {"headers": {"content-type": "text/plain"}, "json_body": {"url": PUBLIC}}
-        assert refusal(strict, method, path, **sent).status == 415
-
-
-def test_ids_of_others_and_no_ids_are_not_found(strict):
-    other = seeding.organization(strict.lab, "stranger", "Stranger")
-    mine = add(strict)
-    for key in (mine["id"], str(uuid.uuid4()), "none"):
-        for method, body in (("PATCH", {"enabled": False}), ("DELETE", None)):
-            found = refusal(strict, method, f"/webhooks/{key}", json_body=body, token=other.member_token)
-            assert found.status == 404
-    assert strict.request("GET", "/webhooks", token=other.member_token).body == []
-
-
 def test_a_viewer_reads_without_the_values_of_headers(strict):
-    made = add(strict, headers={"Authorization": "Bearer hush"})
+    add(strict, headers={"Authorization": "Bearer hush"})
     viewer = strict.seeded.viewer_token
-    for method, path in (
-        ("POST", "/webhooks"),
-        ("PATCH", f"/webhooks/{made['id']}"),
-        ("DELETE", f"/webhooks/{made['id']}"),
-    ):
-        assert refusal(strict, method, path, json_body={"url": PUBLIC}, token=viewer).status == 403
     seen = strict.request("GET", "/webhooks", token=viewer).body
     assert seen[-1]["headers"] == {"Authorization": MASK}
     assert get(strict, "/webhooks")[-1]["headers"] == {"Authorization": "Bearer hush"}
