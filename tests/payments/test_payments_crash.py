@@ -17,7 +17,7 @@ from support.archive.memory_store import MemoryStore, a_book, spent_cents
 from support.lab.core import lab_core
 from support.lab.pay import LabPayApi, ordered_invoice
 from support.services.order_service import Killed, Killer, KillingStore
-from support.services.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC, HttpPayApi, PayServer, running
+from support.services.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC, PayServer, pay_client, running
 
 PROFILE = "profile_lab_1ab402"
 
@@ -163,7 +163,7 @@ def attempt(order, killer=None):
 
 def test_x402_is_paid_exactly_once_and_counted_once():
     with running(PayServer()) as server:
-        api = HttpPayApi(server.base_url)
+        api = pay_client(server.base_url)
         for order in every_death(lambda: X402Order(server, api)):
             assert run(order).state is PaymentState.SETTLED
             assert run(order).already_paid
@@ -175,7 +175,7 @@ def test_x402_is_paid_exactly_once_and_counted_once():
 
 def test_x402_is_settled_once_whatever_another_run_does_meanwhile():
     with running(PayServer()) as server:
-        api = HttpPayApi(server.base_url)
+        api = pay_client(server.base_url)
         for order in every_pause(lambda: X402Order(server, api), 8):
             assert run(order).state is PaymentState.SETTLED
             assert order.settled() == 1

@@ -17,7 +17,7 @@ from support.services.pay_server import (
     NETWORK,
     RECEIVER,
     USDC,
-    HttpPayApi,
+    pay_client,
 )
 from support.services.x402_world import OTHER_RAIL, interrupt, without_signing
 
@@ -26,7 +26,7 @@ def at_another_address(world):
     """The service by an alias of its address, as another run's credentials block spells it."""
     alias = world.server.base_url.replace("127.0.0.1", "localhost")
     world.api.close()
-    world.api = HttpPayApi(alias)
+    world.api = pay_client(alias)
     world.allow(allowed_origins=(alias,))
     world.server.resource_url = f"{alias}/api/v1/invoices/inv_1/pay"
 

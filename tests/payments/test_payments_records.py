@@ -17,7 +17,7 @@ from support.services.pay_server import (
     NETWORK,
     RECEIVER,
     USDC,
-    HttpPayApi,
+    pay_client,
 )
 from support.services.x402_world import RAIL, interrupt, without_signing
 
@@ -56,7 +56,7 @@ def test_racing_runs_on_one_invoice_settle_it_once(world):
     barrier = threading.Barrier(6)
 
     def pay(_):
-        api = HttpPayApi(world.server.base_url)
+        api = pay_client(world.server.base_url)
         barrier.wait(5)
         try:
             return settle(

@@ -11,16 +11,15 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import httpx
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
-from prefect_assay.errors import PaymentOutcomeUnknown, ServiceUnavailable
-from prefect_assay.models.billing import Invoice
+from prefect_assay.client import AssayClient
+from prefect_assay.payments.settle import utc_now
 from support.services.serving import serving
 
 USDC = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
@@ -64,6 +63,7 @@ class PayServer:
         "payment required"  # in PAYMENT-REQUIRED; with silent_402 the only statement on a credential
     )
     before_settling: Callable[[], None] = lambda: None
+    now: Callable[[], datetime] = utc_now  # in the header Date
 
     settlements: list[dict] = field(default_factory=list)
     used: set[tuple] = field(
@@ -164,6 +164,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
+
+    def date_time_string(self, timestamp=None):
+        return format_datetime(self.server.pay.now(), usegmt=True)
 
     def do_GET(self):
         pay = self.server.pay
@@ -286,35 +289,6 @@ def running(pay: PayServer):
         yield pay
 
 
-@dataclass(frozen=True)
-class Answer:
-    status_code: int
-    headers: httpx.Headers
-    body: dict
-
-
-class HttpPayApi:
-    """The two calls of `InvoiceApi` over plain httpx, with the client's rules for errors; `now` is the service's clock."""
-
-    def __init__(self, base_url: str):
-        self.base_url = base_url
-        self.now = lambda: datetime.now(UTC)
-        self.http = httpx.Client(base_url=f"{base_url}/api/v1", timeout=5)
-
-    def close(self):
-        self.http.close()
-
-    def invoice_by_id(self, invoice_id):
-        answer = self.http.get(f"/invoices/{invoice_id}")
-        if answer.status_code != 200:
-            raise ServiceUnavailable("no invoice", status_code=answer.status_code)
-        return Invoice.model_validate(answer.json())
-
-    def pay(self, invoice_id, headers=None):
-        try:
-            answer = self.http.post(f"/invoices/{invoice_id}/pay", headers=dict(headers or {}))
-        except httpx.TransportError as error:
-            kind = PaymentOutcomeUnknown if headers else ServiceUnavailable
-            raise kind("no answer") from error
-        answer.headers["date"] = format_datetime(self.now(), usegmt=True)
-        return Answer(answer.status_code, answer.headers, answer.json())
+def pay_client(base_url):
+    """The package's own client, which repeats nothing."""
+    return AssayClient(base_url, "token", retries=0)

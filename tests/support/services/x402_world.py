@@ -15,8 +15,8 @@ from support.services.pay_server import (
     NETWORK,
     RECEIVER,
     USDC,
-    HttpPayApi,
     PayServer,
+    pay_client,
     running,
 )
 
@@ -68,7 +68,7 @@ class World:
             "sleep": self.slept.append,
             **changes,
         }
-        self.api.now = arguments.get("now", utc_now)  # time passes for both
+        self.server.now = arguments.get("now", utc_now)  # time passes for both
         ledger = self.ledger or self.another_run()
         return settle(self.api, invoice_id, self.rail, self.policy, ledger, **arguments)
 
@@ -94,7 +94,5 @@ class World:
 @contextmanager
 def x402_world():
     """A world with a service of its own."""
-    with running(PayServer()) as server:
-        api = HttpPayApi(server.base_url)
+    with running(PayServer()) as server, pay_client(server.base_url) as api:
         yield World(server, api)
-        api.close()
