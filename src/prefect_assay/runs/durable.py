@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from typing import Any, Final, ParamSpec, Self, TypeVar
 
 import httpx
-from prefect import runtime
 from prefect.blocks.core import UnknownBlockType
 from prefect.client.schemas.objects import FlowRun
 from prefect.concurrency.asyncio import ConcurrencySlotAcquisitionError
 from prefect.context import FlowRunContext
 from prefect.exceptions import ParameterTypeError
 from prefect.flows import Flow
+from prefect.runtime import flow_run
 
 from prefect_assay.errors import ConfigurationError, short_messages
 from prefect_assay.events import EVENTS_LABEL, recording
@@ -179,4 +179,4 @@ def _crashing_without_prefect() -> Iterator[None]:
 
 def _is_rescheduled() -> bool:
     # Parameters are validated before the run has a context, in the process that was started for it.
-    return can_suspend() if FlowRunContext.get() else runtime.flow_run.id is not None
+    return can_suspend() if FlowRunContext.get() else flow_run.id is not None

@@ -13,10 +13,10 @@ from typing import Final
 
 import httpx
 from cachetools import TTLCache, cached
-from prefect import runtime
 from prefect.client.orchestration import get_client
 from prefect.context import TaskRunContext
 from prefect.exceptions import ObjectNotFound
+from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
 RATE_LIMIT: Final = "assay-requests"
@@ -27,7 +27,7 @@ _log = logging.getLogger("prefect_assay.flows")
 def request_pace() -> Callable[[], None] | None:
     """What to call before each request to the service, to wait for its turn; None outside of runs and without a limit."""
     # A process that was made for a run may look at the service before its flow starts.
-    if runtime.flow_run.id is None and TaskRunContext.get() is None:
+    if flow_run.id is None and TaskRunContext.get() is None:
         return None
     return _wait_for_slot if _is_set(get_current_settings().api.url) else None
 
