@@ -15,6 +15,7 @@ import pytest
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab import testing
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.lab.web import server
 from support.lab.core import spec
 from support.services.hook_server import hook_server
 
@@ -35,6 +36,10 @@ def http(lab):
 
 def order(http, **fields):
     return http.post("/experiments", json={"experiment_spec": spec(), "name": "over http", **fields})
+
+
+def test_an_idle_connection_is_closed_by_the_client():
+    assert httpx.Limits().keepalive_expiry < server.KEEP_ALIVE_SECONDS
 
 
 def test_the_whole_way_to_a_data_package(lab, http):

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -34,6 +34,10 @@ from prefect_assay.lab.web.dispatcher import Dispatcher, error, refused
 from prefect_assay.lab.web.edge import Edge
 from prefect_assay.lab.web.tool_endpoint import ToolEndpoint
 from prefect_assay.web_origin import OwnPagesOnly, own_names
+
+# A client that sends into a connection which the server is just closing gets no answer. By default httpx and uvicorn both
+# close an idle one after five seconds.
+KEEP_ALIVE_SECONDS: Final = 60
 
 logger = logging.getLogger("prefect_assay.lab")
 
@@ -152,6 +156,7 @@ def run(
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=3,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
     )
     server = _Server(config, lambda: _announce(core))
     if until_input_ends:
