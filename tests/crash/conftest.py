@@ -56,8 +56,10 @@ def clean():
 @pytest.fixture
 def play_all(record_property):
     """Plays schedules until the time is up, tells how many, and fails with every violation."""
+    played = 0
 
     def run(player, schedules):
+        nonlocal played
         schedules = list(schedules)
         began, wrong, stories = time.monotonic(), [], []
         for schedule in schedules:
@@ -69,6 +71,9 @@ def play_all(record_property):
         seconds = time.monotonic() - began
         kills = sum(len(story.killed_at()) for story in stories)
         surplus = sum(story.surplus for story in stories)
+        played += len(stories)
+        if schedules and not played:
+            pytest.skip("the time is up")
         record_property("crash", (len(stories), len(schedules), kills, len(wrong), surplus, seconds))
         assert not wrong, f"seed {SEED}: {len(wrong)} violations\n" + "\n".join(wrong)
         return stories

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import Books, OrderLedger
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import AssayError
+from prefect_assay.errors import AssayError, OrderOutcomeUnknown
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import confirm_order, find_or_create
@@ -40,7 +40,13 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
     request = CreateRequest.model_validate(job["request"])
     book = Books(LocalStore(job["books"]), "", "account").order("core", job["order_key"])
     with AssayClient(job["base_url"], job["token"]) as client:
-        find_or_create(client, request, book)
+        try:
+            find_or_create(client, request, book, repeats=job.get("repeats"))
+        except OrderOutcomeUnknown:  # a person is asked, as by the flow
+            state = book.read()
+            if not any(sent.commits for sent in state.open_attempts):
+                raise
+            return {"asks": state.attempts}
         experiment_id = confirm_order(client, request.experiment_spec, book)
         billing = read_billing(client, experiment_id)
         if billing.stage is BillingStage.QUOTE_OPEN:

@@ -77,6 +77,9 @@ class CorePlayer:
         said = json.loads(Path(job["answer"]).read_text())
         if "error" in said:
             return End.FAILED, said["error"], said["message"]
+        if "asks" in said:
+            job["asked"] = said["asks"]
+            return End.ASKS, "approve", ""
         self._answers[job["order_key"]] = said["experiment_id"]
         return (End.DONE if said["stage"] == "settled" else End.WAITS), "", ""
 
@@ -86,8 +89,10 @@ class CorePlayer:
         return job
 
     def answer(self, job: dict[str, Any], decision: str) -> bool:
-        """It asks nobody: an error is its question."""
-        raise NotImplementedError
+        """The next process may send the order once more. It asks about nothing else: another error is its question."""
+        assert decision == "approve"
+        job["repeats"] = job.pop("asked")
+        return True
 
     def known(self, job: dict[str, Any]) -> set[str]:
         """What it has said."""
