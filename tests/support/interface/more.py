@@ -112,7 +112,7 @@ MORE: tuple[Item, ...] = (
     Item("6", "header `X-Service-Delivery-Id`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
     Item("6", "header `X-Service-Signature`", "webhooks.signature:verify", "lab.webhooks.delivery:prepare", _DELIVERY),
     Item("shapes", "header `x-request-id`", "client.http.request:Answer.header_request_id", "lab.web.edge:Edge", "rules/test_rules_errors.py::test_every_endpoint_wants_a_token"),
-    Item("shapes", "429 with `Retry-After`", "errors:RateLimited.retry_after", "lab.service.faults:Limiter", "rules/test_rules_errors.py::test_too_many_requests"),
+    Item("shapes", "429 with `Retry-After`", "errors:RateLimited.retry_after", "lab.service.faults:Fault", "rules/test_rules_errors.py::test_too_many_requests"),
     Item("shapes", "data package", "client.sync:AssayClient.download", "lab.experiments.results:package", "lab/web/test_http.py::test_the_whole_way_to_a_data_package"),
     Item("9", "`pricing_version`", "models.billing:Breakdown.pricing_version", "lab.billing.pricing:price", "rules/test_rules_create.py::test_nothing_has_a_price_before_the_first_prices"),
     Item("9", "`api_version`", "models.update:Delivery.api_version", "lab.webhooks.delivery:prepare", _DELIVERY),
