@@ -10,6 +10,8 @@ from prefect_assay.lab.experiments.delays import drawn
 from prefect_assay.lab.kernel import times
 from support.lab.core import EPOCH, UNPRICED, advance, get, lab_core, order, refusal, spec, to_quote
 
+WORK = ["In queue", "In production", "Assay progress", "Data analysis", "In review", "Done"]
+
 
 def status(core, experiment_id):
     return get(core, f"/experiments/{experiment_id}")["status"]
@@ -17,6 +19,30 @@ def status(core, experiment_id):
 
 def story(core, experiment_id):
     return [update["name"] for update in get(core, f"/experiments/{experiment_id}/updates")["items"]]
+
+
+def confirm(core, experiment_id):
+    return core.request("POST", f"/experiments/{experiment_id}/quote/confirm", json_body={}).body
+
+
+def test_the_quoted_route_from_draft_to_done(core):
+    experiment_id = order(core).body["experiment_id"]
+    assert status(core, experiment_id) == "draft"
+    assert story(core, experiment_id) == []
+    submitted = core.request("POST", f"/experiments/{experiment_id}/submit").body
+    assert submitted["previous_status"] == "draft"
+    assert submitted["status"] == status(core, experiment_id) == "waiting_for_confirmation"
+    # The quote comes later (contract 4.2).
+    assert refusal(core, "GET", f"/experiments/{experiment_id}/quote").status == 404
+    advance(core, hours=1)
+    assert status(core, experiment_id) == "quote_sent"
+    assert get(core, f"/experiments/{experiment_id}/quote")["status"] == "open"
+    assert confirm(core, experiment_id)["status"] == "accepted"
+    assert status(core, experiment_id) == "waiting_for_materials"
+    advance(core, days=15)
+    assert status(core, experiment_id) == "done"
+    begin = ["Waiting for confirmation", "Quote sent", "Waiting for materials"]
+    assert story(core, experiment_id) == begin + WORK
 
 
 def test_results_appear_in_review_and_are_complete_when_done(core):

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import json
 import time
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -12,6 +13,8 @@ from prefect_assay.lab.kernel import schedule
 from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.models.service import WireWords
 from support.lab.core import EPOCH, advance, get, lab_core, order
+
+SECRET = "experiment-secret-" + "x" * 32
 
 
 @pytest.fixture
@@ -30,6 +33,28 @@ def signature(body, secret):
 def journal(core):
     with core.lab.store.transaction() as db:
         return db.all("SELECT * FROM deliveries ORDER BY id")
+
+
+def test_every_update_is_delivered_signed_and_in_order(core, hook):
+    body = order(core, auto_accept_quote=True, webhook_url=hook.url, webhook_secret=SECRET).body
+    seen = []
+    hook.on_receive = lambda _: seen.append(get(core, f"/experiments/{body['experiment_id']}")["status"])
+    advance(core, days=16)
+    feed = get(core, f"/experiments/{body['experiment_id']}/updates")["items"]
+    contents = [json.loads(raw) for _, raw in hook.received]
+    assert [content["data"]["update_id"] for content in contents] == [update["id"] for update in feed]
+    for headers, raw in hook.received:
+        content = json.loads(raw)
+        assert headers["X-Acme-Signature"] == signature(raw, SECRET)
+        assert headers["X-Acme-Event"] == content["event"] == "experiment_update"
+        assert headers["X-Acme-Delivery-Id"] == content["delivery_id"]
+        assert content["data"]["experiment_code"] == body["experiment_code"]
+        assert content["data"]["type"] == "experiment.update"
+        assert content["data"]["organization_id"] == core.seeded.organization_id
+        assert "status" not in content["data"]
+    # A receiver that reads the experiment sees the state of its update, not that of the end.
+    assert seen[-2:] == ["in_review", "done"]
+    assert SECRET not in json.dumps(get(core, f"/experiments/{body['experiment_id']}"))
 
 
 def pauses(core):
