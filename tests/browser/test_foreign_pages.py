@@ -7,11 +7,11 @@ under a foreign name. The servers' own interfaces work under each of their names
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 
 from prefect_assay.blocks import SpendingPolicy
 from support.browser.screenshots import CHROMIUM
+from support.services.prefect_http import open_prefect_http
 from support.services.prefect_server import prefect_server
 from support.services.serving import serving
 
@@ -130,8 +130,9 @@ def chromium(world, prey):  # a browser's loop would keep blocks from being save
 
 
 def unharmed(world, prey):
-    assert httpx.post(f"{prey['api']}/variables/filter", json={}).json() == []
-    block = httpx.get(f"{prey['api']}/block_documents/{prey['block']}").json()
+    with open_prefect_http(prey["api"]) as api:
+        assert api.post("/variables/filter", json={}).json() == []
+        block = api.get(f"/block_documents/{prey['block']}").json()
     assert block["data"]["per_experiment_cents"] == 500_000
     with world.stack.lab.http() as http:
         assert http.get(f"/experiments/{prey['experiment']}").json()["status"] == "quote_sent"

@@ -4,11 +4,11 @@ import asyncio
 import json
 import stat
 
-import httpx
 import pytest
 import websockets
 
 from support.command import command, program
+from support.services.prefect_http import open_prefect_http
 from support.services.prefect_server import prefect_server
 
 PASSWORD = "correct horse"
@@ -77,11 +77,11 @@ def test_a_password_for_a_server_that_is_not_started_here_is_refused(tmp_path):
 
 def test_nothing_of_value_answers_without_it(tmp_path):
     with prefect_server(tmp_path, "--password", **{VARIABLE: PASSWORD}) as url:
-        refused = httpx.post(f"{url}/api/block_documents/filter", json={"include_secrets": True})
+        unknown = open_prefect_http()
+        refused = unknown.post(f"{url}/api/block_documents/filter", json={"include_secrets": True})
         assert refused.status_code == 401
-        assert httpx.get(f"{url}/ui-settings").json()["auth"] == "BASIC"
-        unknown = httpx.Client(timeout=60)
-        known = httpx.Client(base_url=f"{url}/api", auth=("admin", PASSWORD), timeout=60)
+        assert unknown.get(f"{url}/ui-settings").json()["auth"] == "BASIC"
+        known = open_prefect_http(f"{url}/api", auth=("admin", PASSWORD))
         assert known.post("/block_documents/filter", json={}).status_code == 200
         document = unknown.get(f"{url}/openapi.json").json()
         open_paths = [

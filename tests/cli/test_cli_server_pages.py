@@ -3,10 +3,10 @@
 import asyncio
 import json
 
-import httpx
 import pytest
 import websockets
 
+from support.services.prefect_http import open_prefect_http
 from support.services.prefect_server import prefect_server
 
 SECRET = "canary-of-a-wallet"
@@ -27,7 +27,13 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def api(server):
-    with httpx.Client(base_url=f"{server}/api", timeout=30) as client:
+    with open_prefect_http(f"{server}/api") as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def pages():
+    with open_prefect_http() as client:
         yield client
 
 
@@ -88,9 +94,9 @@ def test_what_a_foreign_page_sends_is_refused(api, block, foreign, method, path,
 @pytest.mark.parametrize(
     "path", ["/", "/v2/", "/ui-settings", "/docs", "/openapi.json", "/api/docs", "/nowhere"]
 )
-def test_pages_and_documents_are_refused_too(server, path):
-    assert httpx.get(f"{server}{path}", headers=PAGE).status_code == 403
-    assert httpx.get(f"{server}{path}", headers=REBOUND).status_code == 421
+def test_pages_and_documents_are_refused_too(server, pages, path):
+    assert pages.get(f"{server}{path}", headers=PAGE).status_code == 403
+    assert pages.get(f"{server}{path}", headers=REBOUND).status_code == 421
 
 
 @pytest.mark.parametrize("path", SOCKETS)
@@ -116,10 +122,10 @@ def opened(server, path, **options):
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_both_interfaces_ask_the_address_of_their_page(server, host):
+def test_both_interfaces_ask_the_address_of_their_page(server, pages, host):
     own = server.replace("127.0.0.1", host)
-    assert httpx.get(f"{own}/ui-settings").json()["api_url"] == "/api"
+    assert pages.get(f"{own}/ui-settings").json()["api_url"] == "/api"
     headers = {"Origin": own}
-    assert httpx.post(f"{own}/api/flow_runs/count", json={}, headers=headers).status_code == 200
+    assert pages.post(f"{own}/api/flow_runs/count", json={}, headers=headers).status_code == 200
     for page in ("/dashboard", "/v2/dashboard"):
-        assert "<script" in httpx.get(f"{own}{page}", headers={"Accept": "text/html"}).text
+        assert "<script" in pages.get(f"{own}{page}", headers={"Accept": "text/html"}).text

@@ -18,6 +18,7 @@ from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, worker_
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
 from support.runs.world import eventually, healthy
+from support.services.prefect_http import open_prefect_http
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -110,7 +111,7 @@ class Machine:
 
     def sweep_often(self, password):
         """As an operator may set it."""
-        with httpx.Client(base_url=f"{self.url}/api", auth=("admin", password)) as api:
+        with open_prefect_http(f"{self.url}/api", auth=("admin", password)) as api:
             sweep = api.get("/deployments/name/sweep/assay-sweep").raise_for_status().json()
             often = {"active": True, "schedule": {"interval": 20}}
             path = f"/deployments/{sweep['id']}/schedules/{sweep['schedules'][0]['id']}"
@@ -128,8 +129,9 @@ class Machine:
         eventually(is_ready, seconds=300, what="the receiver's readiness")
 
     def refuses(self):
-        asked = httpx.post(f"{self.url}/api/block_documents/filter", json={"include_secrets": True})
-        return asked.status_code == 401
+        with open_prefect_http(f"{self.url}/api") as api:
+            answer = api.post("/block_documents/filter", json={"include_secrets": True})
+        return answer.status_code == 401
 
 
 def test_server_worker_receiver_and_commands_share_the_password(tmp_path):
@@ -170,8 +172,8 @@ def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_o
     (tmp_path / "designs.fasta").write_text(DESIGN)
 
     def admits(password):
-        api = f"{machine.url}/api/flow_runs/filter"
-        return httpx.post(api, json={"limit": 1}, auth=("admin", password)).is_success
+        with open_prefect_http(f"{machine.url}/api", auth=("admin", password)) as api:
+            return api.post("/flow_runs/filter", json={"limit": 1}).is_success
 
     with LocalLab(options=("--real-time-retries",)) as lab:
         with machine.up("--password", PREFECT_ASSAY_SERVER_PASSWORD=PASSWORD):

@@ -21,6 +21,7 @@ from prefect_assay.localstack.environment import free_ports
 from prefect_assay.localstack.processes import command_of, descendants
 from support.pages import QUICK_START, commands
 from support.runs.world import eventually
+from support.services.prefect_http import open_prefect_http
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -91,7 +92,8 @@ class Machine:
 
     def runs(self, flow):
         wanted = {"flows": {"name": {"any_": [flow]}}}
-        return httpx.post(f"{self.api}/flow_runs/filter", json=wanted).json()
+        with open_prefect_http(self.api) as api:
+            return api.post("/flow_runs/filter", json=wanted).json()
 
     def listed(self, what):
         headers = {"Authorization": f"Bearer {self.lab.token}"}
@@ -201,7 +203,8 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     metrics = httpx.get(f"http://127.0.0.1:{made.receiver}/assay/metrics").text
     assert re.search(r'outcome="woken".*\} [1-9]', metrics), metrics
     assert list((made.home / "assay-archive").rglob("manifest.json"))
-    deployment = httpx.get(f"{made.api}/deployments/name/design-build-test/assay-design-build-test").json()
+    with open_prefect_http(made.api) as api:
+        deployment = api.get("/deployments/name/design-build-test/assay-design-build-test").json()
     assert [(one["slug"], one["schedule"]["cron"]) for one in deployment["schedules"]] == [
         ("egfr", "0 6 * * 1-5")
     ]

@@ -1,6 +1,5 @@
 """Lists of runs are read around a run whose parameters the server has stored and cannot send."""
 
-import httpx
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
@@ -21,6 +20,7 @@ from prefect_assay.runs.queries import (
     suspended_filter,
     unreadable_runs,
 )
+from support.services.prefect_http import open_prefect_http
 
 GOOD = {"credentials": 1, "policy": 2, "archive": 3, "campaign_id": "c"}
 
@@ -61,9 +61,8 @@ def add_bad(client, flow_id, tag="t"):
     """As a form, a script or another package can: the server stores it, and then fails."""
     before = set(ids(client))
     content = f'{{"flow_id": "{flow_id}", "tags": ["{tag}"], "state": {{"type": "PAUSED"}}, "parameters": {{"x": {nested(400)}}}}}'
-    answer = httpx.post(
-        f"{client.api_url}flow_runs/", content=content, headers={"content-type": "application/json"}
-    )
+    with open_prefect_http(str(client.api_url)) as api:
+        answer = api.post("/flow_runs/", content=content, headers={"content-type": "application/json"})
     assert answer.status_code == 500
     (run_id,) = set(ids(client)) - before
     return run_id

@@ -12,6 +12,7 @@ import pytest
 
 from support.runs.scale import MISSING, another_server, named, shared_services
 from support.runs.world import a_world, eventually
+from support.services.prefect_http import open_prefect_http
 
 pytestmark = [
     pytest.mark.e2e,
@@ -43,7 +44,8 @@ def test_one_experiment_from_order_to_archive_over_both_servers(installation):
     world, second = installation
     run = world.experiment("scale-once", BINDER)
     world.asleep(run, seconds=120)
-    assert httpx.get(f"{second}/flow_runs/{run.id}", timeout=60).json()["state"]["name"] == "Suspended"
+    with open_prefect_http(second) as api:
+        assert api.get(f"/flow_runs/{run.id}").json()["state"]["name"] == "Suspended"
 
     world.advance(days=16)
 
@@ -89,7 +91,8 @@ def test_an_event_at_one_server_sets_off_an_automation_made_at_the_other(install
         },
         "actions": [{"type": "do-nothing"}],
     }
-    made = httpx.post(f"{second}/automations/", json=automation, timeout=60).raise_for_status().json()
+    api = open_prefect_http(second)
+    made = api.post("/automations/", json=automation).raise_for_status().json()
     executed = {
         "filter": {
             "event": {"name": ["prefect.automation.action.executed"]},
@@ -105,8 +108,8 @@ def test_an_event_at_one_server_sets_off_an_automation_made_at_the_other(install
             "resource": {"prefect.resource.id": name},
             "payload": {},
         }
-        httpx.post(f"{world.stack.api_url}/events", json=[event], timeout=60).raise_for_status()
-        found = httpx.post(f"{second}/events/filter", json=executed, timeout=60)
-        return found.raise_for_status().json()["events"]
+        api.post(f"{world.stack.api_url}/events", json=[event]).raise_for_status()
+        answer = api.post("/events/filter", json=executed)
+        return answer.raise_for_status().json()["events"]
 
     assert eventually(set_off, seconds=90, what="the automation")
