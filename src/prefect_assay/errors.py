@@ -239,6 +239,24 @@ class OrderMismatch(Conflict):
         self.candidates = candidates
 
 
+class DecisionNeeded(AssayError):
+    """Only a person can decide how to continue; nothing was ordered, confirmed or paid meanwhile.
+
+    A run of a deployment asks with a form. Every other run ends with this error.
+
+    Attributes:
+        question: the `prefect_assay.models.question.Question`, with its facts and choices.
+    """
+
+    def __init__(self, question: Any, **response: Unpack[_Response]) -> None:
+        super().__init__(
+            f"{question.text} Nothing was ordered, confirmed or paid meanwhile. Start the flow from its deployment to be "
+            f"asked; the choices are {', '.join(question.decisions)}",
+            **response,
+        )
+        self.question = question
+
+
 class TransientError(AssayError):
     """The service or the network failed before the request took effect."""
 

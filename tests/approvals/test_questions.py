@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.exceptions import Abort
 from prefect.utilities.schema_tools.validation import validate
 
-from prefect_assay.approvals import questions, rounds
+from prefect_assay.approvals import decision_form, questions, rounds
 from prefect_assay.approvals import spending as approval
 from prefect_assay.approvals import uncertain_payment as doubt
 from prefect_assay.approvals.questions import FormAnswer
@@ -22,8 +22,9 @@ from prefect_assay.approvals.uncertain_payment import (
     RepeatablePaymentDoubt,
     payment_decision,
 )
-from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
+from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded, DecisionNeeded
 from prefect_assay.models.billing import Invoice
+from prefect_assay.models.question import Question, QuestionKind
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus
 
@@ -39,9 +40,9 @@ def given(monkeypatch):
         record.insert(0, FormAnswer(uuid4(), f"k-{len(record)}", NOW, values, late))
 
     monkeypatch.setattr(FormAnswer, "discard", lambda answer: record.remove(answer))  # noqa: PLW0108 - binds it
-    for module in (doubt, approval, rounds):
+    for module in (doubt, approval, rounds, decision_form):
         monkeypatch.setattr(module, "answers", lambda _question: list(record))
-    for module in (approval, rounds):
+    for module in (approval, rounds, decision_form):
         monkeypatch.setattr(module, "can_suspend", lambda: True)
     monkeypatch.setattr(approval, "this_run", lambda: SimpleNamespace(id=uuid4()))
     monkeypatch.setattr(approval, "set_labels", lambda _run_id, _labels: None)
@@ -352,3 +353,53 @@ def test_a_refused_round_is_asked_about_again(given, values, error, text):
     with pytest.raises(error) as raised:
         rounds.approve_round(key="k", what="Round 2", figures={}, hours=1)
     assert (raised.value.message, given.record) == (text, [])
+
+
+QUESTION = Question.of(
+    QuestionKind.WHICH_EXPERIMENT,
+    subject="Which experiment is c 1/2?",
+    reason="The answer was lost.",
+    facts={"SIM-001-002": "its sequences are not shown"},
+    choices={"SIM-001-002": "it is this order.", "none": "the run may order", "reject": "nothing is ordered"},
+    amount_cents=500,
+)
+
+
+def decide():
+    return decision_form.request_decision(QUESTION, key="k", hours=72)
+
+
+def test_a_record_becomes_a_form_with_its_choices_and_facts(given, monkeypatch):
+    asked = []
+    monkeypatch.setattr(decision_form, "ask", lambda form, **shown: asked.append((form, shown)))
+    with pytest.raises(IndexError):  # `ask` does not return
+        decide()
+    ((form, shown),) = asked
+    schema = form.model_json_schema()
+    assert schema["properties"]["decision"]["enum"] == ["SIM-001-002", "none", "reject"]
+    assert "decision" in schema["required"]
+    assert "SIM-001-002: it is this order. none: the run may order." in str(schema)
+    assert validate({"decision": "reject", "note": None}, schema) == []
+    assert validate({"decision": "approve"}, schema)
+    assert shown["question"] == f"approve-{NAME}-which-experiment-{QUESTION.digest}"
+    assert "- amount: 5.00 USD\n- SIM-001-002: its sequences are not shown" in shown["description"]
+
+
+def test_a_decision_stays_and_a_refusal_ends_one_execution(given):
+    given(decision="none")
+    assert decide().decision == decide().decision == "none"
+    given(decision="reject", note="no")
+    with pytest.raises(ApprovalRejected, match=r"\(no\).*Which experiment"):
+        decide()
+    assert given.record == []
+    given(decision="none", late=True)
+    with pytest.raises(ApprovalExpired, match="Which experiment"):
+        decide()
+
+
+def test_a_run_without_a_deployment_ends_with_the_question(given, monkeypatch):
+    monkeypatch.setattr(decision_form, "can_suspend", lambda: False)
+    given(decision="none")
+    with pytest.raises(DecisionNeeded, match="SIM-001-002, none, reject") as raised:
+        decide()
+    assert raised.value.question == QUESTION
