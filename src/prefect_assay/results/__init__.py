@@ -3,6 +3,8 @@
 Knows neither Prefect nor where the tables are kept.
 """
 
+from prefect_assay.models.calls import Call, ReadCall, read_call
+from prefect_assay.models.quantities import Quantity, Unread, read_quantity
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import from_csv, molar, to_csv, to_parquet
 from prefect_assay.results.matching import match
@@ -20,10 +22,14 @@ from prefect_assay.results.tidy import rows, unread_values
 
 __all__ = [
     "COLUMNS",
+    "Call",
     "DesignSummary",
     "Level",
     "Outcome",
+    "Quantity",
+    "ReadCall",
     "ResultRow",
+    "Unread",
     "best_binders",
     "collate",
     "competition_csv",
@@ -33,6 +39,8 @@ __all__ = [
     "match",
     "molar",
     "outcome_line",
+    "read_call",
+    "read_quantity",
     "results_in",
     "rich_table",
     "rows",
