@@ -1,0 +1,303 @@
+"""Play breaks: change a promise in a copy of the tree, run the tests that ought to notice, and record which did.
+
+`python tests/breaks/play.py --help` and README.md beside this file describe the use.
+"""
+
+import argparse
+import ast
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+RESULT = HERE / "result.toml"
+LIMIT_SECONDS = 180  # for the tests of one break
+UNBROKEN_SECONDS = 3600  # for all tests without a break
+KEPT_TESTS = 8
+ROOMS_AT_THE_TOP = ("blocks", "deployments", "flows", "tasks")
+CODE = ("src", *ROOMS_AT_THE_TOP)
+_FAILED = re.compile(r"^(?:FAILED|ERROR|SUBFAILED\S*) (tests/\S.*?)(?: - .*)?$")
+
+
+@dataclass(frozen=True)
+class Break:
+    """One way to break a promise: `old` becomes `new` in `file`, and `tests` ought to notice."""
+
+    id: str
+    promise: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    @property
+    def area(self) -> str:
+        return self.id.partition(".")[0]
+
+    def is_stale(self, root: Path) -> bool:
+        path = root / self.file
+        return not path.is_file() or path.read_text(encoding="utf-8").count(self.old) != 1
+
+    def apply(self, root: Path) -> str:
+        """The text of the file with the break in it; SyntaxError if that is not Python."""
+        text = (root / self.file).read_text(encoding="utf-8").replace(self.old, self.new)
+        if self.file.endswith(".py"):
+            ast.parse(text)
+        return text
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the tests made of a break: seen, unseen, stale, or invalid when the tests cannot even be imported."""
+
+    id: str
+    result: str
+    failing: int = 0
+    tests: tuple[str, ...] = ()
+
+    @property
+    def area(self) -> str:
+        return self.id.partition(".")[0]
+
+    def line(self) -> str:
+        values = {"result": self.result, "failing": self.failing, "tests": list(self.tests)}
+        shown = ", ".join(
+            f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if value
+        )
+        return f"{json.dumps(self.id)} = {{ {shown} }}"
+
+
+def read_breaks(folder: Path = HERE) -> list[Break]:
+    """All breaks, from `<area>.toml`; the id of each begins with its area."""
+    breaks = []
+    for path in sorted(folder.glob("*.toml")):
+        if path.name != RESULT.name:
+            for slug, entry in tomllib.loads(path.read_text(encoding="utf-8")).items():
+                breaks.append(
+                    Break(id=f"{path.stem}.{slug}", **{**entry, "tests": tuple(entry["tests"])}),
+                )
+    return breaks
+
+
+def choose_breaks(breaks: Sequence[Break], only: Sequence[str]) -> list[Break]:
+    """Those of the named areas and ids; all without a name."""
+    unknown = set(only) - {name for one in breaks for name in (one.id, one.area)}
+    if unknown:
+        raise SystemExit(f"--only: {', '.join(sorted(unknown))} is neither an area nor the id of a break")
+    return [one for one in breaks if not only or one.id in only or one.area in only]
+
+
+@dataclass
+class Copy:
+    """A copy of the tree, whose tests import the copy's own code."""
+
+    root: Path
+    played: int = 0
+    _seconds: float = field(default_factory=time.time)
+
+    @classmethod
+    def make(cls, tree: Path, root: Path) -> "Copy":
+        for name in list_files(tree):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(tree / name, root / name, follow_symlinks=False)
+        # The editable install maps the package to the original tree. PYTHONPATH comes before it.
+        package = root / "build" / "package" / "prefect_assay"
+        package.mkdir(parents=True)
+        for path in [
+            *(root / "src" / "prefect_assay").iterdir(),
+            *(root / room for room in ROOMS_AT_THE_TOP),
+        ]:
+            (package / path.name).symlink_to(path)
+        return cls(root)
+
+    def run(self, tests: Iterable[str], seconds: float) -> tuple[int, str]:
+        """The exit status and the output of pytest; the status is -1 when the time was over."""
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.root / "build" / "package"),
+            "COLUMNS": "1000",
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        }
+        options = ("-q", "--tb=no", "-rfE", "--show-capture=no", "-p", "no:cacheprovider", "-p", "no:xdist")
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            pytest = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *options, *tests],
+                cwd=self.root,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            try:
+                status = pytest.wait(seconds)
+            except subprocess.TimeoutExpired:
+                status = -1
+            finally:
+                with suppress(ProcessLookupError):  # also what its tests have left behind
+                    os.killpg(pytest.pid, signal.SIGKILL)
+                pytest.wait()
+            output.seek(0)
+            return status, output.read()
+
+    def play(self, one: Break, failing_unbroken: frozenset[str]) -> Outcome:
+        """Apply a break, run its tests, and take it back."""
+        if one.is_stale(self.root):
+            return Outcome(one.id, "stale")
+        path = self.root / one.file
+        before, times = path.read_bytes(), path.stat()
+        try:
+            path.write_text(one.apply(self.root), encoding="utf-8")
+            self.played += 1
+            # Compiled code is taken again for a file of the same size and second.
+            changed = self._seconds + 10 * self.played
+            os.utime(path, (changed, changed))
+            status, output = self.run(one.tests, LIMIT_SECONDS)
+        finally:
+            path.write_bytes(before)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return judge(one.id, status, output, failing_unbroken)
+
+
+def judge(break_id: str, status: int, output: str, failing_unbroken: frozenset[str]) -> Outcome:
+    """What pytest's answer says about a break."""
+    failed = list(dict.fromkeys(read_failures(output)))
+    new = [name for name in failed if name not in failing_unbroken]
+    if status == -1:
+        return Outcome(break_id, "seen", len(new) + 1, (*new[: KEPT_TESTS - 1], "the time limit"))
+    if status not in {0, 1} or any("::" not in name for name in new):
+        return Outcome(break_id, "invalid", len(new), tuple(new[:KEPT_TESTS]) or (output[-200:],))
+    return Outcome(break_id, "seen" if new else "unseen", len(new), tuple(new[:KEPT_TESTS]))
+
+
+def read_failures(output: str) -> Iterator[str]:
+    """The ids of the tests that failed, by pytest's short summary."""
+    for line in output.splitlines():
+        matched = _FAILED.match(line)
+        if matched:
+            yield matched[1]
+
+
+def list_files(tree: Path) -> list[str]:
+    """The files that belong to the tree, committed or new."""
+    names = git(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    return [name for name in names if name and (tree / name).exists()]
+
+
+def name_commit(tree: Path) -> str:
+    """The commit of the code that is played."""
+    changed = git(tree, "status", "--porcelain", "--", *CODE).strip()
+    return git(tree, "rev-parse", "HEAD").strip() + (" with local changes" if changed else "")
+
+
+def git(tree: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", tree, *words], check=True, capture_output=True, text=True).stdout
+
+
+def play_breaks(tree: Path, breaks: Sequence[Break], jobs: int) -> Iterator[Outcome]:
+    """The outcomes as they come, from as many copies of the tree as there are jobs."""
+    with tempfile.TemporaryDirectory(prefix="breaks-") as folder, ThreadPoolExecutor(jobs) as pool:
+        copies: SimpleQueue[Copy] = SimpleQueue()
+        for number in range(jobs):
+            copies.put(Copy.make(tree, Path(folder) / str(number)))
+
+        def run_unbroken(tests: Sequence[str]) -> tuple[int, str]:
+            copy = copies.get()
+            try:
+                return copy.run(tests, UNBROKEN_SECONDS)
+            finally:
+                copies.put(copy)
+
+        tests = sorted({path for one in breaks for path in one.tests})
+        shares = [share for share in (tests[number::jobs] for number in range(jobs)) if share]
+        failing = set()
+        for status, output in pool.map(run_unbroken, shares):
+            failing |= set(read_failures(output))
+            if status not in {0, 1}:
+                raise SystemExit(f"the tests cannot be played without a break:\n{output[-3000:]}")
+        for name in sorted(failing):
+            report(f"fails without a break, and is ignored: {name}")
+        failing_unbroken = frozenset(failing)
+
+        def play(one: Break) -> Outcome:
+            copy = copies.get()
+            try:
+                return copy.play(one, failing_unbroken)
+            finally:
+                copies.put(copy)
+
+        yield from pool.map(play, breaks)
+
+
+def write_result(commit: str, outcomes: Iterable[Outcome], breaks: Sequence[Break]) -> None:
+    """Write the result; what was played at the same commit before stays."""
+    known: dict[str, Outcome] = {}
+    if RESULT.exists():
+        earlier = tomllib.loads(RESULT.read_text(encoding="utf-8"))
+        if earlier["commit"] == commit:
+            known = {
+                name: Outcome(name, entry["result"], entry.get("failing", 0), tuple(entry.get("tests", ())))
+                for name, entry in earlier["breaks"].items()
+            }
+    known |= {one.id: one for one in outcomes}
+    rows = [known[one.id] for one in breaks if one.id in known]
+    lines = [f"commit = {json.dumps(commit)}", "", "[totals]", f"all = {_counts(row.result for row in rows)}"]
+    for area in dict.fromkeys(row.area for row in rows):
+        lines += [f"{area} = {_counts(row.result for row in rows if row.area == area)}"]
+    lines += ["", "[breaks]", *(row.line() for row in rows), ""]
+    RESULT.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _counts(results: Iterable[str]) -> str:
+    counts = Counter(results)
+    return "{ " + ", ".join(f"{word} = {counts[word]}" for word in sorted(counts)) + " }"
+
+
+def report(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Play, print a line per break, and with `--write` record the result."""
+    parser = argparse.ArgumentParser(
+        description="Break promises in a copy of the tree, and see which tests notice."
+    )
+    parser.add_argument("--only", nargs="+", default=[], metavar="AREA_OR_ID", help="play only these")
+    parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that are played at once")
+    parser.add_argument(
+        "--tree", type=Path, default=ROOT, help="the clone whose code is played; this one otherwise"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help=f"record the result in {RESULT.relative_to(ROOT)}"
+    )
+    options = parser.parse_args()
+    breaks = read_breaks()
+    chosen = choose_breaks(breaks, options.only)
+    tree, began = options.tree.resolve(), time.monotonic()
+    commit, outcomes = name_commit(tree), []
+    for outcome in play_breaks(tree, chosen, options.jobs):
+        outcomes.append(outcome)
+        report(outcome.line())
+        if options.write:
+            write_result(commit, outcomes, breaks)
+    report(f"{_counts(one.result for one in outcomes)} at {commit}, {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
