@@ -16,7 +16,7 @@ from prefect_assay.client.operations import (
     updates,
 )
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.models.sequences import ProteinSequence, SequenceEntry
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.tokens import Attenuation, ExistingOrg, MintRequest, NewOrg
 from prefect_assay.models.vocabulary import ExperimentType, PaymentMethod
@@ -198,16 +198,24 @@ def test_added_sequences_are_checked_like_ordered_ones():
 @pytest.mark.parametrize(
     "metadata", [{"type": "VHH"}, {"type": "FAB"}, {"type": "ScFv"}, {"tag_location": ["C"]}]
 )
-def test_metadata_of_added_and_replaced_sequences_is_free(metadata):
-    # contract 2.4: free-form; what each kind of construct needs is asked for at creation (shapes)
+def test_metadata_of_ordered_added_and_replaced_sequences_is_free(metadata):
     free = [ProteinSequence(name="a", aa_string="MKT", metadata=metadata)]
     for made in (sequences.add_sequences("c", free), experiments.modify("e", sequences=free)):
         assert made.request.json["sequences"][0]["metadata"] == metadata
     ordered = GOOD.model_copy(update={"sequences": {"a": SequenceValue(aa_string="MKT", metadata=metadata)}})
-    refused = findings(lambda: experiments.create(order(ordered)), errors.InvalidSpec)
-    assert all(finding.startswith("sequences['a'].metadata.") for finding in refused)
+    sent = experiments.create(order(ordered)).request.json["experiment_spec"]["sequences"]
+    assert sent["a"]["metadata"] == metadata
     odd = [ProteinSequence(name="a", aa_string="MKT", metadata={"score": float("nan")})]
     assert "not JSON" in findings(lambda: sequences.add_sequences("c", odd))[0]
+
+
+@pytest.mark.parametrize("metadata", ["round 2", 7, 0, False, [1, "a"], [], {"a": {"b": None}}])
+def test_metadata_of_an_entry_is_any_json_value(metadata):
+    # contract 2.4
+    entries = [SequenceEntry("a", "MKT", metadata=metadata), SequenceEntry("b", "MKV")]
+    for made in (sequences.add_sequences("c", entries), experiments.modify("e", sequences=entries)):
+        assert [entry.get("metadata") for entry in made.request.json["sequences"]] == [metadata, None]
+        assert "metadata" not in made.request.json["sequences"][1]
 
 
 def test_small_bodies_are_checked():

@@ -22,6 +22,7 @@ STATUSES = (
     "canceled",
 )
 EDITABLE = {"draft", "in_review"}
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
 DOUBLE = [{"name": "a", "aa_string": "MKV"}, {"name": "b", "aa_string": "mkv"}]
 
 
@@ -277,6 +278,44 @@ BAD_ENTRIES = [
     [{"name": "z", "aa_string": "MK1"}],
     [{"name": "z", "aa_string": "MKV"}, {"name": "z", "aa_string": "GHI"}],
 ]
+
+
+def test_every_finding_of_a_change_is_in_one_answer(org):
+    experiment_id = org.made()["experiment_id"]
+    entries = [{"name": "y", "aa_string": "MK1"}, {"name": "y", "aa_string": "GHI"}, {"name": "z"}]
+    change = {"n_replicates": 9, "webhook_url": "http://example.org", "target_id": UNKNOWN, "color": "red"}
+    answer = patch(org, experiment_id, change | {"sequences": entries})
+    refused(answer, 400)
+    expected = (
+        "n_replicates",
+        "webhook_url",
+        "not in the catalog",
+        "color",
+        "letters '1'",
+        "duplicate",
+        "sequences.2",
+    )
+    assert [word for word in expected if word not in answer.json()["error"]] == []
+
+
+def test_every_finding_of_added_sequences_is_in_one_answer(org):
+    entries = [{"name": "y", "aa_string": "MK1"}, {"name": "z"}, {"name": "w", "aa_string": "MKV", "tag": 1}]
+    body = {"experiment_code": org.made()["experiment_code"], "sequences": entries}
+    answer = org.http.post("/sequences", json=body)
+    refused(answer, 400)
+    expected = ("letters '1'", "sequences.1.aa_string", "sequences.2.tag")
+    assert [word for word in expected if word not in answer.json()["error"]] == []
+
+
+def test_an_experiment_needs_no_name(org):
+    # contract 4.2, CreateExpRequest: only the specification is required
+    made = org.http.post("/experiments", json={"experiment_spec": spec()})
+    assert made.status_code == 201, made.text
+    (row,) = org.http.get("/experiments").json()["items"]
+    assert (row["name"], row["id"]) == (None, made.json()["experiment_id"])
+    assert org.http.get(f"/experiments/{row['id']}").json()["name"] is None
+    assert org.http.post(f"/experiments/{row['id']}/submit").status_code == 200
+    org.lab.advance(days=30)
 
 
 @client_holds("4.3.entries")

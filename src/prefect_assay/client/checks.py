@@ -11,8 +11,7 @@ from typing import Final
 from prefect_assay.client.http.address import is_address, is_loopback_url
 from prefect_assay.errors import InvalidRequest, InvalidSpec
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.spec import SequenceValue
+from prefect_assay.models.sequences import ProteinSequence, SequenceEntry
 from prefect_assay.models.spec_rules import (
     check_concentrations,
     check_replicates,
@@ -60,12 +59,14 @@ def check_creation(request: CreateRequest, payment_header: str | None) -> None:
     InvalidRequest.check(around)
 
 
-def check_entries(experiment_code: str, designs: Sequence[ProteinSequence]) -> None:
+def check_entries(experiment_code: str, designs: Sequence[ProteinSequence | SequenceEntry]) -> None:
     """Check what is added to a draft (contract 4.3); InvalidRequest has every finding."""
     InvalidRequest.check([*text("experiment_code", experiment_code), *entries(designs)])
 
 
-def check_changes(fields: Mapping[str, object], designs: Sequence[ProteinSequence] | None) -> None:
+def check_changes(
+    fields: Mapping[str, object], designs: Sequence[ProteinSequence | SequenceEntry] | None
+) -> None:
     """Check the fields that a PATCH names (contract 4.2); InvalidRequest has every finding."""
     found = [] if designs is None else list(entries(designs))
     for name, value in fields.items():
@@ -88,17 +89,11 @@ def check_changes(fields: Mapping[str, object], designs: Sequence[ProteinSequenc
     InvalidRequest.check(found)
 
 
-def entries(designs: Sequence[ProteinSequence]) -> Iterator[str]:
+def entries(designs: Sequence[ProteinSequence | SequenceEntry]) -> Iterator[str]:
     """A list of sequences: names, letters, duplicates (contract 2.3 and 2.4)."""
     if not designs:
         yield "sequences: empty; give at least one"
-    yield from check_sequences(
-        [
-            (d.name, SequenceValue(aa_string=d.aa_string, control=d.control, metadata=d.metadata or None))
-            for d in designs
-        ],
-        free_metadata=True,
-    )
+    yield from check_sequences([(design.name, design) for design in designs])
 
 
 def text(field: str, value: object) -> Iterator[str]:

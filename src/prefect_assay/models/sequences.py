@@ -29,6 +29,16 @@ class ProteinSequence:
         return len(self.aa_string.replace(":", ""))
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceEntry:
+    """A sequence that is added to a draft, or replaces one (contract 2.4). `metadata` is any JSON value; None leaves it out."""
+
+    name: str
+    aa_string: str
+    control: bool = False
+    metadata: Any = None
+
+
 class Duplicate(Model):
     """A design left out because another one has the same residues and tag location (contract 2.3)."""
 

@@ -9,9 +9,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from prefect_assay.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import (
     AMINO_ACIDS,
     BINDING_TYPES,
@@ -25,13 +25,21 @@ from prefect_assay.models.vocabulary import (
     ExperimentType,
 )
 
-# service-shapes, Sequences: the published names and their aliases, compared in lower case.
-_FAB: Final = frozenset({"fab"})
-_SCFV: Final = frozenset({"scfv", "sc_fv"})
-_KINDS: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
+_FAB: Final = "fab"  # service-shapes, Sequences: `metadata.type`, compared in lower case
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_TAGS: Final = ("N", "C")  # a tuple: foreign values may be unhashable
 QUOTED_MAX: Final = 80
+
+
+class NamedResidues(Protocol):
+    """What every form of a sequence has: a value in a specification, and an entry that is added to a draft."""
+
+    @property
+    def aa_string(self) -> str:
+        """Amino acids, with a colon between chains."""
+
+    @property
+    def metadata(self) -> Any:
+        """Free-form JSON."""
 
 
 def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
@@ -47,15 +55,12 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
     )
 
 
-def check_sequences(
-    entries: Sequence[tuple[str, SequenceValue]], *, free_metadata: bool = False
-) -> tuple[str, ...]:
+def check_sequences(entries: Sequence[tuple[str, NamedResidues]]) -> tuple[str, ...]:
     """Every violation in named sequences (contract 2.3 and 2.4); a list form may repeat a name.
 
-    Metadata has rules at the creation of an experiment (service-shapes, Sequences); `free_metadata` is for the sequences that
-    are added or replaced later (contract 2.4).
+    Metadata is free: the contract names two of its keys and limits the values of neither.
     """
-    return (*_sequences(entries, free_metadata=free_metadata), *_names(entries), *_duplicates(entries))
+    return (*_sequences(entries), *_names(entries), *_duplicates(entries))
 
 
 def _method(spec: ExperimentSpec) -> Iterator[str]:
@@ -111,7 +116,7 @@ def check_concentrations(values: Sequence[float]) -> Iterator[str]:
         yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"
 
 
-def _json(place: str, value: dict[str, Any] | None) -> Iterator[str]:
+def _json(place: str, value: object) -> Iterator[str]:
     """Free-form, but JSON: a NaN would silently travel as null."""
     try:
         json.dumps(value, allow_nan=False)
@@ -134,18 +139,16 @@ def _fits_binning(count: int) -> bool:
     return BINNING_SEQUENCES_MIN <= count <= BINNING_SEQUENCES_MAX and count % BINNING_SEQUENCES_STEP == 0
 
 
-def _sequences(entries: Sequence[tuple[str, SequenceValue]], *, free_metadata: bool) -> Iterator[str]:
+def _sequences(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
     for name, value in entries:
         place = f"sequences[{quoted(name)}]"
         if not name.strip():
             yield f"{place}: a sequence without a name"
         yield from _letters(place, value.aa_string)
-        if not free_metadata:
-            yield from _metadata(f"{place}.metadata", value.metadata or {})
         yield from _json(f"{place}.metadata", value.metadata)
 
 
-def _names(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
+def _names(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
     """A list form may repeat a name; its results would be ambiguous."""
     counts = Counter(name for name, _ in entries)
     yield from (
@@ -170,29 +173,7 @@ def _letters(place: str, residues: str) -> Iterator[str]:
         yield f"{place}: no amino acid: {', '.join(map(ascii, foreign))}"
 
 
-def _metadata(place: str, metadata: dict[str, Any]) -> Iterator[str]:
-    """Required metadata of each kind of construct (service-shapes, Sequences)."""
-    kind = metadata.get("type")
-    if kind is not None and _kind(metadata) not in _KINDS:
-        yield f"{place}.type: {quoted(str(kind))}; ScFv, FAB, SingleChain or IgG are possible"
-    tag = metadata.get("tag_location")
-    if tag is not None and tag not in _TAGS:
-        yield f"{place}.tag_location: {quoted(str(tag))}; N or C are possible"
-    if _kind(metadata) in _SCFV:
-        yield from (f"{place}.{key}: an ScFv needs it" for key in ("VH", "VL") if not metadata.get(key))
-    if _kind(metadata) in _FAB:
-        regions = metadata.get("framework_regions")
-        given = regions if isinstance(regions, dict) else {}
-        yield from (
-            f"{place}.framework_regions.{key}: a FAB needs it" for key in ("ch", "cl") if not given.get(key)
-        )
-
-
-def _kind(metadata: dict[str, Any]) -> str:
-    return str(metadata.get("type") or "").lower()
-
-
-def _duplicates(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
+def _duplicates(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
     """Contract 2.3: the same residues and tag location are refused, Fabs exempt."""
     first: dict[tuple[str, str], str] = {}
     for name, value in entries:
@@ -206,11 +187,13 @@ def _duplicates(entries: Sequence[tuple[str, SequenceValue]]) -> Iterator[str]:
             )
 
 
-def _identity(value: SequenceValue) -> tuple[str, str] | None:
-    metadata = value.metadata or {}
-    if _kind(metadata) in _FAB or not value.aa_string:
+def _identity(value: NamedResidues) -> tuple[str, str] | None:
+    """What two sequences must not share; None for a Fab, which its type or its several chains show."""
+    metadata = value.metadata if isinstance(value.metadata, dict) else {}
+    is_fab = str(metadata.get("type") or "").lower() == _FAB or CHAIN_SEPARATOR in value.aa_string
+    if is_fab or not value.aa_string:
         return None
-    return value.aa_string.upper(), str(metadata.get("tag_location") or "")
+    return value.aa_string.upper(), str(metadata.get("tag_location") or "").upper()
 
 
 def is_uuid(text: str) -> bool:

@@ -28,7 +28,7 @@ from prefect_assay.models.experiment import (
     QuoteAcceptance,
     Submitted,
 )
-from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.models.sequences import ProteinSequence, SequenceEntry
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.spec_rules import check_spec
 from prefect_assay.models.vocabulary import (
@@ -213,7 +213,7 @@ def modify(
     antigen_concentrations: Sequence[float] | Unset = UNSET,
     n_replicates: int | Unset = UNSET,
     parameters: Mapping[str, Any] | Unset = UNSET,
-    sequences: Sequence[ProteinSequence] | Unset = UNSET,
+    sequences: Sequence[ProteinSequence | SequenceEntry] | Unset = UNSET,
     webhook_url: str | Unset | None = UNSET,
     status: ExperimentStatus | str | Unset = UNSET,
 ) -> Operation[Modified]:
@@ -259,7 +259,7 @@ def modify(
 
 
 def _by_post(
-    path: str, named: Mapping[str, object], designs: tuple[ProteinSequence, ...] | None
+    path: str, named: Mapping[str, object], designs: tuple[ProteinSequence | SequenceEntry, ...] | None
 ) -> Operation[Modified]:
     InvalidRequest.check(list(_unsupported(named, designs)))
     body = dict(named)
@@ -278,7 +278,9 @@ def _not_by_post(answer: Answer) -> AssayError | None:
     )
 
 
-def _unsupported(named: Mapping[str, object], designs: tuple[ProteinSequence, ...] | None) -> Iterator[str]:
+def _unsupported(
+    named: Mapping[str, object], designs: tuple[ProteinSequence | SequenceEntry, ...] | None
+) -> Iterator[str]:
     """Better no change than half of one."""
     for field in named.keys() - _EARLIER:
         yield f"{field}: this service speaks the earlier interface, which cannot change it"

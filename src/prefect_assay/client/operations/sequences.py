@@ -9,20 +9,23 @@ from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation, given, segment
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.models.base import Page
-from prefect_assay.models.sequences import AddedSequences, ProteinSequence, StoredSequence
+from prefect_assay.models.sequences import AddedSequences, ProteinSequence, SequenceEntry, StoredSequence
 
 _READ_AGAIN: Final = "Read the experiment's sequences before anything else"
 _SEQUENCES: Final = Listing("/sequences", StoredSequence)
 
 
-def entry(design: ProteinSequence) -> dict[str, object]:
+def entry(design: ProteinSequence | SequenceEntry) -> dict[str, object]:
     """A sequence as an entry of a list (contract 2.4)."""
     fields = given(name=design.name, aa_string=design.aa_string, control=design.control)
-    return fields | ({"metadata": design.metadata} if design.metadata else {})
+    is_empty = design.metadata is None or design.metadata == {}
+    return fields | ({} if is_empty else {"metadata": design.metadata})
 
 
-def add_sequences(experiment_code: str, designs: Sequence[ProteinSequence]) -> Operation[AddedSequences]:
-    """POST /sequences, once: add designs to a draft.
+def add_sequences(
+    experiment_code: str, designs: Sequence[ProteinSequence | SequenceEntry]
+) -> Operation[AddedSequences]:
+    """POST /sequences, once: add designs to a draft. A `SequenceEntry` takes any JSON value as its metadata.
 
     Raises:
         InvalidRequest: names, letters or duplicates, with every finding; nothing was sent.

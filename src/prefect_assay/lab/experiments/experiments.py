@@ -12,7 +12,7 @@ from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests import lists, validation
-from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of
+from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of, uuid_or_none
 from prefect_assay.lab.requests.lists import Column, Listing
 from prefect_assay.lab.requests.schemas import ModifyExperiment
 from prefect_assay.lab.requests.validation import Entry, Violation
@@ -151,11 +151,12 @@ def modify(call: Call) -> Answer:
         experiment = experiment_of(db, call)
         raw = call.json()
         _check_status(experiment, raw)
-        wanted = validation.read(ModifyExperiment, raw)
-        entries = sequences.entries_of(wanted.sequences) if wanted.sequences is not None else None
+        _, violations = validation.shape(ModifyExperiment, raw)
+        raw = raw if isinstance(raw, dict) else {}
+        entries = sequences.read_entries(raw["sequences"]) if raw.get("sequences") is not None else None
         spec = _merged(json.loads(experiment["spec"]), raw)
         draft = experiment["status"] == ExperimentStatus.DRAFT
-        validation.refuse(_violations(call, db, raw, spec, entries, draft=draft))
+        validation.refuse([*violations, *_violations(call, db, raw, spec, entries, draft=draft)])
         changes = _changes(db, experiment, raw, spec)
         if changes:
             db.update("experiments", experiment["id"], **changes)
@@ -200,7 +201,11 @@ def _violations(
     found = list(validation.spec_violations(spec, number, target_needed=needed))
     found += validation.sequence_violations(entries or [])
     target_id = raw.get("target_id")
-    if isinstance(target_id, str) and not found and not specs.target_row(db, target_id, call.who.org_id):
+    if (
+        isinstance(target_id, str)
+        and uuid_or_none(target_id)
+        and not specs.target_row(db, target_id, call.who.org_id)
+    ):
         found.append(Violation(f"target_id: target {target_id} is not in the catalog", 404))
     allow_http = call.lab.settings.allow_http_webhooks
     return found + validation.webhook_violations(raw.get("webhook_url"), allow_http=allow_http)

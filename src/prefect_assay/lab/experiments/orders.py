@@ -70,8 +70,6 @@ def _spec_violations(
     given = spec.get("sequences")
     yield from validation.spec_violations(spec, len(given) if isinstance(given, dict) else 0)
     yield from validation.sequence_violations(entries)
-    for entry in entries:
-        yield from validation.metadata_violations(entry)
     target = spec.get("target_id")
     if isinstance(target, str) and uuid_or_none(target) and known is None:
         text = f"experiment_spec.target_id: target {target} is not in the catalog"
@@ -169,7 +167,7 @@ def draft(
     spec: Mapping[str, Any],
     target: Row | None,
     *,
-    name: str,
+    name: str | None,
     payment_method: str,
     at: datetime,
 ) -> Row:

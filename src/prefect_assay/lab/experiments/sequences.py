@@ -14,7 +14,7 @@ from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests import lists, validation
 from prefect_assay.lab.requests.core import Answer, Call, experiment_of, owned, uuid_or_none
 from prefect_assay.lab.requests.lists import Column, Listing, Sql
-from prefect_assay.lab.requests.schemas import AddedSequence, AddSequences, SequenceEntry
+from prefect_assay.lab.requests.schemas import AddSequences
 from prefect_assay.lab.requests.validation import Entry, Violation
 from prefect_assay.models.vocabulary import (
     BINNING_SEQUENCES_MAX,
@@ -64,19 +64,38 @@ def insert(db: Db, experiment_id: str, entries: Iterable[Entry], at: datetime) -
     return [str(row["id"]) for row in rows]
 
 
-def entries_of(rows: Sequence[SequenceEntry | AddedSequence], earlier: Sequence[Entry] = ()) -> list[Entry]:
-    """Entries of an add or replacement list; those without a name get numbers that follow the earlier ones."""
-    taken = {entry.name for entry in earlier} | {row.name for row in rows}
+def read_entries(raw: Any, earlier: Sequence[Entry] = ()) -> list[Entry]:
+    """The readable entries of a raw add or replacement list; what else it holds does not match the schema.
+
+    Those without a name get numbers that follow the earlier ones: only the schema of a replacement list requires names.
+    """
+    rows = {
+        index: row
+        for index, row in enumerate(raw if isinstance(raw, list) else ())
+        if isinstance(row, dict) and isinstance(row.get("aa_string"), str)
+    }
+    taken = {entry.name for entry in earlier} | {str(row.get("name")) for row in rows.values()}
     names = (name for number in count(len(earlier) + 1) if (name := f"sequence {number}") not in taken)
     return [
-        Entry(f"sequences.{index}", row.name or next(names), row.aa_string, row.control, row.metadata)
-        for index, row in enumerate(rows)
+        Entry(
+            place=f"sequences.{index}",
+            name=row["name"] if isinstance(row.get("name"), str) else next(names),
+            aa_string=row["aa_string"],
+            control=row.get("control") is True,
+            metadata=row.get("metadata"),
+        )
+        for index, row in rows.items()
     ]
 
 
 def add(call: Call) -> Answer:
     """POST /sequences: only to a draft (contract 4.3)."""
-    wanted = validation.read(AddSequences, call.json())
+    raw = call.json()
+    wanted, violations = validation.shape(AddSequences, raw)
+    if wanted is None:
+        entries = read_entries(raw.get("sequences") if isinstance(raw, dict) else None)
+        validation.refuse([*violations, *validation.sequence_violations(entries)])
+        raise Refusal(400, "the body does not match its schema")
     with call.lab.store.transaction() as db:
         experiment = owned(db, call, "experiments", wanted.experiment_code, "experiment", by="code")
         if experiment["status"] != ExperimentStatus.DRAFT:
@@ -84,7 +103,7 @@ def add(call: Call) -> Answer:
                 409, f"the experiment is {experiment['status']}; sequences can be added to a draft only"
             )
         earlier = specs.stored_entries(db, experiment)
-        entries = entries_of(wanted.sequences, earlier)
+        entries = read_entries(raw["sequences"], earlier)
         violations = validation.sequence_violations(entries, earlier=earlier)
         number = len(earlier) + len(entries)
         # Submitting checks for a multiple of four: adding one at a time must stay possible.

@@ -70,10 +70,10 @@ class PaymentSelector(Body):
 
 
 class CreateExperiment(Body):
-    """CreateExpRequest (contract 4.2). `name` is required in practice."""
+    """CreateExpRequest (contract 4.2)."""
 
     experiment_spec: ExperimentSpec
-    name: Text
+    name: Text | None = None
     skip_draft: bool = False
     auto_accept_quote: bool = False
     payment: PaymentSelector | None = None

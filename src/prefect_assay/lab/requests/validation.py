@@ -35,9 +35,7 @@ _LIMITS: Final = frozenset(
 )
 # Compared without upper-casing, which turns some letters outside ASCII into amino acids.
 _LETTERS: Final = AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}
-_FAB: Final = frozenset({"fab"})
-_SCFV: Final = frozenset({"scfv", "sc_fv"})
-_TYPES: Final = _FAB | _SCFV | {"singlechain", "single_chain", "igg"}
+_FAB: Final = "fab"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +108,12 @@ class Entry:
     metadata: Any = None
 
     @property
-    def kind(self) -> str:
-        """`metadata.type` in lower case, or nothing."""
-        return str(self._metadata("type") or "").lower()
-
-    @property
     def duplicate_key(self) -> tuple[str, str] | None:
-        """Normalised residues and tag location; Fabs are exempt (contract 2.3)."""
-        if self.kind in _FAB:
+        """Normalized residues and tag location; None for a Fab, which is exempt (contract 2.3).
+
+        Its type says that it is one, or the colon between its chains.
+        """
+        if CHAIN_SEPARATOR in self.aa_string or str(self._metadata("type") or "").lower() == _FAB:
             return None
         return self.aa_string.upper(), str(self._metadata("tag_location") or "").upper()
 
@@ -169,26 +165,6 @@ def _letters(entry: Entry) -> Iterator[Violation]:
     if wrong := sorted(set("".join(chains)) - _LETTERS):
         letters = ", ".join(map(ascii, wrong))
         yield Violation(f"{entry.place}: invalid amino-acid letters {letters}", 422)
-
-
-def metadata_violations(entry: Entry) -> Iterator[Violation]:
-    """What the type of a construct needs (service shapes, Sequences)."""
-    if not isinstance(entry.metadata, dict):
-        return
-    place, metadata = f"{entry.place}.metadata", entry.metadata
-    if metadata.get("type") is not None and entry.kind not in _TYPES:
-        yield Violation(f"{place}.type: must be ScFv, FAB, SingleChain or IgG")
-    if metadata.get("tag_location") not in (None, "N", "C"):
-        yield Violation(f"{place}.tag_location: must be N or C")
-    if entry.kind in _SCFV:
-        for name in ("VH", "VL"):
-            if not metadata.get(name):
-                yield Violation(f"{place}.{name}: required for ScFv")
-    if entry.kind in _FAB:
-        regions = metadata.get("framework_regions")
-        for name in ("ch", "cl"):
-            if not isinstance(regions, dict) or not regions.get(name):
-                yield Violation(f"{place}.framework_regions.{name}: required for FAB")
 
 
 def spec_violations(
