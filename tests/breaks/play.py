@@ -6,6 +6,7 @@
 import argparse
 import ast
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -31,6 +32,24 @@ UNBROKEN_SECONDS = 3600  # for all tests without a break
 KEPT_TESTS = 8
 ROOMS_AT_THE_TOP = ("blocks", "deployments", "flows", "tasks")
 CODE = ("src", *ROOMS_AT_THE_TOP)
+# Imported once: each break is played in a fork.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        *(
+            "boto3",
+            "eth_account",
+            "fastapi",
+            "hypothesis",
+            "moto.server",
+            "numpy",
+            "pyarrow",
+            "pytest",
+            "uvicorn",
+        ),
+        *("prefect.blocks.core", "prefect.client.orchestration", "prefect.flows"),
+    ]
+)
 _FAILED = re.compile(r"^(?:FAILED|ERROR|SUBFAILED\S*) (tests/\S.*?)(?: - .*)?$")
 
 
@@ -115,7 +134,6 @@ class Copy:
         for name in list_files(tree):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(tree / name, root / name, follow_symlinks=False)
-        # The editable install maps the package to the original tree. PYTHONPATH comes before it.
         package = root / "build" / "package" / "prefect_assay"
         package.mkdir(parents=True)
         for path in [
@@ -127,33 +145,15 @@ class Copy:
 
     def run(self, tests: Iterable[str], seconds: float) -> tuple[int, str]:
         """The exit status and the output of pytest; the status is -1 when the time was over."""
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(self.root / "build" / "package"),
-            "COLUMNS": "1000",
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
-        }
-        options = ("-q", "--tb=no", "-rfE", "--show-capture=no", "-p", "no:cacheprovider", "-p", "no:xdist")
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-            pytest = subprocess.Popen(
-                [sys.executable, "-m", "pytest", *options, *tests],
-                cwd=self.root,
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            try:
-                status = pytest.wait(seconds)
-            except subprocess.TimeoutExpired:
-                status = -1
-            finally:
-                with suppress(ProcessLookupError):  # also what its tests have left behind
-                    os.killpg(pytest.pid, signal.SIGKILL)
-                pytest.wait()
-            output.seek(0)
-            return status, output.read()
+        output = self.root / "build" / "output.txt"
+        pytest = FORKS.Process(target=run_pytest, args=(str(self.root), tuple(tests), str(output)))
+        pytest.start()
+        pytest.join(seconds)
+        status = -1 if pytest.exitcode is None else pytest.exitcode
+        with suppress(ProcessLookupError):  # also what its tests have left behind
+            os.killpg(pytest.pid or 0, signal.SIGKILL)
+        pytest.join()
+        return status, output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
 
     def play(self, one: Break, failing_unbroken: frozenset[str]) -> Outcome:
         """Apply a break, run its tests, and take it back."""
@@ -172,6 +172,31 @@ class Copy:
             path.write_bytes(before)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         return judge(one.id, status, output, failing_unbroken)
+
+
+def run_pytest(root: str, tests: tuple[str, ...], output: str) -> None:
+    """Run pytest in this process, a fork that has the libraries imported, on a copy of the tree."""
+    os.setsid()
+    with Path(output).open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.chdir(root)
+    package = str(Path(root, "build", "package"))
+    os.environ |= {
+        "PYTHONPATH": package,
+        "COLUMNS": "1000",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+    }
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each run would compile the package again
+    sys.dont_write_bytecode = False
+    # The editable install maps the package to the original tree; the copy's comes before it.
+    sys.path[:] = [package, *(place for place in sys.path if Path(place) != HERE)]
+    import pytest
+
+    options = ("-q", "--tb=no", "-rfE", "--show-capture=no", "-p", "no:cacheprovider", "-p", "no:xdist")
+    status = pytest.main([*options, *tests])
+    sys.stdout.flush()
+    os._exit(status)
 
 
 def judge(break_id: str, status: int, output: str, failing_unbroken: frozenset[str]) -> Outcome:
@@ -244,16 +269,21 @@ def play_breaks(tree: Path, breaks: Sequence[Break], jobs: int) -> Iterator[Outc
         yield from pool.map(play, breaks)
 
 
+def read_result(commit: str) -> dict[str, Outcome]:
+    """The recorded outcomes by the id of the break; empty if they are of another commit."""
+    if not RESULT.exists():
+        return {}
+    earlier = tomllib.loads(RESULT.read_text(encoding="utf-8"))
+    return {
+        name: Outcome(name, entry["result"], entry.get("failing", 0), tuple(entry.get("tests", ())))
+        for name, entry in earlier["breaks"].items()
+        if earlier["commit"] == commit
+    }
+
+
 def write_result(commit: str, outcomes: Iterable[Outcome], breaks: Sequence[Break]) -> None:
     """Write the result; what was played at the same commit before stays."""
-    known: dict[str, Outcome] = {}
-    if RESULT.exists():
-        earlier = tomllib.loads(RESULT.read_text(encoding="utf-8"))
-        if earlier["commit"] == commit:
-            known = {
-                name: Outcome(name, entry["result"], entry.get("failing", 0), tuple(entry.get("tests", ())))
-                for name, entry in earlier["breaks"].items()
-            }
+    known = read_result(commit)
     known |= {one.id: one for one in outcomes}
     rows = [known[one.id] for one in breaks if one.id in known]
     lines = [f"commit = {json.dumps(commit)}", "", "[totals]", f"all = {_counts(row.result for row in rows)}"]
@@ -284,13 +314,18 @@ def main() -> None:
         "--tree", type=Path, default=ROOT, help="the clone whose code is played; this one otherwise"
     )
     parser.add_argument(
+        "--missing", action="store_true", help="play only those that the result does not have"
+    )
+    parser.add_argument(
         "--write", action="store_true", help=f"record the result in {RESULT.relative_to(ROOT)}"
     )
     options = parser.parse_args()
     breaks = read_breaks()
     chosen = choose_breaks(breaks, options.only)
     tree, began = options.tree.resolve(), time.monotonic()
-    commit, outcomes = name_commit(tree), []
+    commit, outcomes = name_commit(tree), list[Outcome]()
+    if options.missing:
+        chosen = [one for one in chosen if one.id not in read_result(commit)]
     for outcome in play_breaks(tree, chosen, options.jobs):
         outcomes.append(outcome)
         report(outcome.line())
