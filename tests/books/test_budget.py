@@ -154,6 +154,12 @@ def test_the_same_order_counts_once_and_a_higher_amount_takes_the_place_of_the_l
     budget.reserve("b", "c", 41, campaign_cap_cents=101)
 
 
+def test_a_higher_amount_is_compared_with_the_cap_without_the_one_that_it_replaces(store, budget):
+    budget.reserve("a", "c", 60, campaign_cap_cents=100)
+    budget.reserve("a", "c", 100, campaign_cap_cents=100)
+    assert sums(store) == (100, 0)
+
+
 def test_a_paid_order_counts_once_in_both_sums_however_often_it_is_reserved(store, budget):
     budget.reserve("a", "c", 60, campaign_cap_cents=100)
     for run in ("1", "1", "2"):

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.books import Books, OrderLedger
-from prefect_assay.books.log import Ordered
+from prefect_assay.books.log import Ordered, Sending
 from prefect_assay.client.http.address import checked_base_url
 from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown, OtherOrganisation
+from prefect_assay.models.job import OrderRoute
+from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import adopt
 from prefect_assay.payments.interfaces import address
 from support.archive.memory_store import MemoryStore, an_attempt
@@ -63,6 +65,12 @@ def test_two_addresses_of_one_organisation_have_one_log_and_two_services_have_tw
     assert opened(store, None, "https://other.example.org").folder != opened(store, None).folder
 
 
+def test_another_address_of_an_organisation_that_was_named_later_has_the_log_of_the_first(store):
+    first = opened(store, None)
+    opened(store, "org-1")
+    assert opened(store, "org-1", ALIAS).folder == first.folder
+
+
 @pytest.mark.parametrize("answers", [("org-1", "org-1"), ("org-1", None), ("org-1", "org-2")])
 def test_of_first_users_at_once_one_decides(any_store, answers):
     barrier = threading.Barrier(8)
@@ -102,6 +110,15 @@ def test_an_order_that_stands_in_another_log_is_neither_adopted_nor_paid(store, 
     with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
         ledger.reserve(an_attempt().amount_cents, a_cap(10**6))
     assert not elsewhere.budget.read().reservations
+
+
+def test_an_order_whose_create_has_no_answer_in_another_log_is_not_placed_again(store):
+    sent = Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=PaymentMethod.ASYNC_INVOICE)
+    opened(store, "org-1").order("c", "k").record(lambda _: sent)
+    book = opened(store, None, ALIAS).order("c", "k")
+    with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
+        adopt(book, "exp_1")
+    assert book.read().ordered is None
 
 
 @pytest.mark.parametrize(
