@@ -135,6 +135,7 @@ def design_build_test(
     Raises:
         InvalidSequences: the folder does not exist, or a designer's designs cannot be ordered.
         InvalidSpec: a goal does not fit the assay.
+        ConfigurationError: the loop has no designs, or the score's direction is not known.
         DesignerFailed: the designer failed or proposed nothing.
         LoopFailed: a designer's round gave no measurement to go on with.
         CrashedTooOften: its process was killed more than five times since its last suspension.
@@ -202,6 +203,8 @@ def _check(run: LoopRun) -> None:
         )
     if run.loop.designer:
         check_designer(run.loop.designer)
+    if run.loop.selection is not None and (problem := run.loop.selection.find_direction_problem()):
+        raise ConfigurationError(f"selection: {problem}; nothing was ordered")
     InvalidSpec.check(run.rules.misfits())
 
 

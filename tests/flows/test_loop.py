@@ -276,7 +276,9 @@ def test_the_budget_bounds_designs_and_rounds(loop):
 
 
 def test_a_selection_chooses_and_explains(loop):
-    settings = SelectionSettings(policy="top_score", score_column="score", seed=3, max_per_parent=2)
+    settings = SelectionSettings(
+        policy="top_score", score_column="score", higher_is_better=True, seed=3, max_per_parent=2
+    )
     report = loop(designer="loop_designers:longer", max_rounds=2, selection=settings)
     assert [r.designs for r in report.rounds] == [2, 2]
     for entry in loop.book().read().rounds:
@@ -291,6 +293,17 @@ def test_a_selection_chooses_and_explains(loop):
         (2, "chosen", 2),
         (2, "parent_limit", 3),
     ]
+
+
+def test_a_score_of_unknown_direction_is_refused_before_anything_is_proposed(loop):
+    with pytest.raises(
+        ConfigurationError, match=r"'magic' does not say .* --lower-is-better .* nothing was ordered"
+    ):
+        loop(
+            designer="loop_designers:longer",
+            selection=SelectionSettings(policy="top_score", score_column="magic"),
+        )
+    assert not loop.book().read().rounds
 
 
 def test_a_selection_that_leaves_nothing_ends_the_loop(loop, folder):

@@ -54,7 +54,9 @@ def test_a_cluster_takes_as_many_as_allowed():
         Candidate(name=f"d{at}", sequence=residues, columns={"score": str(-at)})
         for at, residues in enumerate([*family, *shifted, *others])
     )
-    given = SelectionSettings(policy="top_score", score_column="score", identity=0.9, max_per_cluster=2)
+    given = SelectionSettings(
+        policy="top_score", score_column="score", higher_is_better=True, identity=0.9, max_per_cluster=2
+    )
 
     selection = select(pool, History(), 8, given)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from prefect_assay.designs import Reading, choices_csv, pool_of, read_pool, read_sequences
 from prefect_assay.errors import ConfigurationError, InputError, InvalidSequences
 from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.scores import score_direction
 from prefect_assay.models.selection import Fate, SelectionPolicy, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection import History, history_of, read_history, select
@@ -406,14 +407,69 @@ def test_a_pool_with_duplicates_ranks_as_one_of_their_best(scores, lower):
     assert {name for _, name in kept.duplicates} <= set(kept.names)
 
 
-def test_the_direction_of_an_unknown_score_is_said_and_an_option_decides():
+BINDCRAFT = """Rank,Design,Sequence,Average_i_pTM,Average_pLDDT,Average_Binder_RMSD,Average_i_pAE,MPNN_score,Average_dG
+1,d_l42_s0_mpnn1,MVKLWRAPIWDGELQIMSETIAHNKGMGEFVVPFFAAHHGGK,0.90,0.90,0.50,0.10,0.70,-60
+2,d_l42_s1_mpnn1,MLHSYWHGHMKALNGFKELKVTAVYLEKLKQLGQQGDKALMA,0.80,0.89,0.80,0.15,0.80,-55
+3,d_l42_s2_mpnn1,MSNLMTAPDGVHEIPLRLRKPETLKDNEHLRVLFLKSEKYLK,0.70,0.88,1.10,0.20,0.90,-50
+4,d_l42_s3_mpnn1,MGEWFKQGDEVSMDIVLKPWNFDWDQLHFTFWNEGNLFDNKF,0.60,0.87,1.40,0.25,1.00,-45
+5,d_l42_s4_mpnn1,MPVGRPQLQKKQMFEMSGWQLGEQKRSRLELTYDKLSYKQKK,0.50,0.86,1.70,0.30,1.10,-40
+"""
+
+
+@pytest.mark.parametrize("policy", ["top_score", "gp"])
+@pytest.mark.parametrize(
+    "score",
+    [
+        "Rank",
+        "Average_i_pTM",
+        "Average_pLDDT",
+        "Average_Binder_RMSD",
+        "Average_i_pAE",
+        "MPNN_score",
+        "Average_dG",
+    ],
+)
+def test_the_best_design_of_a_bindcraft_table_is_bought_by_any_of_its_scores(policy, score):
+    """The first row is the best one by every score, and the last row the worst."""
+    chosen = SelectionSettings(policy=policy, score_column=score)
+    selection = select(read_pool("pool", text=BINDCRAFT), NOTHING, 1, chosen, rounds_left=0)
+    assert names(selection) == ["d_l42_s0_mpnn1"]
+
+
+@given(
+    title=st.sampled_from(
+        [
+            "ipTM",
+            "bb_rmsd",
+            "total_score",
+            "nll",
+            "kd_pred_nM",
+            "min_ipSAE",
+            "ddG",
+            "pLDDT",
+            "Rank",
+            "esm_pll",
+        ]
+    ),
+    policy=st.sampled_from(["top_score", "gp"]),
+    values=st.lists(st.integers(-50, 50), min_size=3, max_size=8, unique=True),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_policy_buys_the_worst_design_under_a_known_score(title, policy, values):
+    designs = [candidate(at, **{title: value}) for at, value in enumerate(values)]
+    chosen = SelectionSettings(policy=policy, score_column=title)
+    bought = select(designs, NOTHING, 1, chosen, rounds_left=0).choices[0].candidate
+    worst = max(values) if score_direction(title) is False else min(values)
+    assert float(bought.columns[title]) != worst
+
+
+@pytest.mark.parametrize("policy", ["top_score", "gp", "random"])
+def test_a_score_of_unknown_direction_is_refused_until_an_option_decides(policy):
     text = "name,sequence,magic\na,ACD,1\nb,ACE,2\n"
+    unclear = SelectionSettings(policy=policy, score_column="magic")
+    with pytest.raises(InputError, match=r"'magic' does not say .* --higher-is-better or --lower-is-better"):
+        select(read_pool("pool", text=text), NOTHING, 1, unclear)
     magic = SelectionSettings(policy="top_score", score_column="magic")
-    selection = select(read_pool("pool", text=text), NOTHING, 1, magic)
-    assert names(selection) == ["b"]
-    assert selection.notes == (
-        "magic is no score that is known here: higher is taken as better; --lower-is-better turns it around",
-    )
     for direction, name in ((True, "b"), (False, "a")):
         chosen = magic.model_copy(update={"higher_is_better": direction})
         selection = select(read_pool("pool", text=text), NOTHING, 1, chosen)

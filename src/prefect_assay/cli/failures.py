@@ -67,6 +67,13 @@ def refuse_ignored(given: Mapping[str, object], why: str) -> None:
         raise InputError(f"{ignored} would be ignored: {why}; nothing was done")
 
 
+def refuse_direction(is_higher_better: bool | None, why: str) -> None:  # noqa: FBT001
+    """Raise InputError for the direction of a score where none is named; `why` completes the sentence."""
+    refuse_ignored(
+        {"--higher-is-better": is_higher_better or None, "--lower-is-better": is_higher_better is False}, why
+    )
+
+
 def describe(error: AssayError) -> dict[str, object]:
     """The error as JSON: type, message, every finding, and whether a retry may help."""
     findings = getattr(error, "findings", None) or getattr(error, "errors", None)

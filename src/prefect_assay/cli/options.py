@@ -96,3 +96,10 @@ PerExperiment = Annotated[
 ]
 Here = Annotated[bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
+HigherIsBetter = Annotated[
+    bool | None,
+    typer.Option(
+        "--higher-is-better/--lower-is-better",
+        help="Of the score that is named. Default: as its title says; needed where that is not known.",
+    ),
+]

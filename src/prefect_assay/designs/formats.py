@@ -34,10 +34,11 @@ from prefect_assay.designs.complexes import (
     take_chains,
 )
 from prefect_assay.designs.fasta import is_header, name_records, read_fasta
-from prefect_assay.designs.producers import more_is_better, nearly
+from prefect_assay.designs.producers import nearly
 from prefect_assay.designs.reading import Reading
 from prefect_assay.designs.records import Rows, SourceErrors, name_key
 from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS
+from prefect_assay.models.scores import score_direction
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS
 from prefect_assay.models.words import many
@@ -190,7 +191,7 @@ def _describe(rows: Rows, table: Table, header: Header, aside: Beside, reader: "
     }
     read.other_sequences = aside.titles
     for title in titles:
-        better = more_is_better(title, read.producer)
+        better = score_direction(title, read.producer)
         if better is not None:
             read.scores[title] = better
     if producer and aside.titles and not header.chosen:

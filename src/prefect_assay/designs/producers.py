@@ -1,39 +1,15 @@
-"""Programs whose tables are known: what identifies them, and which columns are the name, the sequence, the parent and the scores.
+"""Programs whose tables are known: what identifies them, and which columns are the name, the sequence and the parent.
 
 All of it is data; docs/designs.md has the same table for people. Columns of sequences that are not the design
 (the designed residues alone, the target, nucleotides) are named, so they are never taken and raise no doubt.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.tables import key_of
-
-_AF2: Final = {
-    "average_plddt": True,
-    "average_i_ptm": True,
-    "average_ptm": True,
-    "average_pae": False,
-    "average_i_pae": False,
-    "average_dg": False,
-    "average_shapecomplementarity": True,
-    "mpnn_score": False,
-}
-_BOLTZGEN: Final = {
-    "design_to_target_iptm": True,
-    "design_iptm": True,
-    "design_ptm": True,
-    "min_design_to_target_pae": False,
-    "min_interaction_pae": False,
-    "filter_rmsd": False,
-    "final_rank": False,
-    "quality_score": True,
-    "delta_sasa_refolded": True,
-}
-_DMS: Final = {"dms_score": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +18,7 @@ class Producer:
 
     `marks` are titles that its table has, all of them. `names` are joined by `_`, `sequences` by `:`; a sequence that ends in
     `#` stands for the columns numbered 1, 2, ... `not_designs` hold sequences of something else. `parent` is a column, and
-    `parent_of` a pattern whose first group is the parent in the design's name. `scores` says where more is better.
+    `parent_of` a pattern whose first group is the parent in the design's name.
     """
 
     name: str
@@ -53,7 +29,6 @@ class Producer:
     parent: str | None = None
     parent_of: str | None = None
     method: str | None = None
-    scores: Mapping[str, bool] = field(default_factory=dict)
 
     def parent_in(self, name: str) -> str | None:
         """The parent that a design's name carries."""
@@ -74,7 +49,6 @@ PRODUCERS: Final = (
         ("designed_chain_sequence",),
         ("designed_sequence", "sequence"),
         method="BoltzGen",
-        scores=_BOLTZGEN,
     ),
     Producer(
         "BoltzGen, several designed chains",
@@ -83,7 +57,6 @@ PRODUCERS: Final = (
         ("designed_chain_sequence_#",),
         ("designed_sequence", "designed_sequence_#", "sequence"),
         method="BoltzGen",
-        scores=_BOLTZGEN,
     ),
     Producer(
         "BindCraft",
@@ -92,7 +65,6 @@ PRODUCERS: Final = (
         ("Sequence",),
         parent_of=_BINDCRAFT,
         method="BindCraft",
-        scores=_AF2,
     ),
     Producer(
         "BindCraft, trajectories",
@@ -100,7 +72,6 @@ PRODUCERS: Final = (
         ("Design",),
         ("Sequence",),
         method="BindCraft",
-        scores={"i_ptm": True, "plddt": True, "ptm": True, "pae": False, "i_pae": False, "dg": False},
     ),
     Producer(
         "BindCraft, short",
@@ -109,7 +80,6 @@ PRODUCERS: Final = (
         ("Sequence",),
         parent_of=_BINDCRAFT,
         method="BindCraft",
-        scores=_AF2,
     ),
     Producer(
         "RFdiffusion in Colab",
@@ -118,15 +88,6 @@ PRODUCERS: Final = (
         ("seq",),
         parent="design",
         method="RFdiffusion",
-        scores={
-            "mpnn": False,
-            "plddt": True,
-            "ptm": True,
-            "i_ptm": True,
-            "pae": False,
-            "i_pae": False,
-            "rmsd": False,
-        },
     ),
     Producer(
         "AIRR",
@@ -141,7 +102,7 @@ PRODUCERS: Final = (
             "germline_alignment_aa",
         ),
     ),
-    Producer("ProteinGym", ("mutant", "mutated_sequence"), ("mutant",), ("mutated_sequence",), scores=_DMS),
+    Producer("ProteinGym", ("mutant", "mutated_sequence"), ("mutant",), ("mutated_sequence",)),
     Producer(
         "OAS, paired",
         ("sequence_alignment_aa_heavy", "sequence_alignment_aa_light"),
@@ -154,74 +115,8 @@ PRODUCERS: Final = (
         ("protein_id",),
         ("sequence",),
         method=None,
-        scores={
-            "esmfold_plddt": True,
-            "proteinmpnn_score": False,
-            "boltz2_iptm": True,
-            "boltz2_min_ipsae": True,
-        },
     ),
 )
-
-# Scores by their usual names, without case and separators: is more better?
-SCORES: Final[Mapping[str, bool]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            (
-                "iptm",
-                "iptmscore",
-                "ptm",
-                "plddt",
-                "iplddt",
-                "meanplddt",
-                "complexplddt",
-                "ipsae",
-                "minipsae",
-                "pdockq",
-                "pdockq2",
-                "lis",
-                "seqrecovery",
-                "sequencerecovery",
-                "seqrec",
-                "overallconfidence",
-                "ligandconfidence",
-                "confidencescore",
-                "rankingscore",
-                "shapecomplementarity",
-                "esmpll",
-                "pll",
-                "dmsscore",
-                "fitness",
-            ),
-            True,
-        ),
-        **dict.fromkeys(
-            (
-                "pae",
-                "ipae",
-                "paeinteraction",
-                "minipae",
-                "rmsd",
-                "bindrmsd",
-                "binderrmsd",
-                "designrmsd",
-                "dg",
-                "ddg",
-                "energy",
-                "mpnnscore",
-                "mpnn",
-                "proteinmpnnscore",
-                "globalscore",
-                "perplexity",
-                "clashes",
-                "finalrank",
-            ),
-            False,
-        ),
-    }
-)
-# FASTA of ProteinMPNN and LigandMPNN: a mean negative log-likelihood, so that less is better.
-MPNN_SCORES: Final[Mapping[str, bool]] = MappingProxyType({"score": False, "globalscore": False})
 
 
 def producer_of(titles: Sequence[str]) -> Producer | None:
@@ -243,13 +138,3 @@ def nearly(titles: Sequence[str]) -> tuple[str, str] | None:
 def _is_telling(producer: Producer) -> bool:
     """Whether its first mark occurs in no table of others."""
     return key_of(producer.marks[0]) not in {"name", "design", "sequenceid", "proteinid", "mutant"}
-
-
-def more_is_better(title: str, producer: str | None = None) -> bool | None:
-    """The direction of a score by its title, and by the producer of its table; None if neither is known."""
-    key = key_of(title)
-    own = next((each.scores for each in PRODUCERS if each.name == producer), {})
-    named = {key_of(name): better for name, better in own.items()}
-    if producer in {"ProteinMPNN", "LigandMPNN"}:
-        named |= MPNN_SCORES
-    return named.get(key, SCORES.get(key))

@@ -14,6 +14,7 @@ from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.bounds import LIST_MAX, Count, Line, Positive, Seed
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.form import form_of
+from prefect_assay.models.scores import score_direction
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.vocabulary import ExperimentType
 
@@ -84,7 +85,7 @@ class SelectionSettings(Model):
     )
     higher_is_better: bool | None = Field(
         default=None,
-        description="Whether a high score is a good one. Default: as the score's name says, and else yes, with a note.",
+        description="Whether a high score is a good one. Default: as the words of its title say; needed where they do not say it.",
     )
     method_column: Line | None = Field(
         default=None,
@@ -141,6 +142,22 @@ class SelectionSettings(Model):
             if idle and getattr(self, setting) is not None:
                 raise ValueError(f"{setting} has no effect without {needs}; add it, or leave {setting} out")
         return self
+
+    def find_direction_problem(self, producer: str | None = None) -> str | None:
+        """What to do where neither the score's title nor `higher_is_better` says which direction is better; else None.
+
+        Args:
+            producer: the program that wrote the pool, where it is known.
+        """
+        column = self.score_column
+        if column is None or self.higher_is_better is not None:
+            return None
+        if score_direction(column, producer) is not None:
+            return None
+        return (
+            f"the title {column!r} does not say whether a higher or a lower score is better, so that the worst designs might be "
+            "bought; say it with --higher-is-better or --lower-is-better (the setting higher_is_better)"
+        )
 
     @property
     def chance(self) -> str:

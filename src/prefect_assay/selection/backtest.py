@@ -134,6 +134,9 @@ Pick = Callable[[list[int], list[int], int, int], list[int]]
 class _Game:
     def __init__(self, designs: Sequence[DesignSummary], settings: SelectionSettings, plan: Plan) -> None:
         self._settings, self._plan = settings, plan
+        problem = settings.find_direction_problem()
+        if problem and any(settings.score_column in design.attributes for design in designs):
+            raise InputError(problem)
         self._controls: list[DesignSummary] = []  # known from the start
         kept, own = self._taken(designs)
         self._designs, self._own = kept, own

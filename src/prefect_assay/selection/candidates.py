@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from prefect_assay.designs.producers import more_is_better
 from prefect_assay.errors import InputError
 from prefect_assay.models.candidate import method_of, parents_of
+from prefect_assay.models.scores import read_score, score_direction
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.sequences import Pool
 
@@ -43,19 +43,23 @@ class Candidates:
 
 
 def with_direction(pool: Pool, settings: SelectionSettings) -> tuple[SelectionSettings, list[str]]:
-    """The settings with the direction of the score, and a note where it is not what its name says."""
+    """The settings with the direction of the score, and a note where lower is better or the usual direction is reversed.
+
+    Raises:
+        InputError: the pool has no such column, or neither its title nor the settings say which direction is better.
+    """
     column, chosen = settings.score_column, settings.higher_is_better
     if column is None:
         return settings, []
-    known = pool.report.scores.get(column, more_is_better(column, pool.report.producer))
-    better = chosen if chosen is not None else known if known is not None else True
+    if problem := settings.find_direction_problem(pool.report.producer):
+        if not any(column in pool.unpack(extra) for extra in pool.extras if extra):
+            raise _no_column(pool, column, "scores with a number in any row")
+        raise InputError(f"{pool.source}: {problem}")
+    known = score_direction(column, pool.report.producer)
+    better = known if chosen is None else chosen
     words = "higher" if better else "lower"
     notes = []
-    if chosen is None and known is None:
-        notes = [
-            f"{column} is no score that is known here: higher is taken as better; --lower-is-better turns it around"
-        ]
-    elif chosen is None and not better:
+    if chosen is None and not better:
         notes = [f"{column}: lower is better"]
     elif chosen is not None and known is not None and chosen is not known:
         notes = [f"{column}: {words} is better, as asked for; usually it is the other way round"]
@@ -123,11 +127,8 @@ def columns_of(pool: Pool, settings: SelectionSettings) -> Candidates:
 
 def number(cell: str) -> float:
     """A finite number, or NaN for everything else."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+    value = read_score(cell)
+    return math.nan if value is None else value
 
 
 def _no_column(pool: Pool, column: str, what: str) -> InputError:

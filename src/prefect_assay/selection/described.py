@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 from scipy.stats import rankdata
 
-from prefect_assay.designs.producers import more_is_better
 from prefect_assay.models.candidate import method_of, parents_of
+from prefect_assay.models.scores import is_bookkeeping
 from prefect_assay.models.vocabulary import AMINO_ACIDS
 from prefect_assay.selection.candidates import Floats, number
 
@@ -29,11 +29,6 @@ _SKIPPED: Final = re.compile(
 _SCORES_MOST, _GROUPS_MOST, _SAMPLE = 40, 4, 2000
 _ENOUGH: Final = 0.6  # of a column's filled cells that are numbers
 _RARE: Final = 3  # designs that share a cell of a column of groups, on average at least
-# Confidence of structure prediction, by words of the title; False: less is better.
-_CONFIDENCE: Final = {
-    **dict.fromkeys(("iptm", "ipsae", "lis", "pdockq", "pdockq2", "plddt", "iplddt", "ptm"), True),
-    **dict.fromkeys(("pae", "ipae", "pde", "rmsd", "scrmsd", "bbrmsd"), False),
-}
 _LETTERS: Final = np.full(
     256, 20, dtype=np.int32
 )  # letters that are no residue, and separators, are one letter
@@ -62,13 +57,13 @@ class Columns:
         cells: dict[str, list[str]] = {}
         for row in rows[:_SAMPLE]:
             for title, cell in row.items():
-                if cell and title != method and not _SKIPPED.match(title.casefold()):
+                if cell and title != method and (title == score or not _SKIPPED.match(title.casefold())):
                     cells.setdefault(title, []).append(cell)
         scores: list[str] = []
         labels: list[str] = []
         for title, found in cells.items():
             if np.isfinite([number(cell) for cell in found]).mean() >= _ENOUGH:
-                if len(set(found)) > 1:
+                if len(set(found)) > 1 and (title == score or not is_bookkeeping(title)):
                     scores.append(title)
             elif title.casefold() in AUTHORS:
                 labels.insert(0, title)
@@ -89,18 +84,6 @@ class Columns:
         ]
         found += [(PARENT, parent) for parent in parents_of(row)]
         return [(kind, name) for kind, name in found if name]
-
-
-def confidence(title: str) -> bool | None:
-    """Whether more of this score is better, if it is a confidence of structure prediction; None if it is none."""
-    known = more_is_better(title)
-    words = [word for word in re.split(r"[^a-z0-9]+", title.casefold()) if word]
-    found = [_CONFIDENCE[word] for word in words if word in _CONFIDENCE]
-    return found[0] if found else known if _is_confidence(title) else None
-
-
-def _is_confidence(title: str) -> bool:
-    return any(word in title.casefold().replace("_", "") for word in ("iptm", "ipae", "plddt", "ptm"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from prefect_assay.models.scores import is_confidence_score, score_direction
 from prefect_assay.models.selection import Aim, Objective, SelectionSettings
 from prefect_assay.results import Outcome
 from prefect_assay.results.formats import molar
 from prefect_assay.selection.candidates import Candidates, Floats, Mask
-from prefect_assay.selection.described import Columns, Rows, Shapes, confidence, described, joined, words
+from prefect_assay.selection.described import Columns, Rows, Shapes, described, joined, words
 from prefect_assay.selection.evidence import Learned, learned
 from prefect_assay.selection.fit import Model, fitted
 from prefect_assay.selection.history import History
@@ -129,7 +130,10 @@ class GaussianProcessRanking:
             residues.append(residues_of(design))
         targets = np.concatenate([np.zeros(len(self._at), dtype=np.int32), self._evidence.targets])
         named = settings.score_column is not None and settings.score_column in columns.scores[:1]
-        directions = [confidence(title) for title in columns.scores]
+        # Before anything is measured, only confidences of structure prediction speak for a design.
+        directions = [
+            score_direction(title) if is_confidence_score(title) else None for title in columns.scores
+        ]
         if named:
             directions[0] = settings.higher_is_better
         rows = described(residues, targets, groups, scores, directions, GROUPS, named)
@@ -155,7 +159,7 @@ class GaussianProcessRanking:
 
     def _said(self, known: Rows) -> tuple[str, ...]:
         own = int((known.targets == 0).sum())
-        unread = sum(better is None for better in map(confidence, self._columns.scores))
+        known_score = any(map(is_confidence_score, self._columns.scores))
         notes = []
         if not own:
             notes.append(
@@ -165,7 +169,7 @@ class GaussianProcessRanking:
             notes.append(
                 f"the {own} designs measured on this target have one outcome: what is unlike them comes first"
             )
-        if unread and unread == len(self._columns.scores):
+        if self._columns.scores and not known_score:
             notes.append("no score is a known confidence: scores count only where measured designs say how")
         return tuple(notes)
 

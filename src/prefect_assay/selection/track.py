@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.models.candidate import method_of
+from prefect_assay.models.scores import read_score
 from prefect_assay.models.selection import REASON_COLUMN, SelectionSettings
 from prefect_assay.results import DesignSummary
 from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
@@ -74,7 +75,7 @@ def score_record(designs: Iterable[DesignSummary], column: str, settings: Select
         for design in designs
         if not design.control
         and (value := objective_value(design, settings.objective)) is not None
-        and (score := _number(design.attributes.get(column, ""))) is not None
+        and (score := read_score(design.attributes.get(column, ""))) is not None
     ]
     return ScoreRecord(column, len(pairs), _spearman(pairs))
 
@@ -88,14 +89,6 @@ def _named(counts: Mapping[str | None, int]) -> Counter[str]:
 
 def _sortable(rate: float) -> float:
     return -1.0 if math.isnan(rate) else rate
-
-
-def _number(cell: str) -> float | None:
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def _spearman(pairs: Sequence[tuple[float, float]]) -> float:
@@ -147,7 +140,7 @@ def calibration(designs: Iterable[DesignSummary], settings: SelectionSettings) -
     """Predicted chances to hit against hits, by band; empty where no design was chosen by a chance to hit, with the same limit."""
     bands: dict[float, list[tuple[float, bool]]] = {}
     for design in designs:
-        chance, hit = _number(design.attributes.get("selection_score", "")), is_hit(design, settings)
+        chance, hit = read_score(design.attributes.get("selection_score", "")), is_hit(design, settings)
         chosen_by = design.attributes.get(REASON_COLUMN, "")
         if hit is None or chance is None or not chosen_by.startswith(settings.chance):
             continue

@@ -167,6 +167,13 @@ def test_score_columns_are_the_designers_numbers():
     assert enough_measured([*designs, *(summary(f"more {number}", 1e-8) for number in range(2))])
 
 
+def test_known_scores_come_first_and_row_numbers_are_no_scores():
+    titles = ["Rank", "Length", "Seed", "Helicity", "Average_pLDDT", "1_pLDDT", "Average_i_pTM", "Average_dG"]
+    cells = [{title: str(number) for title in titles} for number in range(3)]
+    designs = [summary(str(number), 1e-8, attributes=attributes) for number, attributes in enumerate(cells)]
+    assert score_columns(designs) == ("Average_i_pTM", "Average_dG", "Average_pLDDT", "1_pLDDT", "Helicity")
+
+
 def scored(values):
     return [summary(f"d{n}", kd, attributes={"ipTM": str(score)}) for n, (score, kd) in enumerate(values)]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prefect_assay.cli.failures import refuse_ignored, reported
+from prefect_assay.cli.failures import refuse_direction, refuse_ignored, reported
 from prefect_assay.cli.options import (
     CENTS_MAX,
     COUNT_MAX,
@@ -16,6 +16,7 @@ from prefect_assay.cli.options import (
     AsJson,
     AsProtein,
     Chain,
+    HigherIsBetter,
     KdUnitWord,
     KeepNative,
     KeepShared,
@@ -42,22 +43,12 @@ HitLimit = Annotated[
     number("What a hit reaches: nM at most for affinity, degrees Celsius or nM at least else.", 0),
 ]
 MethodColumn = Annotated[str | None, typer.Option(help="The column that names the method. Default: method.")]
-HigherIsBetter = Annotated[
-    bool | None,
-    typer.Option(
-        "--higher-is-better/--lower-is-better",
-        help="With --score. Default: as its name says, where it is known.",
-    ),
-]
 
 
 def _goal(score: str | None, *, higher_is_better: bool | None, **others: object) -> dict[str, object]:
     """What is looked for, as settings of a selection; refuses the direction of a score that is not named."""
     if score is None:
-        refuse_ignored(
-            {"--higher-is-better": higher_is_better or None, "--lower-is-better": higher_is_better is False},
-            "it belongs to --score",
-        )
+        refuse_direction(higher_is_better, "it belongs to --score")
     return {"score_column": score, "higher_is_better": higher_is_better, **others}
 
 

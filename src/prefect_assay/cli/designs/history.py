@@ -35,7 +35,6 @@ from prefect_assay.selection import (
     score_record,
 )
 
-_NO_SCORES: Final = frozenset({"loop", "round", "selection_rank"})
 # A design that is missing in this table is bought again by the next selection.
 _INCOMPLETE: Final = (
     "the table would lack designs that may be ordered, and was not written:\n{plans}\n"
@@ -82,7 +81,7 @@ def show_history(
             f"{store.location(prefix)} has no history {what} in its lake; `prefect-assay archive lake` writes it"
         )
     over, why = _not_bought(proposals, [each for each in measured.unanswered if each[:2] not in placed])
-    wanted = columns or [name for name in score_columns(counted.designs) if name not in _NO_SCORES]
+    wanted = columns or score_columns(counted.designs)
     problems = _problems(store, prefix, {line.loop_id for line in proposals})
     track = Track(
         methods=method_records(

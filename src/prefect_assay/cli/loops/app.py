@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import typer
 
-from prefect_assay.cli.failures import refuse_ignored, reported
+from prefect_assay.cli.failures import refuse_direction, refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
     CENTS_MAX,
@@ -16,6 +16,7 @@ from prefect_assay.cli.options import (
     Chain,
     CredentialsName,
     Here,
+    HigherIsBetter,
     KeepNative,
     KeepShared,
     Method,
@@ -64,6 +65,7 @@ def loop(
     score_column: Annotated[
         str | None, typer.Option(help="With --select: the designer's column of scores.")
     ] = None,
+    higher_is_better: HigherIsBetter = None,
     rounds: Annotated[
         int | None,
         typer.Option(
@@ -134,6 +136,8 @@ def loop(
     with reported(as_json=as_json):
         if select is None:
             refuse_ignored({"--seed": seed, "--score-column": score_column}, "they belong to --select")
+        if score_column is None:
+            refuse_direction(higher_is_better, "it belongs to --score-column")
         if cron is None:
             refuse_ignored({"--timezone": timezone}, "it belongs to --cron")
         if designer is not None:
@@ -162,6 +166,7 @@ def loop(
             select=select,
             seed=seed or 0,
             score_column=score_column,
+            higher_is_better=higher_is_better,
             cron=cron,
             timezone=timezone,
             yes=yes,

@@ -45,6 +45,7 @@ class LoopRequest(AssayRequest):
     select: str | None
     seed: int
     score_column: str | None
+    higher_is_better: bool | None
     own: dict[str, Any]
     yes: bool = False
     cron: str | None = None
@@ -58,6 +59,7 @@ class LoopRequest(AssayRequest):
             policy=SelectionPolicy(self.select),
             seed=self.seed,
             score_column=self.score_column,
+            higher_is_better=self.higher_is_better,
             objective=objective_of(ExperimentType(self.experiment_type)) or Objective.AFFINITY,
         )
 
@@ -169,6 +171,9 @@ def _check(request: LoopRequest) -> None:
         )
     if request.source is None and request.own["designer"] is None:
         raise InputError("a loop needs designs: name a folder or an s3:// prefix, or give --designer")
+    selection = request.selection()
+    if selection is not None and (problem := selection.find_direction_problem()):
+        raise InputError(f"--score-column: {problem}")
     check_target(request.assay())
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from prefect_assay.models.scores import predictions_first, read_score
 from prefect_assay.models.words import many
 from prefect_assay.reporting.plots.affinities import CONTROL, DESIGN, affinity
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
@@ -31,10 +31,15 @@ def enough_measured(summaries: Sequence[DesignSummary]) -> bool:
 
 
 def score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
-    """The designer's columns whose every value is a finite number, and that have at least three different ones."""
+    """The designer's columns whose every value is a finite number, and that have at least three different ones.
+
+    Known scores come first, one of each kind before the others. Row numbers, ranks, seeds and lengths are no scores.
+    """
     names = dict.fromkeys(name for summary in summaries for name in summary.attributes)
     return tuple(
-        name for name in names if _is_score([summary.attributes.get(name, "") for summary in summaries])
+        name
+        for name in predictions_first(names)
+        if _is_score([summary.attributes.get(name, "") for summary in summaries])
     )
 
 
@@ -45,15 +50,10 @@ def _is_measured(summary: DesignSummary) -> bool:
 
 def _is_score(cells: Sequence[str]) -> bool:
     given = [cell for cell in cells if cell.strip().lower() not in _NOT_GIVEN]
-    return None not in {_number(cell) for cell in given} and len({_number(cell) for cell in given}) >= _VALUES
-
-
-def _number(cell: str) -> float | None:
-    try:
-        value = float(cell if "_" not in cell else "")  # Python reads 1_2 as a number, designers as a name
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    return (
+        None not in {read_score(cell) for cell in given}
+        and len({read_score(cell) for cell in given}) >= _VALUES
+    )
 
 
 def measured_against_predicted(summaries: Sequence[DesignSummary], column: str) -> str:
@@ -66,7 +66,9 @@ def measured_against_predicted(summaries: Sequence[DesignSummary], column: str) 
         ConfigurationError: matplotlib is not installed.
     """
     melts = not any(affinity(summary) for summary in summaries) and any(s.tm_C for s in summaries)
-    scored = [(score, s) for s in summaries if (score := _number(s.attributes.get(column, ""))) is not None]
+    scored = [
+        (score, s) for s in summaries if (score := read_score(s.attributes.get(column, ""))) is not None
+    ]
     points = [
         (score, value, s) for score, s in scored if (value := s.tm_C if melts else affinity(s)) is not None
     ]
