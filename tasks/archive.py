@@ -17,6 +17,7 @@ from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.archive.store import Digest, json_bytes, save
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
 from prefect_assay.client import AssayClient
+from prefect_assay.client.answers import require_answer_about
 from prefect_assay.client.http.failures import CLIENT_ERRORS
 from prefect_assay.client.operations.results import RawDocument
 from prefect_assay.errors import (
@@ -96,6 +97,8 @@ def archive_experiment(
                 f"the results of experiment {experiment.id} are released, and cannot be read yet"
             )
         results, unread = results_in({document.name: document.body for document in raw})
+        for result in results:  # also where they are no JSON that the client reads, such as a row per line
+            require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
         table = _table(received, experiment, spec, results, notes, complete=complete, unread=bool(unread))
         record = archive_version(
@@ -107,7 +110,7 @@ def archive_experiment(
             results_status=str(experiment.reported),
             documents=[
                 *(_document(document) for document in received),
-                *_packages(client, results, Path(folder), notes, away),
+                *_packages(client, experiment.id, results, Path(folder), notes, away),
                 *_own_documents(spec, order, payment, table),
             ],
             now=datetime.now(UTC),
@@ -208,7 +211,12 @@ def _table(
 
 
 def _packages(
-    client: AssayClient, results: Iterable[Result], folder: Path, notes: list[str], away: list[str]
+    client: AssayClient,
+    experiment_id: str,
+    results: Iterable[Result],
+    folder: Path,
+    notes: list[str],
+    away: list[str],
 ) -> Iterator[Document]:
     """The data packages, each received once into a file: its digest must be known before its upload begins.
 
@@ -220,7 +228,7 @@ def _packages(
             continue
         path = folder / f"{index}.zip"
         try:
-            digest = _package(client, result.id, result.data_package_url, path)
+            digest = _package(client, experiment_id, result.id, result.data_package_url, path)
         except OSError as error:
             if is_full(error):
                 raise out_of_space(path) from error
@@ -242,7 +250,7 @@ def _packages(
             )
 
 
-def _package(client: AssayClient, result_id: str, url: str, path: Path) -> Digest:
+def _package(client: AssayClient, experiment_id: str, result_id: str, url: str, path: Path) -> Digest:
     """Receive a package into a file. An address that is signed for a time may have expired: then it is read again, once."""
     try:
         return _received_file(client, url, path)
@@ -251,15 +259,16 @@ def _package(client: AssayClient, result_id: str, url: str, path: Path) -> Diges
         refused = isinstance(error, AccessError) or error.status_code in CLIENT_ERRORS
         if error.retriable or not refused:
             raise
-        again = _address_now(client, result_id)
+        again = _address_now(client, experiment_id, result_id)
         if not again or again == url:
             raise
     return _received_file(client, again, path)
 
 
-def _address_now(client: AssayClient, result_id: str) -> str | None:
+def _address_now(client: AssayClient, experiment_id: str, result_id: str) -> str | None:
     try:
-        return client.result(result_id).data_package_url
+        result = client.result(result_id)
+        require_answer_about(experiment_id, [result.experiment_id], "experiment")
     except TransientError:
         raise
     except UnexpectedAnswer as error:
@@ -267,6 +276,7 @@ def _address_now(client: AssayClient, result_id: str) -> str | None:
         raise ServiceUnavailable(error.message, status_code=error.status_code) from None
     except AssayError:
         return None  # why the package was refused says more
+    return result.data_package_url
 
 
 def _received_file(client: AssayClient, url: str, path: Path) -> Digest:

@@ -267,6 +267,10 @@ class ServiceUnavailable(TransientError):
     """5xx or no connection; never raised for a request that may have taken effect."""
 
 
+class MixedAnswer(ServiceUnavailable):
+    """An answer that names another experiment, quote, invoice or result than was asked for; it counts as not received."""
+
+
 class ClockDiffers(TransientError):
     """The clocks of this machine and of the service differ by more than minutes; nothing was ordered or paid by machine."""
 

@@ -110,9 +110,14 @@ WHOLE = ["experiment", "sequences", "quote", "invoice", "updates", "results"]
 
 def whole_but(name, body):
     """Answers to a walk, with a 404 in one place."""
-    answers = [reply(200, listed(1, total=1)) for _ in WHOLE]
+    answers = whole()
     answers[WHOLE.index(name)] = reply(404, body)
     return answers
+
+
+def whole():
+    """Answers to a walk: the record, and a row of everything else."""
+    return [reply(200, ODD), *[reply(200, listed(1, total=1)) for _ in WHOLE[1:]]]
 
 
 @pytest.mark.parametrize("body", ROUTERS)
@@ -139,7 +144,7 @@ def test_a_note_takes_the_place_of_an_answer_that_results_do_not_need(face, serv
 )
 @pytest.mark.parametrize("name", ["sequences", "quote", "invoice", "updates"])
 def test_results_do_not_wait_for_what_the_service_refuses_beside_them(face, server, name, answer):
-    answers = [reply(200, listed(1, total=1)) for _ in WHOLE]
+    answers = whole()
     answers[WHOLE.index(name)] = answer
     server.will(*answers)
     documents = {document.name: document.absent for document in face("documents", "e1")}
@@ -149,21 +154,19 @@ def test_results_do_not_wait_for_what_the_service_refuses_beside_them(face, serv
 
 @pytest.mark.parametrize("answer", [reply(202, {"status": "processing"}), reply(204, b""), reply(200, b" ")])
 def test_results_that_are_not_there_yet_are_no_document(face, server, answer):
-    server.will(*[reply(200, listed(1, total=1)) for _ in WHOLE[:-1]], answer)
+    server.will(*whole()[:-1], answer)
     assert "results-0001.json" not in [document.name for document in face("documents", "e1")]
 
 
 @pytest.mark.parametrize("body", [b"name,kd\nd1,1e-9\n", b'{"name": "d1"}\n{"name": "d2"}\n'])
 def test_results_that_are_no_json_are_kept_as_they_came(face, server, body):
-    server.will(
-        *[reply(200, listed(1, total=1)) for _ in WHOLE[:-1]], reply(200, body, content_type="text/csv")
-    )
+    server.will(*whole()[:-1], reply(200, body, content_type="text/csv"))
     *_, document = face("documents", "e1")
     assert (document.name, document.body) == ("results-0001.txt", body)
 
 
 def pages(*answers):
-    return [*[reply(200, listed(1, total=1)) for _ in WHOLE[:-1]], *answers]
+    return [*whole()[:-1], *answers]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_an_envelope_is_opened(body):
     assert (found.id, found.code, found.status) == ("e", "e", "done")
 
 
-@pytest.mark.parametrize("body", [b"", {}, {"status": "accepted"}, {"id": 7, "status": None}])
+@pytest.mark.parametrize("body", [b"", {}, {"status": "accepted"}, {"id": "q", "status": None}])
 @pytest.mark.parametrize(
     "operation", [billing.confirm_quote("e"), experiments.submit("e"), billing.reject_quote("q", "price")]
 )

@@ -240,7 +240,7 @@ def test_a_package_that_finds_no_space_is_fetched_again_later(tmp_path):
     client = SimpleNamespace(download=lambda _url: iter([b"PK"]))
     result = SimpleNamespace(id="r-1", data_package_url="https://lab.example/p.zip")
     with pytest.raises(ArchiveUnavailable, match="no space left"):
-        list(_packages(client, [result], tmp_path, [], []))
+        list(_packages(client, "e-1", [result], tmp_path, [], []))
 
 
 def lake_files(folder):

@@ -11,6 +11,7 @@ from pydantic import Field
 from prefect_assay.approvals.questions import Question, answers, ask, form_text, topic_of
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, Candidate, OrderMismatch
+from prefect_assay.models.identifiers import normalize_id
 from prefect_assay.waiting import WaitsFor
 
 
@@ -50,7 +51,11 @@ def which_order(policy: SpendingPolicy, *, key: str, what: str, error: OrderMism
     if given and given[0].decision == "none":
         return None
     named = str(given[0].values.get("experiment") or "").strip() if given else ""
-    chosen = [one for one in error.candidates if not named or named in {one.code, one.experiment_id}]
+    chosen = [
+        one
+        for one in error.candidates
+        if not named or named == one.code or normalize_id(named) == one.experiment_id
+    ]
     if given and len(chosen) == 1:
         return chosen[0]
     return ask(

@@ -11,13 +11,13 @@ from typing import Final
 from prefect_assay.client.http.address import is_address, is_loopback_url
 from prefect_assay.errors import InvalidRequest, InvalidSpec
 from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.models.identifiers import is_uuid
 from prefect_assay.models.sequences import ProteinSequence, SequenceEntry
 from prefect_assay.models.spec_rules import (
     check_concentrations,
     check_replicates,
     check_sequences,
     check_spec,
-    is_uuid,
     quoted,
 )
 from prefect_assay.models.vocabulary import (

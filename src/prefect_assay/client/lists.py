@@ -7,6 +7,7 @@ from typing import Any, Generic, TypedDict, TypeVar, cast
 
 from pydantic import BaseModel
 
+from prefect_assay.client.answers import about_experiment
 from prefect_assay.client.checks import check_page
 from prefect_assay.client.decoding import page
 from prefect_assay.client.filters import Filter, Ordering, and_, eq
@@ -46,11 +47,12 @@ class WalkOptions(ListOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[M]):
-    """A list of the service; `key` is the id of a row."""
+    """A list of the service; `key` is the id of a row. A list of one experiment has no row that names another."""
 
     path: str
     row: type[M]
     key: Callable[[M], str] = attrgetter("id")
+    experiment_id: str | None = None
 
     def page(self, options: PageOptions, **own: object) -> Operation[Page[M]]:
         """GET one page; `own` are this list's own parameters. InvalidRequest for a limit over contract 8."""
@@ -66,10 +68,11 @@ class Listing(Generic[M]):
             offset=offset,
         )
         where = tests(options.get("where", ()))
-        return Operation(
+        operation = Operation(
             request=Request(method="GET", path=self.path, params=(*params, *where), repeatable=True),
             read=page(self.row),
         )
+        return operation if self.experiment_id is None else about_experiment(operation, self.experiment_id)
 
     def rows(self, options: WalkOptions, **own: object) -> Pager[M]:
         """All rows, page by page."""

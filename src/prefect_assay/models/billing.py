@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from prefect_assay.models.base import DECIDES, Moment, WireModel
+from prefect_assay.models.identifiers import Identifier
 from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus, InvoiceStatus
 
 # A whole number (contract 1): text, a boolean or a fraction may mean dollars.
@@ -43,8 +44,8 @@ class LineItem(WireModel):
 class Quote(WireModel):
     """A quote, as its experiment shows it, as a row of the list, or in full by its own id."""
 
-    experiment_id: str | None = None
-    id: str | None = None
+    experiment_id: Identifier | None = None
+    id: Identifier | None = None
     amount_total: Cents | None = Field(
         default=None, validation_alias=AliasChoices("amount_total", "total_cents", "amount_cents")
     )
@@ -60,7 +61,7 @@ class Quote(WireModel):
     provider_quote_url: str | None = None
     quote_number: str | None = None
     organization: str | None = None
-    organization_id: str | None = None
+    organization_id: Identifier | None = None
     organization_name: str | None = None
     line_items: tuple[LineItem, ...] | None = None
     tax_cents: Cents | None = None
@@ -99,24 +100,24 @@ class Quote(WireModel):
 class ExperimentInvoice(WireModel):
     """The invoice as its experiment shows it (contract 2.8)."""
 
-    experiment_id: str | None = None
+    experiment_id: Identifier | None = None
     status: AnyInvoiceStatus | None = None
     provider_invoice_url: str | None = None
-    id: str | None = Field(default=None, validation_alias=AliasChoices("id", "invoice_id"))
+    id: Identifier | None = Field(default=None, validation_alias=AliasChoices("id", "invoice_id"))
 
 
 class Invoice(WireModel):
     """The invoice itself, by its own id."""
 
-    id: str
-    provider_invoice_id: str | None = None
+    id: Identifier
+    provider_invoice_id: Identifier | None = None
     status: AnyInvoiceStatus | None = None
     currency: str | None = None
     amount: Annotated[Cents | None, DECIDES] = Field(
         default=None, validation_alias=AliasChoices("amount", "amount_cents")
     )
-    experiment_id: str | None = None
-    quote_id: str | None = None
+    experiment_id: Identifier | None = None
+    quote_id: Identifier | None = None
     created_at: Moment | None = None
     provider_hosted_invoice_url: str | None = Field(
         default=None, validation_alias=AliasChoices("provider_hosted_invoice_url", "hosted_invoice_url")

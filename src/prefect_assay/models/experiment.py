@@ -3,9 +3,10 @@
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, StrictStr
 
 from prefect_assay.models.base import DECIDES, Model, Moment, WireModel
+from prefect_assay.models.identifiers import Identifier, normalize_id
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import (
     AnyExperimentStatus,
@@ -64,12 +65,12 @@ class QuoteAcceptance(WireModel):
     Nothing in it decides whether the quote was accepted: the answer itself says so.
     """
 
-    id: str | None = None
+    id: Identifier | None = None
     status: str | None = None
     hosted_invoice_url: str | None = None
-    invoice_id: str | None = None
+    invoice_id: Identifier | None = None
     payment: PaymentPointer | None = None
-    experiment_id: str | None = None
+    experiment_id: Identifier | None = None
 
 
 class Created(WireModel):
@@ -79,19 +80,19 @@ class Created(WireModel):
     outcome is unknown.
     """
 
-    experiment_id: str
+    experiment_id: Identifier
     experiment_code: str | None = None
     status: AnyExperimentStatus | None = None
     costs: dict[str, Any] | None = None
     error: str | None = None
-    provider_invoice_id: str | None = None
+    provider_invoice_id: Identifier | None = None
     provider_hosted_invoice_url: str | None = None
 
 
 class ExperimentSummary(WireModel):
     """A list item (contract 2.1). A detail record may lack its code or its time, and call them as the create answer does."""
 
-    id: str = Field(validation_alias=AliasChoices("id", "experiment_id"))
+    id: Identifier = Field(validation_alias=AliasChoices("id", "experiment_id"))
     code: str = Field(
         default_factory=lambda known: known["id"], validation_alias=AliasChoices("code", "experiment_code")
     )
@@ -117,7 +118,7 @@ class Experiment(ExperimentSummary):
     """The detail record: the list item plus specification and billing references, whose form the contract does not show."""
 
     experiment_spec: Any = None
-    provider_quote_id: str | None = None
+    provider_quote_id: Identifier | None = None
     costs: dict[str, Any] | None = None
 
     @property
@@ -131,9 +132,9 @@ class Experiment(ExperimentSummary):
 
 
 class Modified(WireModel):
-    """The answer of a PATCH; 200 also when nothing changed. The contract gives no types (9.4)."""
+    """The answer of a PATCH; 200 also when nothing changed. The contract gives no types (9.4), and a number is no id."""
 
-    id: str | None = None
+    id: Annotated[StrictStr, AfterValidator(normalize_id)] | None = None
     message: str | None = None
     updated: bool | None = None
 
@@ -141,7 +142,7 @@ class Modified(WireModel):
 class Submitted(WireModel):
     """The answer of a submit; it returns before the quote exists (contract 3), and the contract does not show it."""
 
-    experiment_id: str | None = None
+    experiment_id: Identifier | None = None
     previous_status: AnyExperimentStatus | None = None
     status: AnyExperimentStatus | None = None
     confirmed_at: Moment | None = None

@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from prefect_assay.models.base import Moment, WireModel
+from prefect_assay.models.identifiers import Identifier
 
 
 def _word(value: Any) -> str | None:
@@ -68,8 +69,8 @@ Number = Annotated[float | None, BeforeValidator(_number)]
 class ResultSummary(WireModel):
     """A row of GET /results (contract 2.10)."""
 
-    id: str = Field(validation_alias=AliasChoices("id", "result_id"))
-    experiment_id: str | None = None
+    id: Identifier = Field(validation_alias=AliasChoices("id", "result_id"))
+    experiment_id: Identifier | None = None
     result_type: str = ""
     title: str | None = None
     created_at: Moment | None = None

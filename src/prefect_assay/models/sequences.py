@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from prefect_assay.models.base import Model, Moment, WireModel
+from prefect_assay.models.identifiers import Identifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +177,13 @@ class Batch(Model):
 class StoredSequence(WireModel):
     """A row of a sequence list, or the whole record. Lists carry `aa_preview`, the record `aa_string`."""
 
-    id: str
+    id: Identifier
     name: str | None = None
     aa_string: str | None = None
     aa_preview: str | None = None
     length: int | None = None
     is_control: bool | None = None
-    experiment_id: str | None = None
+    experiment_id: Identifier | None = None
     experiment_code: str | None = None
     metadata: Any = None  # any JSON value (contract 2.4)
     created_at: Moment | None = None
@@ -194,5 +195,5 @@ class AddedSequences(WireModel):
 
     added_count: int
     experiment_code: str | None = None
-    experiment_id: str | None = None
-    sequence_ids: tuple[str, ...] = ()
+    experiment_id: Identifier | None = None
+    sequence_ids: tuple[Identifier, ...] = ()

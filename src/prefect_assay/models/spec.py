@@ -22,6 +22,7 @@ from prefect_assay.models.bounds import (
 )
 from prefect_assay.models.form import Schema, form_of, text_only_for
 from prefect_assay.models.formats import PLAN_FORMAT
+from prefect_assay.models.identifiers import Identifier
 from prefect_assay.models.sequences import Batch, Duplicate, ProteinSequence
 from prefect_assay.models.vocabulary import (
     BINDING_TYPES,
@@ -50,7 +51,7 @@ _PARAMETERS_HELP: Final = "Experiment-specific settings, passed on to the servic
 class Target(WireModel):
     """A catalog target. With `pricing` it has a self-service price: instant estimate, automated checkout."""
 
-    id: str
+    id: Identifier
     name: str | None = None
     vendor_name: str | None = None
     catalog_number: str | None = None
@@ -77,7 +78,7 @@ class CustomTargetStatus(StrEnum):
 class CustomTarget(WireModel):
     """A request for a target that the catalog lacks. An approved one may name its catalog target."""
 
-    id: str
+    id: Identifier
     name: str | None = None
     product_id: str | None = None
     sequence: str | None = None
@@ -88,7 +89,7 @@ class CustomTarget(WireModel):
     molecular_weight: float | str | None = None
     status: KnownOrText[CustomTargetStatus] | None = None
     reason: str | None = None
-    target_id: str | None = None
+    target_id: Identifier | None = None
     created_at: Moment | None = None
     updated_at: Moment | None = None
 

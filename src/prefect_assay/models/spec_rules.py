@@ -6,11 +6,11 @@ module, and the client its requests.
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
+from prefect_assay.models.identifiers import is_uuid
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import (
     AMINO_ACIDS,
@@ -26,7 +26,6 @@ from prefect_assay.models.vocabulary import (
 )
 
 _FAB: Final = "fab"  # service-shapes, Sequences: `metadata.type`, compared in lower case
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 QUOTED_MAX: Final = 80
 
 
@@ -194,11 +193,6 @@ def _identity(value: NamedResidues) -> tuple[str, str] | None:
     if is_fab or not value.aa_string:
         return None
     return value.aa_string.upper(), str(metadata.get("tag_location") or "").upper()
-
-
-def is_uuid(text: str) -> bool:
-    """Return True if a text has the form of a catalog id."""
-    return _UUID.fullmatch(text) is not None
 
 
 def quoted(value: str) -> str:

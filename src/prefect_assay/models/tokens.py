@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field, SecretStr
 
 from prefect_assay.models.base import Model, Moment, WireModel
+from prefect_assay.models.identifiers import Identifier
 
 # An empty list would allow nothing; an omitted field restricts nothing.
 _Names = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -31,18 +32,18 @@ class Attenuation(Model):
 class AttenuatedToken(WireModel):
     """The answer of POST /tokens/attenuate: the record's id, and the restricted token, shown this once."""
 
-    id: str
+    id: Identifier
     token: SecretStr
 
 
 class TokenRecord(WireModel):
     """One row of GET /tokens. `attenuation_spec` stays as the service spells it."""
 
-    id: str
+    id: Identifier
     name: str | None = None
     kind: str | None = None
-    parent_token_id: str | None = None
-    root_token_id: str | None = None
+    parent_token_id: Identifier | None = None
+    root_token_id: Identifier | None = None
     attenuation_spec: dict[str, object] | None = None
     created_at: Moment | None = None
     expires_at: Moment | None = None
@@ -51,7 +52,7 @@ class TokenRecord(WireModel):
 class Revocation(WireModel):
     """The answer of POST /tokens/revoke: the root of the revoked tokens."""
 
-    token_id: str | None = None
+    token_id: Identifier | None = None
     revoked_at: Moment | None = None
     children_revoked: int | None = None
 
@@ -59,7 +60,7 @@ class Revocation(WireModel):
 class Organization(WireModel):
     """An organization the token may act for."""
 
-    id: str
+    id: Identifier
     name: str | None = None
     role: str | None = None
     active: bool | None = None
@@ -68,9 +69,9 @@ class Organization(WireModel):
 class Identity(WireModel):
     """The answer of GET /whoami."""
 
-    user_id: str | None = None
+    user_id: Identifier | None = None
     organizations: tuple[Organization, ...] = ()
-    active_organization_id: str | None = None
+    active_organization_id: Identifier | None = None
     permissions: tuple[str, ...] = ()
     token_expires_at: Moment | None = None
 
@@ -114,8 +115,8 @@ class MintedToken(WireModel):
     """A minted token; its value is shown once."""
 
     token: SecretStr
-    id: str | None = None
-    user_id: str | None = None
-    organization_id: str | None = None
+    id: Identifier | None = None
+    user_id: Identifier | None = None
+    organization_id: Identifier | None = None
     role: str | None = None
     expires_at: Moment | None = None

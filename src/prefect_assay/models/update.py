@@ -5,13 +5,14 @@ from typing import Any
 from pydantic import AliasChoices, Field, StrictStr
 
 from prefect_assay.models.base import Moment, WireModel
+from prefect_assay.models.identifiers import Identifier
 
 
 class Update(WireModel):
     """One row of the updates feed. The last four fields are the earlier variant's (contract 9.4)."""
 
-    id: str
-    experiment_id: str
+    id: Identifier
+    experiment_id: Identifier
     experiment_code: str | None = None
     name: str | None = None
     timestamp: Moment | None = None  # one row without a readable time must not hide the others
@@ -26,10 +27,10 @@ class DeliveryData(WireModel):
     """The `data` object of a webhook body. It carries no status: read the experiment again."""
 
     type: str | None = None
-    experiment_id: str
+    experiment_id: Identifier
     experiment_code: str | None = None
-    organization_id: str | None = None
-    update_id: str
+    organization_id: Identifier | None = None
+    update_id: Identifier
     name: str | None = None
     description: str | None = None
     update_type: str | None = None
@@ -40,7 +41,7 @@ class DeliveryData(WireModel):
 class Delivery(WireModel):
     """A webhook body. `delivery_id` names an attempt; deduplicate on `data.update_id`."""
 
-    delivery_id: str
+    delivery_id: Identifier
     event: StrictStr  # a number is no kind of event
     timestamp: Moment
     api_version: str | None = None
@@ -53,7 +54,7 @@ class Webhook(WireModel):
     `headers` may hold credentials of the receiver, so no repr shows them.
     """
 
-    id: str
+    id: Identifier
     url: str
     secret_set: bool | None = None
     headers: dict[str, str] | None = Field(default=None, repr=False)

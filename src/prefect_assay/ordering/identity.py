@@ -10,8 +10,9 @@ from enum import Enum, StrEnum
 from typing import Any, Final
 
 from prefect_assay.models.experiment import Experiment, ExperimentSummary
+from prefect_assay.models.identifiers import is_uuid
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.spec_rules import is_uuid, quoted
+from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     REPLICATES_DEFAULT,

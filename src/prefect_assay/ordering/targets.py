@@ -2,8 +2,8 @@
 
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, InvalidSpec, is_absent
+from prefect_assay.models.identifiers import is_uuid
 from prefect_assay.models.spec import Assay, Target
-from prefect_assay.models.spec_rules import is_uuid
 from prefect_assay.models.vocabulary import BINDING_TYPES
 from prefect_assay.models.words import in_words
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from prefect_assay.errors import AssayError, Forbidden, PaymentFailed, UnexpectedAnswer, is_absent
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer
 from prefect_assay.models.experiment import QuoteAcceptance
+from prefect_assay.models.identifiers import normalize_id
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, InvoiceStatus, snake_case
 from prefect_assay.payments.interfaces import PayApi, is_success, origin, pay_url
 
@@ -35,9 +36,9 @@ def invoice_id_of(acceptance: QuoteAcceptance, base_url: str) -> str | None:
     by_path = _invoice_at(stated, base_url) if stated else None
     if stated and by_path is None:
         return None
-    if acceptance.invoice_id and by_path and acceptance.invoice_id != by_path:
+    if acceptance.invoice_id and by_path and acceptance.invoice_id != normalize_id(by_path):
         return None
-    return acceptance.invoice_id or by_path
+    return acceptance.invoice_id or (by_path and normalize_id(by_path))
 
 
 def _invoice_at(stated: str, base_url: str) -> str | None:

@@ -16,7 +16,7 @@ from prefect_assay.client.http.address import API_PREFIX, is_internal, is_loopba
 from prefect_assay.client.http.failures import failure, result, retry_after
 from prefect_assay.client.http.request import Answer, Operation, Request
 from prefect_assay.client.http.secrets import scrubbed
-from prefect_assay.errors import AccessError, AssayError, ConfigurationError, NotFound
+from prefect_assay.errors import AccessError, AssayError, ConfigurationError, MixedAnswer, NotFound
 
 T = TypeVar("T")
 
@@ -99,9 +99,16 @@ def carry_out(operation: Operation[T], policy: RetryPolicy, secrets: tuple[str, 
         if isinstance(outcome, AssayError):
             raise outcome
         successor = operation.instead(outcome)
-        if successor is None:
+        if successor is not None:
+            operation, tried = successor, 0
+            continue
+        try:
             return result(operation, outcome, secrets)
-        operation, tried = successor, 0
+        except MixedAnswer as mixed:
+            wait = policy.delay(request, tried, None)
+            if wait is None:
+                raise
+            logger.info("%s, trying again in %.1f s", mixed, wait)
 
 
 class TooLarge(Exception):

@@ -25,6 +25,7 @@ from prefect_assay.errors import (
     AssayError,
     Conflict,
     Forbidden,
+    MixedAnswer,
     NotFound,
     OrderOutcomeUnknown,
     RateLimited,
@@ -179,14 +180,17 @@ def result(operation: Operation[T], answer: Answer, secrets: Iterable[str] = ())
         )
     if not operation.accepts(answer.status):
         raise operation.failed(answer) or failure(request, answer)
+    unexpected: UnexpectedAnswer | MixedAnswer
     try:
         return operation.read(answer)
-    except UnexpectedAnswer as error:
+    except (UnexpectedAnswer, MixedAnswer) as error:
         unexpected = error
     spelt = spellings(hidden)
     said, request_id = cut(unexpected.message, spelt), cut(unexpected.request_id or "", spelt) or None
     if request.lost is not None:  # it was handled, and the answer cannot be read
         raise no_answer(request, said, request_id=request_id, status=answer.status)
+    if isinstance(unexpected, MixedAnswer):
+        raise MixedAnswer(f"{request}: {said}. It is not used", request_id=request_id)
     raise UnexpectedAnswer(
         f"{request}: {said}. Check the service's address, or upgrade this package",
         request_id=request_id,

@@ -8,6 +8,7 @@ from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, Unpack
 
+from prefect_assay.client.answers import about_experiment, about_record
 from prefect_assay.client.checks import one_of
 from prefect_assay.client.decoding import get, once
 from prefect_assay.client.filters import eq
@@ -24,6 +25,7 @@ from prefect_assay.errors import (
 from prefect_assay.models.base import Page
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer, Quote
 from prefect_assay.models.experiment import QuoteAcceptance
+from prefect_assay.models.identifiers import normalize_id
 from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
 
 _READ_AGAIN: Final = "Read the quote before anything else"
@@ -54,7 +56,9 @@ _INVOICES: Final = Listing("/invoices", Invoice)
 
 def quote(experiment_id: str) -> Operation[Quote]:
     """GET /experiments/{id}/quote; `NotReady` while it does not exist (contract 4.2, rules for quote)."""
-    return get(f"/experiments/{segment(experiment_id)}/quote", Quote, NotReady)
+    return about_experiment(
+        get(f"/experiments/{segment(experiment_id)}/quote", Quote, NotReady), experiment_id
+    )
 
 
 def confirm_quote(
@@ -66,14 +70,15 @@ def confirm_quote(
         Conflict: it is accepted already, expired or rejected.
         OutcomeUnknown: the answer was lost: read the quote.
     """
-    return _confirmation(f"/experiments/{segment(experiment_id)}/quote", purchase_order_number, notes)
+    operation = _confirmation(f"/experiments/{segment(experiment_id)}/quote", purchase_order_number, notes)
+    return about_experiment(operation, experiment_id)
 
 
 def confirm_quote_by_id(
     quote_id: str, purchase_order_number: str | None = None, notes: str | None = None
 ) -> Operation[QuoteAcceptance]:
     """POST /quotes/{id}/confirm, once: as `confirm_quote`, by the quote's own id."""
-    return _confirmation(f"/quotes/{segment(quote_id)}", purchase_order_number, notes)
+    return about_record(_confirmation(f"/quotes/{segment(quote_id)}", purchase_order_number, notes), quote_id)
 
 
 def _confirmation(
@@ -98,7 +103,7 @@ def iter_quotes(*, status: QuoteStatus | str | None = None, **options: Unpack[Wa
 
 def quote_by_id(quote_id: str) -> Operation[Quote]:
     """GET /quotes/{id}."""
-    return get(f"/quotes/{segment(quote_id)}", Quote)
+    return about_record(get(f"/quotes/{segment(quote_id)}", Quote), quote_id)
 
 
 def reject_quote(quote_id: str, reason: RejectReason | str, feedback: str | None = None) -> Operation[Quote]:
@@ -111,12 +116,14 @@ def reject_quote(quote_id: str, reason: RejectReason | str, feedback: str | None
     """
     InvalidRequest.check(list(one_of("reason", str(reason), list(RejectReason))))
     body = given(reason=str(reason), feedback=feedback)
-    return once("POST", f"/quotes/{segment(quote_id)}/reject", Quote, _READ_AGAIN, body)
+    operation = once("POST", f"/quotes/{segment(quote_id)}/reject", Quote, _READ_AGAIN, body)
+    return about_record(operation, quote_id)
 
 
 def invoice(experiment_id: str) -> Operation[ExperimentInvoice]:
     """GET /experiments/{id}/invoice; `NotReady` until the quote is accepted, naming the next call (contract 4.2)."""
-    return get(f"/experiments/{segment(experiment_id)}/invoice", ExperimentInvoice, NotReady)
+    operation = get(f"/experiments/{segment(experiment_id)}/invoice", ExperimentInvoice, NotReady)
+    return about_experiment(operation, experiment_id)
 
 
 def invoices(
@@ -135,7 +142,9 @@ def iter_invoices(
 
 def invoice_by_id(invoice_id: str) -> Operation[Invoice]:
     """GET /invoices/{id}, by its own id or the provider's."""
-    return get(f"/invoices/{segment(invoice_id)}", Invoice)
+    return about_record(
+        get(f"/invoices/{segment(invoice_id)}", Invoice), invoice_id, fields=("id", "provider_invoice_id")
+    )
 
 
 class InvoiceSearch:
@@ -147,12 +156,12 @@ class InvoiceSearch:
     """
 
     def __init__(self, experiment_id: str) -> None:
-        self._experiment_id = experiment_id
+        self._experiment_id = normalize_id(experiment_id)
         self._first = True
         self._filtered = True
         self._void: Invoice | None = None
         self._found = False
-        self._pager = iter_invoices(filter=eq("experiment_id", experiment_id))
+        self._pager = iter_invoices(filter=eq("experiment_id", self._experiment_id))
 
     def operation(self) -> Operation[Page[Invoice] | None] | None:
         """The next page; its value is None when the service refuses the filter."""

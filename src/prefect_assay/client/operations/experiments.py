@@ -9,6 +9,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final, Unpack
 
+from prefect_assay.client.answers import about_experiment, about_record
 from prefect_assay.client.checks import check_changes, check_creation, only_for_a_lab
 from prefect_assay.client.decoding import get, model, off_shape, once, parsed, unwrapped
 from prefect_assay.client.http.failures import problem_of
@@ -28,6 +29,7 @@ from prefect_assay.models.experiment import (
     QuoteAcceptance,
     Submitted,
 )
+from prefect_assay.models.identifiers import normalize_id
 from prefect_assay.models.sequences import ProteinSequence, SequenceEntry
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.spec_rules import check_spec
@@ -131,7 +133,8 @@ def _creation(answer: Answer) -> Created | QuoteAcceptance:
 def _partial_order(answer: Answer) -> AssayError | None:
     """Contract 4.2, create rule 6: an error body that names the experiment, or the invoice, that it has made."""
     problem = problem_of(answer)
-    experiment_id = _text(problem.fields.get("experiment_id"))
+    stated = _text(problem.fields.get("experiment_id"))
+    experiment_id = normalize_id(stated) if stated else None
     made = [name for name in _OF_INVOICE if _text(problem.fields.get(name))]
     if experiment_id is None and made:
         return OrderOutcomeUnknown(
@@ -191,7 +194,7 @@ def iter_experiments(
 
 def experiment(experiment_id: str) -> Operation[Experiment]:
     """GET /experiments/{id}: the detail record."""
-    return get(f"/experiments/{segment(experiment_id)}", Experiment)
+    return about_experiment(get(f"/experiments/{segment(experiment_id)}", Experiment), experiment_id)
 
 
 def submit(experiment_id: str) -> Operation[Submitted]:
@@ -201,7 +204,8 @@ def submit(experiment_id: str) -> Operation[Submitted]:
         Conflict: it is no draft any more.
         OutcomeUnknown: the answer was lost: read the experiment.
     """
-    return once("POST", f"/experiments/{segment(experiment_id)}/submit", Submitted, _READ_AGAIN)
+    operation = once("POST", f"/experiments/{segment(experiment_id)}/submit", Submitted, _READ_AGAIN)
+    return about_experiment(operation, experiment_id)
 
 
 def modify(
@@ -248,14 +252,17 @@ def modify(
 
     path = f"/experiments/{segment(experiment_id)}"
     if "status" in named:
-        return replace(_by_post(path, named, designs), failed=_not_by_post)
+        by_post = replace(_by_post(path, named, designs), failed=_not_by_post)
+        return about_record(by_post, experiment_id)
 
     def instead(answer: Answer) -> Operation[Modified] | None:
-        return _by_post(path, named, designs) if answer.status == HTTPStatus.METHOD_NOT_ALLOWED else None
+        if answer.status != HTTPStatus.METHOD_NOT_ALLOWED:
+            return None
+        return about_record(_by_post(path, named, designs), experiment_id)
 
     only_local = only_for_a_lab(named.get("webhook_url"))
     patch = once("PATCH", path, Modified, _READ_AGAIN, named, unless_local=only_local)
-    return replace(patch, instead=instead)
+    return replace(about_record(patch, experiment_id), instead=instead)
 
 
 def _by_post(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final, Unpack
 
-from prefect_assay.client.decoding import get, next_page, rows_and_total
+from prefect_assay.client.answers import about_record, experiments_of, require_answer_about
+from prefect_assay.client.decoding import get, next_page, rows_and_total, unwrapped
 from prefect_assay.client.http.address import API_PREFIX
 from prefect_assay.client.http.exchange import ANSWER_BYTES_MAX, Download
 from prefect_assay.client.http.failures import CLIENT_ERRORS, NO_VERDICT, problem_of, undecided
@@ -27,6 +28,7 @@ from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.errors import NotFound, NotReady, UnexpectedAnswer
 from prefect_assay.models.archived import open_links, read_json
 from prefect_assay.models.base import Page
+from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.result import Result, ResultSummary
 from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
 
@@ -37,12 +39,13 @@ _PDF_JUNK: Final = 1024  # readers accept a file whose header starts a little la
 
 def results(experiment_id: str) -> Pager[Result]:
     """GET /experiments/{id}/results: all of one experiment; empty before the lab has released any."""
-    return Listing(f"/experiments/{segment(experiment_id)}/results", Result).rows({})
+    path = f"/experiments/{segment(experiment_id)}/results"
+    return Listing(path, Result, experiment_id=experiment_id).rows({})
 
 
 def result(result_id: str) -> Operation[Result]:
     """GET /results/{id}."""
-    return get(f"/results/{segment(result_id)}", Result)
+    return about_record(get(f"/results/{segment(result_id)}", Result), result_id)
 
 
 def result_summaries(**options: Unpack[PageOptions]) -> Operation[Page[ResultSummary]]:
@@ -130,6 +133,7 @@ _SERIES: Final = (
     _Series(name="updates", path="/updates", paged=True),
     _Series(name="results", path="/results", paged=True, required=True),
 )
+_RECORD: Final = _SERIES[0]
 _RESULTS: Final = _SERIES[-1]
 
 # Of these a later try may get an answer; every other refusal may be all there is, and results do not wait for it.
@@ -151,6 +155,7 @@ class DocumentWalk:
     """
 
     def __init__(self, experiment_id: str) -> None:
+        self._experiment_id = experiment_id
         self._path = f"/experiments/{segment(experiment_id)}"
         self._waiting = list(_SERIES)
         self._page, self._offset = 1, 0
@@ -189,7 +194,18 @@ class DocumentWalk:
             return None
         if (series.required or self._page > 1) and (series is not _RESULTS or _is_page(answer)):
             answer.json()  # refuse the page of a proxy, which must not be archived as a result
+        if answer.is_json:
+            self._require_own(answer.json(), series)
         return answer
+
+    def _require_own(self, body: object, series: _Series) -> None:
+        """Refuse what names another experiment (contract 2.8 to 2.10): it is archived under no order."""
+        if series is _RECORD:
+            record = unwrapped(body, Experiment)
+            names = (record.get(name) for name in ("id", "experiment_id")) if isinstance(record, dict) else ()
+            require_answer_about(self._experiment_id, names, "experiment")
+        else:
+            require_answer_about(self._experiment_id, experiments_of(body), "experiment")
 
     def feed(self, answer: Answer | None) -> tuple[RawDocument, ...]:
         """The answer as a document."""

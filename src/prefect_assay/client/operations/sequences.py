@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Unpack
 
+from prefect_assay.client.answers import about_record
 from prefect_assay.client.checks import check_entries
 from prefect_assay.client.decoding import get, once
 from prefect_assay.client.http.pagination import Pager
@@ -12,7 +13,6 @@ from prefect_assay.models.base import Page
 from prefect_assay.models.sequences import AddedSequences, ProteinSequence, SequenceEntry, StoredSequence
 
 _READ_AGAIN: Final = "Read the experiment's sequences before anything else"
-_SEQUENCES: Final = Listing("/sequences", StoredSequence)
 
 
 def entry(design: ProteinSequence | SequenceEntry) -> dict[str, object]:
@@ -33,32 +33,32 @@ def add_sequences(
         OutcomeUnknown: the answer was lost: read the experiment's sequences.
     """
     check_entries(experiment_code, designs)
-    return once(
-        "POST",
-        "/sequences",
-        AddedSequences,
-        _READ_AGAIN,
-        {"experiment_code": experiment_code, "sequences": [entry(d) for d in designs]},
-    )
+    body = {"experiment_code": experiment_code, "sequences": [entry(d) for d in designs]}
+    operation = once("POST", "/sequences", AddedSequences, _READ_AGAIN, body)
+    return about_record(operation, experiment_code, fields=("experiment_code",))
 
 
 def sequences(
     *, experiment_id: str | None = None, **options: Unpack[PageOptions]
 ) -> Operation[Page[StoredSequence]]:
     """GET /sequences: one page of the organization's sequences."""
-    return _SEQUENCES.page(options, experiment_id=experiment_id)
+    return _listed(experiment_id).page(options, experiment_id=experiment_id)
 
 
 def iter_sequences(
     *, experiment_id: str | None = None, **options: Unpack[WalkOptions]
 ) -> Pager[StoredSequence]:
     """All matching sequences of the organization."""
-    return _SEQUENCES.rows(options, experiment_id=experiment_id)
+    return _listed(experiment_id).rows(options, experiment_id=experiment_id)
+
+
+def _listed(experiment_id: str | None) -> Listing[StoredSequence]:
+    return Listing("/sequences", StoredSequence, experiment_id=experiment_id)
 
 
 def sequence(sequence_id: str) -> Operation[StoredSequence]:
     """GET /sequences/{id}, in full."""
-    return get(f"/sequences/{segment(sequence_id)}", StoredSequence)
+    return about_record(get(f"/sequences/{segment(sequence_id)}", StoredSequence), sequence_id)
 
 
 def experiment_sequences(
@@ -74,4 +74,5 @@ def iter_experiment_sequences(experiment_id: str) -> Pager[StoredSequence]:
 
 
 def _of_experiment(experiment_id: str) -> Listing[StoredSequence]:
-    return Listing(f"/experiments/{segment(experiment_id)}/sequences", StoredSequence)
+    path = f"/experiments/{segment(experiment_id)}/sequences"
+    return Listing(path, StoredSequence, experiment_id=experiment_id)

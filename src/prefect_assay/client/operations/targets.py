@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final, Unpack
 
 from prefect_assay.client import checks
+from prefect_assay.client.answers import about_record
 from prefect_assay.client.decoding import get, once
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Operation, given, segment
@@ -64,7 +65,7 @@ def iter_targets(
 
 def target(target_id: str) -> Operation[Target]:
     """GET /targets/{id}."""
-    return get(f"/targets/{segment(target_id)}", Target)
+    return about_record(get(f"/targets/{segment(target_id)}", Target), target_id)
 
 
 def custom_targets(
@@ -83,7 +84,7 @@ def iter_custom_targets(
 
 def custom_target(request_id: str) -> Operation[CustomTarget]:
     """GET /targets/request-custom/{id}."""
-    return get(f"{_CUSTOM.path}/{segment(request_id)}", CustomTarget)
+    return about_record(get(f"{_CUSTOM.path}/{segment(request_id)}", CustomTarget), request_id)
 
 
 def request_custom_target(

@@ -10,6 +10,7 @@ from typing import Final, Unpack
 from pydantic import SecretStr
 
 from prefect_assay.client import checks
+from prefect_assay.client.answers import about_experiment, about_record
 from prefect_assay.client.decoding import off_shape, once, page
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import (
@@ -27,7 +28,6 @@ from prefect_assay.errors import InvalidRequest, OutcomeUnknown
 from prefect_assay.models.base import Page
 from prefect_assay.models.update import Update, Webhook
 
-_UPDATES: Final = Listing("/updates", Update)
 _LIST_AGAIN: Final = "List the webhooks before anything else"
 
 
@@ -42,7 +42,7 @@ def updates(
     UnexpectedAnswer if the service speaks the earlier variant and would ignore an option.
     """
     condition = joined(options.get("filter"), experiment_id=experiment_id, type=type)
-    current = _UPDATES.page({**options, "filter": condition})
+    current = Listing("/updates", Update, experiment_id=experiment_id).page({**options, "filter": condition})
     ignored = [name for name in ("filter", "search", "sort", "where", "offset") if options.get(name)]
     own = query(experiment_id=experiment_id, type=type)
 
@@ -79,16 +79,18 @@ def iter_updates(
 
 def experiment_updates(experiment_id: str) -> Pager[Update]:
     """GET /experiments/{id}/updates: all of one experiment, oldest first."""
-    return Listing(f"/experiments/{segment(experiment_id)}/updates", Update).rows({})
+    path = f"/experiments/{segment(experiment_id)}/updates"
+    return Listing(path, Update, experiment_id=experiment_id).rows({})
 
 
 def _earlier(
     experiment_id: str | None, kind: str | None, *, limit: int | None, cursor: str | None = None
 ) -> Operation[Page[Update]]:
     params = query(experiment_id=experiment_id, type=kind, limit=limit, cursor=cursor)
-    return Operation(
+    operation = Operation(
         request=Request(method="GET", path="/updates", params=params, repeatable=True), read=page(Update)
     )
+    return operation if experiment_id is None else about_experiment(operation, experiment_id)
 
 
 def _is_earlier(answer: Answer) -> bool:
@@ -134,7 +136,8 @@ def update_webhook(
     """
     # null is published for the secret only
     fields = {"url": url, "secret": secret, "headers": {} if headers is None else headers, "enabled": enabled}
-    return _written("PATCH", f"/webhooks/{segment(webhook_id)}", fields, drop=UNSET)
+    operation = _written("PATCH", f"/webhooks/{segment(webhook_id)}", fields, drop=UNSET)
+    return about_record(operation, webhook_id)
 
 
 def delete_webhook(webhook_id: str) -> Operation[None]:
