@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,17 @@ from prefect_assay.looping.rules import best_value
 from prefect_assay.models.result import Result
 from prefect_assay.models.selection import Objective
 from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.results import Level, Outcome, from_csv, rows, summarize, to_csv, unread_values
+from prefect_assay.results import (
+    Level,
+    Outcome,
+    best_binders,
+    from_csv,
+    rows,
+    summarize,
+    to_csv,
+    unread_values,
+)
+from prefect_assay.results.summary import scatters_of
 
 
 def result(*entries, result_type="affinity"):
@@ -140,18 +151,28 @@ def test_an_apparent_kd_has_the_unit_of_its_record():
 
 
 @pytest.mark.parametrize(
-    ("entry", "column", "unit"),
+    ("kind", "entry", "column", "unit"),
     [
-        ({"tm": 331.2, "tm_unit": "K"}, "tm_C", "'K', and only .C is known"),
-        ({"tm": 131.0, "units": "F"}, "tm_C", "'F', and only .C is known"),
-        ({"tm": 331.2}, "tm_C", "without a unit"),
-        ({"concentration_value": 2.0, "concentration_units": "mg/mL"}, "concentration_nM", "'mg/mL'"),
-        ({"kon_mean": 1e-4, "kon_units": "1/(nM s)"}, "kon_per_M_s", "1/.nM s.', and only"),
-        ({"koff_mean": 1.0, "koff_unit": "1/h"}, "koff_per_s", "'1/h', and only 1/s is known"),
+        ("thermostability", {"tm": 331.2, "tm_unit": "K"}, "tm_C", "'K', and the units known here are .C"),
+        ("thermostability", {"tm": 131.0, "units": "F"}, "tm_C", "'F', and the units known here are .C"),
+        ("thermostability", {"tm": 331.2}, "tm_C", "without a unit"),
+        (
+            "expression",
+            {"concentration_value": 2.0, "concentration_units": "mg/mL"},
+            "concentration_nM",
+            "'mg/mL'",
+        ),
+        ("affinity", {"kon_mean": 1e-4, "kon_units": "1/(nM s)"}, "kon_per_M_s", "1/.nM s.', and the units"),
+        (
+            "affinity",
+            {"koff_mean": 1.0, "koff_unit": "1/h"},
+            "koff_per_s",
+            "'1/h', and the units known here are 1/s",
+        ),
     ],
 )
-def test_no_number_of_another_unit_is_in_a_column(entry, column, unit):
-    made = result({"sequence_name": "d1", **entry}, result_type="thermostability")
+def test_no_number_of_another_unit_is_in_a_column(kind, entry, column, unit):
+    made = result({"sequence_name": "d1", **entry}, result_type=kind)
     (row,) = rows([made])
     assert getattr(row, column) is None
     name = next(iter(entry))
@@ -163,7 +184,7 @@ def test_no_number_of_another_unit_is_in_a_column(entry, column, unit):
 @pytest.mark.parametrize(
     "entry",
     [
-        {"tm": 61.5, "tm_unit": "°C"},
+        {"result_type": "thermostability", "tm": 61.5, "tm_unit": "°C"},
         {"kon_mean": 1e5, "kon_units": "1/(M·s)"},
         {"kon_mean": 1e5, "kon_units": "M^-1 s^-1"},
         {"koff_mean": 1e-3, "koff_units": "s^-1"},
@@ -173,7 +194,9 @@ def test_no_number_of_another_unit_is_in_a_column(entry, column, unit):
 def test_the_unit_of_the_column_in_other_spellings(entry):
     made = result({"sequence_name": "d1", **entry})
     (row,) = rows([made])
-    assert float(next(iter(entry.values()))) in {
+    assert float(
+        next(value for name, value in entry.items() if name != "result_type" and "unit" not in name)
+    ) in {
         row.tm_C,
         row.kon_per_M_s,
         row.koff_per_s,
@@ -188,7 +211,7 @@ def test_what_comes_in_place_of_a_number_is_kept():
     assert json.loads(row.extra) == {"kd_mean": {"value": 4.2, "unit": "nM"}}
 
 
-@pytest.mark.parametrize("unit", ["uM", "nm", "mg/mL", 7, ["M"]])
+@pytest.mark.parametrize("unit", ["uMol", "nm", "mg/mL", 7, ["M"]])
 def test_an_unknown_unit_leaves_the_cell_empty_and_says_so(unit):
     entry = {**NANOMOLAR, "kd_units": unit}
     summary, first, second = rows([result(entry)])
@@ -197,7 +220,9 @@ def test_an_unknown_unit_leaves_the_cell_empty_and_says_so(unit):
     assert json.loads(summary.extra) == {"kd_mean": 4.2, "kd_units": str(unit)}
     assert json.loads(first.extra) == {"kd": 4.2, "kd_units": str(unit)}
     (line,) = unread_values([result(entry), result(AFFINITY)])
-    assert line.startswith(f"K_D in result r-1 is in {str(unit)!a}, and only M and nM are known here")
+    assert line.startswith(
+        f"K_D in result r-1 is 4.2 in {str(unit)!a}, and the units known here are M, mM, uM, nM, pM (2 rows)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +259,7 @@ def test_thermostability_and_its_absent_tm():
     assert [(row.tm_C, row.outcome) for row in found] == [(61.5, Outcome.MEASURED), (None, Outcome.UNKNOWN)]
 
 
-def test_an_unknown_type_keeps_its_fields():
+def test_an_unknown_type_keeps_its_fields_and_measures_nothing():
     (row,) = rows(
         [
             result(
@@ -243,7 +268,7 @@ def test_an_unknown_type_keeps_its_fields():
             )
         ]
     )
-    assert (row.result_type, row.outcome) == ("circular_dichroism", Outcome.MEASURED)
+    assert (row.result_type, row.outcome) == ("circular_dichroism", Outcome.UNKNOWN)
     assert json.loads(row.extra) == {"shape": {"alpha": [1.5, 2]}, "note": "x"}
 
 
@@ -253,9 +278,15 @@ def test_numbers_of_the_design_are_no_measurement():
     assert row.outcome is Outcome.UNKNOWN
 
 
-def test_zero_stays_zero_and_has_no_logarithm():
-    (row,) = rows([result({"sequence_name": "a", "kd_mean": 0.0, "koff_mean": 0.0})])
-    assert (row.kd_M, row.log10_kd, row.koff_per_s, row.kon_per_M_s) == (0.0, None, 0.0, None)
+def test_zero_is_no_constant_and_is_named():
+    made = result({"sequence_name": "a", "kd_mean": 0.0, "koff_mean": 0.0})
+    (row,) = rows([made])
+    assert (row.kd_M, row.log10_kd, row.koff_per_s, row.kon_per_M_s) == (None, None, None, None)
+    assert json.loads(row.extra) == {"kd_mean": 0.0, "koff_mean": 0.0}
+    assert [line.partition(" is ")[0] for line in unread_values([made])] == [
+        "K_D in result r-1",
+        "k_off in result r-1",
+    ]
 
 
 def test_a_limit_is_marked():
@@ -286,20 +317,17 @@ def test_calls_and_numbers_are_read_in_any_notation():
     assert (row.binding, row.kd_M, row.koff_per_s) == ("true", 1e-9, None)
 
 
-def test_a_text_in_place_of_a_number_is_kept():
+def test_a_text_in_place_of_a_number_is_a_limit():
     entry = {
         "sequence_name": "a",
         "kd_mean": ">1e-4",
-        "tm": "<25",
-        "concentration_value": "< 5",
-        "replicates": [{"kd": ">1e-4", "kon": "", "tm": "<25", "koff": "2e-3"}],
+        "replicates": [{"kd": ">1e-4", "kon": "", "koff": "2e-3"}],
     }
-    whole, replicate = rows([result(entry)])
-    kept = {"kd_mean": ">1e-4", "tm": "<25", "concentration_value": "< 5"}
-    assert json.loads(whole.extra) == kept
-    assert json.loads(replicate.extra) == {"kd": ">1e-4", "tm": "<25"}
-    assert (whole.kd_M, whole.tm_C, whole.outcome) == (None, None, Outcome.UNKNOWN)
-    assert replicate.koff_per_s == 2e-3
+    for row in rows([result(entry)]):
+        assert (row.kd_M, row.qualifier, row.outcome, row.extra) == (1e-4, ">", Outcome.MEASURED, None)
+    assert row.koff_per_s == 2e-3
+    (melted,) = rows([result({"sequence_name": "a", "tm": "<25"}, result_type="thermostability")])
+    assert (melted.tm_C, melted.qualifier, melted.outcome) == (25.0, "<", Outcome.MEASURED)
 
 
 def test_models_made_in_python_keep_their_entries():
@@ -365,13 +393,258 @@ def test_what_a_result_does_not_say_of_its_design_comes_from_the_order():
     assert (row.control, row.aa_string) == (False, "MKVL")
 
 
-@pytest.mark.parametrize("call", ["yes", "0", 1, "positive"])
-def test_a_call_in_a_word_that_is_not_published_is_no_call_and_is_named(call):
-    odd = {"sequence_name": "d1", "binding": call, "binding_strength": None}
-    fine = [
-        {"sequence_name": "d2", "binding": word} for word in (True, "false", "In progress", "unknown", None)
+@pytest.mark.parametrize(
+    ("binding", "outcome"),
+    [
+        ("binder", Outcome.MEASURED),
+        (True, Outcome.MEASURED),
+        *(
+            (word, Outcome.NO_BINDING)
+            for word in ("non_binder", "No", "0", 0, False, "no binding", "NB", "-")
+        ),
+        ("no_expression", Outcome.NO_EXPRESSION),
+        ("In progress", Outcome.PENDING),
+        ("perhaps", Outcome.UNKNOWN),
+        (2, Outcome.UNKNOWN),
+        ({"call": "no"}, Outcome.UNKNOWN),
+    ],
+)
+def test_a_call_overrides_the_number_beside_it(binding, outcome):
+    entry = {
+        "sequence_name": "d1",
+        "binding": binding,
+        "kd_mean": 4.2e-9,
+        "replicates": [{"replicate": 1, "kd": 4e-9}],
+    }
+    found = rows([result(entry)])
+    assert [row.outcome for row in found] == [outcome, outcome]
+    is_binder = outcome is Outcome.MEASURED
+    assert len(best_binders(found)) == is_binder
+    (design,) = summarize(found)
+    assert (design.kd_M is not None) == is_binder
+    assert scatters_of(found).log_kd is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"is_binder": False},
+        {"binder": "no"},
+        {"binding": None, "is_binder": "false"},
+    ],
+)
+def test_a_call_in_another_field_of_public_tables_counts(fields):
+    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})])
+    assert row.outcome is Outcome.NO_BINDING
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"hit": False},
+        {"classification": "non-binder"},
+        {"comment": "does not bind"},
+        {"binding": "true", "is_binder": False},
+        {"binding": "true", "outcome": "non_binder"},
+        {"binding_strength": "feeble"},
+        {"expression": "so-so"},
+    ],
+)
+def test_a_call_that_is_unclear_makes_the_outcome_unknown_and_is_quoted(fields):
+    made = result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})
+    found = rows([made])
+    assert found[0].outcome is Outcome.UNKNOWN
+    assert best_binders(found) == ()
+    (line,) = unread_values([made])
+    assert str(next(reversed(fields.values()))) in line
+
+
+def test_the_calls_of_a_public_showcase():
+    """Thirteen binders, six non-binders of which three have a number, and one design that did not express."""
+    entries = [
+        {"sequence_name": f"b{n}", "binding": "binder", "kd_mean": 1e-9 * (n + 1), "kd_units": "M"}
+        for n in range(13)
     ]
-    (first, *_) = rows([result(odd, *fine)])
-    assert (first.binding, first.outcome) == (str(call), Outcome.UNKNOWN)
-    (line,) = unread_values([result(odd, *fine)])
-    assert line.startswith(f"binding in result r-1 is {str(call)!r} (1 row)")
+    entries += [
+        {"sequence_name": f"n{n}", "binding": "non_binder", "kd_mean": 1e-10 if n < 3 else None}
+        for n in range(6)
+    ]
+    entries += [{"sequence_name": "x", "binding": "no_expression", "expression": "none", "kd_mean": None}]
+    found = rows([result(*entries)])
+    counts = Counter(row.outcome for row in found)
+    assert counts == {Outcome.MEASURED: 13, Outcome.NO_BINDING: 6, Outcome.NO_EXPRESSION: 1}
+    assert [row.name for row in best_binders(found)] == [f"b{n}" for n in range(13)]
+    assert unread_values([result(*entries)]) == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kd_mean": "> 1e-6"},
+        {"kd_mean": "≥1 µM"},
+        {"kd_mean": 1e-6, "kd_qualifier": ">"},
+        {"kd_mean": 1e-6, "kd_qualifier": ">="},
+        {"kd_mean": 1e-6, "kd_relation": "≥"},
+        {"kd_mean": 1e-6, "operator": ">"},
+        {"kd_mean": 1e-6, "kd_display": "> 1 uM"},
+        {"kd_mean": 1e-6, "kd_display": ">1e-6"},
+    ],
+)
+def test_a_limit_in_a_listed_spelling_is_a_limit(fields):
+    (row,) = rows([result({"sequence_name": "d1", "binding": "true", **fields})])
+    assert (row.kd_M, row.qualifier) == (pytest.approx(1e-6), ">")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"kd_qualifier": word} for word in ("gt", "lower_bound", "&gt;", "greater than", "gte", "~", True)),
+        *({"kd_display": text} for text in ("Kd > 1 uM", "&gt; 1 uM", "no fit", "> 5 uM", "< 1 nM")),
+        {"kd_relation": "GreaterThan"},
+        {"kd_limit": "lower"},
+        {"kd_is_lower_bound": True},
+        {"kd_censored": 1},
+        {"censored": True},
+        {"modifier": "above range"},
+        {"relation": "gt"},
+        {"out_of_range": "high"},
+        {"comment": "Kd > 1 uM"},
+        {"note": "> 1 µM"},
+        {"kd_relation": ">", "kd_display": "< 1 uM"},
+        {"kd_unit": "nM", "kd_units": "M"},
+        {"kd": 2e-6},
+    ],
+)
+def test_a_limit_in_another_spelling_is_never_an_exact_value(fields):
+    made = result({"sequence_name": "d1", "binding": "true", "kd_mean": 1e-6, **fields})
+    (row,) = rows([made])
+    assert (row.kd_M, row.outcome) == (None, Outcome.BINDING)
+    assert json.loads(row.extra)["kd_mean"] == 1e-6
+    (line,) = unread_values([made])
+    assert line.startswith("K_D in result r-1 is ")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kd_low": 1e-7, "kd_high": 2e-6, "kd_std": 1e-7, "kd_n": 3, "kd_r2": 0.99},
+        {"kd_qualifier": "=", "censored": False, "kd_limit": None, "kd_method": "1:1"},
+        {"comment": "chi2 < 0.1", "fit_quality": "good", "koff_relation": ">"},
+    ],
+)
+def test_what_stands_beside_an_exact_value_leaves_it_exact(fields):
+    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 1e-6, **fields})])
+    assert (row.kd_M, row.qualifier) == (1e-6, None)
+
+
+@pytest.mark.parametrize(
+    "value", ["1_000", "1,5", {"value": 1e-9}, [1e-9], "1e400", 1e400, "about 5", -1e-9, 5.0, 0.001]
+)
+def test_a_number_that_is_not_read_has_a_line(value):
+    made = result({"sequence_name": "d1", "kd_mean": value})
+    (row,) = rows([made])
+    assert (row.kd_M, row.outcome) == (None, Outcome.UNKNOWN)
+    assert len(unread_values([made])) == 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["enzyme_activity", "screening", "thermostability", "expression", "isothermal_titration"]
+)
+def test_a_kd_of_another_assay_is_no_affinity(kind):
+    made = result({"sequence_name": "d1", "kd": 1e-9, "replicates": [{"kd": 1e-9}]}, result_type=kind)
+    assert {(row.kd_M, row.outcome) for row in rows([made])} == {(None, Outcome.UNKNOWN)}
+    (line,) = unread_values([made])
+    assert line.startswith("kd in result r-1 is 1e-09, which is no value of ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "outcome"),
+    [
+        ("affinity", {"n_replicates": 3, "plate": 7, "length": 120, "error_code": 0}, Outcome.UNKNOWN),
+        ("affinity", {"concentration_value": 50.0}, Outcome.UNKNOWN),
+        ("affinity", {"koff_mean": 1e-3}, Outcome.MEASURED),
+        ("fluorescence", {"n_replicates": 3, "excitation_nm": 488, "background": 150.0}, Outcome.UNKNOWN),
+        ("fluorescence", {"intensity_mean": 3.5}, Outcome.MEASURED),
+        ("expression", {"molecular_weight_da": 12000.0}, Outcome.UNKNOWN),
+        ("expression", {"expression": "unknown"}, Outcome.UNKNOWN),
+        ("expression", {"expression": "low"}, Outcome.MEASURED),
+        ("expression", {"yield_mean": 12.0}, Outcome.MEASURED),
+        ("enzyme_activity", {"plate": 3}, Outcome.UNKNOWN),
+        ("enzyme_activity", {"kcat_mean": 2.0}, Outcome.MEASURED),
+        ("epitope_binning", {"bin": "A"}, Outcome.MEASURED),
+        ("epitope_binning", {"responses": {"d2": 0.4}}, Outcome.MEASURED),
+        ("epitope_binning", {"bin": None, "responses": {"d2": None}}, Outcome.UNKNOWN),
+        ("screening", {"signal": 0.3}, Outcome.UNKNOWN),
+        ("thermostability", {"initial_330nm": 3.2}, Outcome.UNKNOWN),
+    ],
+)
+def test_a_measurement_is_a_value_in_a_field_of_its_assay_type(kind, fields, outcome):
+    (row,) = rows([result({"sequence_name": "d1", **fields}, result_type=kind)])
+    assert row.outcome is outcome
+
+
+def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
+    entries = [
+        {"sequence_name": "d1", "binding": "true", "replicate": n, "kd": kd}
+        for n, kd in ((1, 0.5e-9), (2, 1e-9), (3, 2e-9))
+    ]
+    found = rows([result(*entries, {"sequence_name": "d2", "kd_mean": 3e-9})])
+    assert [(row.name, row.level, row.replicate) for row in found] == [
+        ("d1", Level.SUMMARY, None),
+        *(("d1", Level.REPLICATE, n) for n in (1, 2, 3)),
+        ("d2", Level.SUMMARY, None),
+    ]
+    assert found[0].kd_M == pytest.approx(1e-9)
+    first, _ = summarize(found)
+    assert (first.name, first.kd_M, first.replicates, first.replicates_averaged) == (
+        "d1",
+        pytest.approx(1e-9),
+        3,
+        3,
+    )
+    assert [row.name for row in best_binders(found)] == ["d1", "d2"]
+
+
+@pytest.mark.parametrize(
+    ("replicates", "outcome", "kd"),
+    [
+        (
+            [{"binding": "true", "kd": 1e-9}, {"binding": "false"}, {"binding": "false", "kd": 1e-5}],
+            Outcome.NO_BINDING,
+            None,
+        ),
+        (
+            [{"binding": "true", "kd": 1e-9}, {"binding": "true", "kd": 4e-9}, {"binding": "false"}],
+            Outcome.MEASURED,
+            2e-9,
+        ),
+        ([{"binding": "true", "kd": 1e-9}, {"binding": "false"}], Outcome.UNKNOWN, None),
+        ([{"kd": ">1e-5"}, {"kd": ">2e-5"}], Outcome.MEASURED, 1e-5),
+        ([{"kd": ">1e-5"}, {"kd": 2e-9}], Outcome.MEASURED, None),
+        ([{"binding": "true"}, {"binding": "true"}], Outcome.BINDING, None),
+        ([{"kd": None}, {"kd": None}], Outcome.UNKNOWN, None),
+        ([{"expression": "none"}, {"expression": "none"}], Outcome.NO_EXPRESSION, None),
+    ],
+)
+def test_the_outcome_of_replicate_rows_is_that_of_most(replicates, outcome, kd):
+    summary, *others = rows([result(*({"sequence_name": "d1", **one} for one in replicates))])
+    assert (summary.outcome, summary.kd_M) == (outcome, kd if kd is None else pytest.approx(kd))
+    assert [row.replicate for row in others] == list(range(1, len(replicates) + 1))
+
+
+def test_a_kd_above_the_highest_concentration_is_extrapolated():
+    made = result(
+        {"sequence_name": "d1", "kd_mean": 4e-6, "kd_units": "M"},
+        {"sequence_name": "d2", "kd_mean": 4e-7, "kd_units": "M"},
+    )
+    first, second = rows([made], highest_molar=1e-6)
+    assert first.doubt == "extrapolated: K_D is above the highest concentration, 1000 nM"
+    assert second.doubt is None
+    assert [design.doubts for design in summarize((first, second))] == [(), (first.doubt,)]
+
+
+@pytest.mark.parametrize(("koff", "is_doubted"), [(1e-4, False), (2.9e-4, False), (1e-2, True), (1e-6, True)])
+def test_rate_constants_are_compared_with_the_affinity(koff, is_doubted):
+    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 1e-9, "kon_mean": 1e5, "koff_mean": koff})])
+    assert row.kd_M == 1e-9
+    assert (row.doubt is not None) == is_doubted

@@ -229,9 +229,11 @@ def test_a_sequence_id_is_resolved_where_the_service_lists_them(tmp_path):
 
 def test_a_unit_that_is_not_known_is_named_where_people_look(tmp_path):
     credentials = Credentials(None)
-    credentials.results[0]["summary"] = [{"sequence_name": "a", "kd_mean": 4.2, "kd_units": "mg/mL"}]
+    credentials.results[0]["summary"] = [
+        {"sequence_name": "a", "result_type": "affinity", "kd_mean": 4.2, "kd_units": "mg/mL"}
+    ]
     (line,) = kept(credentials, tmp_path).notes
-    assert "result r0 is in 'mg/mL'" in line
+    assert "K_D in result r0 is 4.2 in 'mg/mL'" in line
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")

@@ -85,6 +85,18 @@ _WORDS: Final[dict[CallField, dict[str, Call]]] = {
 }
 
 
+_NEGATIVE_PHRASES: Final = {
+    _key(word) for word in (*_NOT_EXPRESSED, *_NON_BINDERS) if word not in {"nb", "dnb"}
+}
+
+CALL_FIELDS: Final[dict[CallField, tuple[str, ...]]] = {
+    "binding": ("binding", "binder", "binds", "is_binder", "binding_label"),
+    "binding_strength": ("binding_strength",),
+    "expression": ("expression", "expressed"),
+}
+"""The fields and columns that hold a call, in the order of public tables."""
+
+
 def read_call(word: Any, field: CallField = "binding") -> ReadCall:
     """Read one word of a field, or a boolean, 0 or 1; never raises.
 
@@ -100,10 +112,6 @@ def read_call(word: Any, field: CallField = "binding") -> ReadCall:
     return ReadCall(Call.UNKNOWN, text) if call is None else ReadCall(call)
 
 
-def describe_unread_call(word: str, field: CallField, count: int) -> str:
-    """The note on a word that the vocabulary does not have."""
-    rows = "1 row" if count == 1 else f"{count} rows"
-    return (
-        f"{field} is {word[:60]!a} ({rows}), which is no known word for a call (docs/results.md): the outcome is unknown, and a "
-        "number beside it is not ranked, counted or learned from"
-    )
+def is_negative_phrase(word: Any) -> bool:
+    """Whether a text says, in whichever field, that a design does not bind or did not express."""
+    return isinstance(word, str) and _key(word) in _NEGATIVE_PHRASES

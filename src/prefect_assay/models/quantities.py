@@ -27,6 +27,7 @@ class QuantityKind:
     least: float
     most: float
     is_positive: bool = False
+    most_without_unit: float = math.inf  # a number above it is in another unit than the column's
 
     def unit_names(self) -> frozenset[str]:
         """The fields that may hold its unit and that of no other quantity."""
@@ -42,7 +43,15 @@ _BLANKS: Final = re.compile(r"[\s^*·()]+")
 _MOLAR: Final = {"M": 1.0, "mM": 1e3, "uM": 1e6, "µM": 1e6, "μM": 1e6, "nM": 1e9, "pM": 1e12}
 
 KD: Final = QuantityKind(
-    "K_D", "kd_M", ("kd_mean", "kd"), _MOLAR, ("M", "mM", "uM", "nM", "pM"), 1e-15, 0.1, is_positive=True
+    "K_D",
+    "kd_M",
+    ("kd_mean", "kd"),
+    _MOLAR,
+    ("M", "mM", "uM", "nM", "pM"),
+    1e-15,
+    0.1,
+    is_positive=True,
+    most_without_unit=1e-4,
 )
 KON: Final = QuantityKind(
     "k_on",

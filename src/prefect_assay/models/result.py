@@ -1,50 +1,22 @@
 """Results as the service sends them (contract 2.10 and 4.2). Unknown variants are kept losslessly.
 
 Units: K_D in M, k_on in 1/(M s), k_off in 1/s, concentrations in nM, melting temperature in degrees Celsius.
-Null is not zero; `none`, `unknown` and "no expression" are three different outcomes.
+Null is not zero; `none`, `unknown` and "no expression" are three different outcomes. Numbers and calls are kept as received.
 """
 
-import math
-from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import (
-    AliasChoices,
-    BeforeValidator,
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from prefect_assay.models.base import Moment, WireModel
 from prefect_assay.models.identifiers import Identifier
 
 
 def _word(value: Any) -> str | None:
-    """A call as text: `true` and `"true"` are the same. The archive has the body as received."""
+    """A name as text; None for an object or a list."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else None
-
-
-def _number(value: Any) -> float | None:
-    """A finite float, or None. Unknown notations are tolerated so that a long wait does not fail on parsing."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) and not isinstance(value, bool) else None
-
-
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return int(number) if number is not None and number.is_integer() else None
-
-
-def _text(value: Any) -> str:
-    """What a value says; a number that is none, such as NaN, says nothing."""
-    return "" if isinstance(value, float) else str(value).strip()
 
 
 def _sequence(value: Any) -> Any:
@@ -63,7 +35,8 @@ def _objects(value: Any) -> Any:
 
 
 Word = Annotated[str | None, BeforeValidator(_word)]
-Number = Annotated[float | None, BeforeValidator(_number)]
+AsReceived = Any
+"""A number, a word or anything else: `prefect_assay.results.rows` decides what it says."""
 
 
 class ResultSummary(WireModel):
@@ -77,60 +50,37 @@ class ResultSummary(WireModel):
     size_bytes: int | None = None
 
 
-class _Measured(WireModel):
-    """A record of numbers, which keeps what is none."""
+class Replicate(WireModel):
+    """One measured replicate of a result."""
 
-    _unread: dict[str, Any] = PrivateAttr(default_factory=dict)
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _keep_unread(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        made = handler(data)
-        if isinstance(data, Mapping):
-            made._unread = {  # noqa: SLF001  its own model
-                name: value
-                for name in cls.model_fields
-                if (value := data.get(name)) is not None and _text(value) and getattr(made, name) is None
-            }
-        return made
-
-    @property
-    def unread(self) -> Mapping[str, Any]:
-        """What came in place of a number or a word, such as `>1e-4` or an object with a value and a unit, by field."""
-        return self._unread
+    replicate: AsReceived = None
+    kd: AsReceived = None
+    kon: AsReceived = None
+    koff: AsReceived = None
+    tm: AsReceived = None
+    concentration_value: AsReceived = None
+    binding: AsReceived = None
+    expression: AsReceived = None
+    fit_quality: AsReceived = None
 
 
-class Replicate(_Measured):
-    """One measured replicate of an affinity or screening result."""
-
-    replicate: Annotated[int | None, BeforeValidator(_whole)] = None
-    kd: Number = None
-    kon: Number = None
-    koff: Number = None
-    tm: Number = None
-    concentration_value: Number = None
-    binding: Word = None
-    expression: Word = None
-    fit_quality: Word = None
-
-
-class ResultEntry(_Measured):
+class ResultEntry(WireModel):
     """One entry of `summary`. Fields that are not named here stay available in `model_extra`."""
 
     result_type: Word = None
     sequence: Annotated[dict[str, Any] | str | None, BeforeValidator(_sequence)] = None
     sequence_name: Word = None
     sequence_id: Word = None
-    kd_mean: Number = None
-    kd_log_std: Number = None
-    kon_mean: Number = None
-    koff_mean: Number = None
-    binding: Word = None
-    binding_strength: Word = None
-    expression: Word = None
-    fit_quality: Word = None
-    tm: Number = None
-    concentration_value: Number = None
+    kd_mean: AsReceived = None
+    kd_log_std: AsReceived = None
+    kon_mean: AsReceived = None
+    koff_mean: AsReceived = None
+    binding: AsReceived = None
+    binding_strength: AsReceived = None
+    expression: AsReceived = None
+    fit_quality: AsReceived = None
+    tm: AsReceived = None
+    concentration_value: AsReceived = None
     replicates: Annotated[tuple[Replicate, ...], BeforeValidator(_objects)] = ()
 
     @property

@@ -50,8 +50,8 @@ Flag = Annotated[bool | None, BeforeValidator(_none_for_empty)]
 class ResultRow(Model):
     """One row of the tidy table. The fields are the columns, in a stable order.
 
-    `qualifier` is `<` or `>` when the row's main value is a limit and not a measurement. `extra` is a JSON
-    object with everything else that the service sent for this row.
+    `qualifier` is `<` or `>` when the row's main value is a limit and not a measurement. `doubt` says
+    what is odd about its numbers. `extra` is a JSON object with everything else that the service sent for this row.
     """
 
     experiment_code: str
@@ -74,6 +74,7 @@ class ResultRow(Model):
     binding_strength: Text = None
     expression: Text = None
     fit_quality: Text = None
+    doubt: Text = None
     aa_string: Text = None
     extra: Text = None
 

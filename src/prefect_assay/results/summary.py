@@ -33,9 +33,9 @@ from prefect_assay.results.kinetics.analysis import (
     ReplicateMelting,
     Verdict,
 )
+from prefect_assay.results.measurements import read_apparent_kd
 from prefect_assay.results.ranks import Ranked, groups_of
 from prefect_assay.results.row import HAS_RESULT, OPEN, Level, Outcome, ResultRow
-from prefect_assay.results.units import KD, apparent, factor_of
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ExperimentType)}
@@ -225,6 +225,7 @@ def _binding_values(
     reported = _positive(row.kd_M)
     used = averaged(reported, replicates) if reported is not None else ()
     stated, mean = _stated_kd(row, replicates, curves, scatter)
+    stated["doubts"] = (*stated.get("doubts", ()), *_row_doubts(row))
     values = {
         **words,
         "kon_per_M_s": _finite(row.kon_per_M_s),
@@ -291,6 +292,10 @@ def _limit(
     return ("<", max(values)) if signs == {"<"} else None
 
 
+def _row_doubts(row: ResultRow) -> tuple[str, ...]:
+    return tuple(row.doubt.split("; ")) if row.doubt else ()
+
+
 def _doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]:
     doubts = []
     if mean.is_own:
@@ -319,11 +324,8 @@ def _melting_values(
 
 def _apparent(row: ResultRow) -> float | None:
     """The apparent K_D (M), which the laboratory gives where its class has no mean."""
-    extra = _extra(row)
-    value, factor = apparent(extra), factor_of(KD, str(extra.get("kd_units") or KD.shown[0]))
-    if value is None or factor is None or snake_case(str(row.result_type)) != ExperimentType.AFFINITY:
-        return None
-    return _positive(value / factor)
+    is_affinity = snake_case(str(row.result_type)) == ExperimentType.AFFINITY
+    return read_apparent_kd(_extra(row)) if is_affinity else None
 
 
 def _extra(row: ResultRow) -> Mapping[str, Any]:

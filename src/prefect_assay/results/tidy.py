@@ -1,42 +1,42 @@
 """Turns the service's result records into tidy rows (contract 2.10).
 
-Nothing raises for odd content, so that a new field does not end a wait of ten days: the rest goes to `extra`.
+Nothing raises for odd content, so that a new field does not end a wait of ten days: the rest goes to `extra`, and a value that
+cannot be read is a line of `unread_values`.
 """
 
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
 from typing import Any, Final
 
 from prefect_assay.models.archived import without_open_links
+from prefect_assay.models.calls import CALL_FIELDS, read_call
+from prefect_assay.models.quantities import KD, KOFF, KON, Unread
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.vocabulary import ExperimentType, snake_case
 from prefect_assay.models.words import many
 from prefect_assay.results.matching import Matched, match
-from prefect_assay.results.row import Level, Outcome, ResultRow
-from prefect_assay.results.units import QUANTITIES, Units, parts_of, places_of
+from prefect_assay.results.measurements import (
+    RecordReader,
+    RecordReading,
+    decide_outcome,
+    find_unit,
+    name_assay_type,
+    parts_of,
+    places_of,
+    record_of,
+)
+from prefect_assay.results.row import HAS_RESULT, OPEN, Level, Outcome, ResultRow
 
-# Consumed by columns of their own; everything else of a record is kept in `extra`.
-_ENTRY_COLUMNS: Final = frozenset(
-    {"result_type", "sequence_name", "name", "kd_mean", "kd_log_std", "kon_mean", "koff_mean", "binding"}
-    | {"binding_strength", "expression", "fit_quality", "tm", "replicates", "concentration_value"}
-)
-_REPLICATE_COLUMNS: Final = frozenset(
-    {"replicate", "kd", "kon", "koff", "binding", "expression", "fit_quality"}
-    | {"tm", "binding_strength", "concentration_value"}
-)
-_WORDS: Final = ("binding", "binding_strength", "expression", "fit_quality")
-_CALLS: Final = frozenset({"true", "false", "unknown", "in_progress"})  # service-shapes, Results
-_NO_EXPRESSION: Final = frozenset({"none", "no", "false", "no_expression", "not_expressed", "failed"})
-_BINDS: Final = frozenset({"strong", "medium", "weak"})
-# Their numbers have columns: a screening without a call, or a melting curve without a Tm, measured nothing.
-_OWN_COLUMN: Final = frozenset(
-    {ExperimentType.AFFINITY, ExperimentType.SCREENING, ExperimentType.THERMOSTABILITY}
-)
-_NOT_MEASURED: Final = frozenset({"sequence", "target", "place", "metadata"})
+# Consumed by columns of their own, beside the fields that a reading has taken.
+_ROW_FIELDS: Final = frozenset({"result_type", "sequence_name", "name", "replicates"})
 _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
+_BY_FACTORS: Final = frozenset(kind.column for kind in (KD, KON, KOFF))
+_AVERAGED: Final = (*sorted(_BY_FACTORS), "tm_C", "concentration_nM")
+UNCLEAR_UNIT: Final = "not clear"
 
 
 def rows(
@@ -47,45 +47,56 @@ def rows(
     complete: bool = False,
     matched: Matched | None = None,
     unread: bool = False,
+    highest_molar: float | None = None,
 ) -> tuple[ResultRow, ...]:
     """Tidy rows: for each design a summary row, then one row per replicate.
 
-    Each design of `ordered` without a result gets a row, too: `pending`, or when the results are `complete` `missing`, but
-    `unknown` beside an entry that may be its, or where part of the results is `unread`. `matched` says which design each entry is about. Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
-    result says neither (service-shapes, Results).
+    A result that lists a design several times has a row per replicate: the summary row has the geometric mean of K_D and of rate
+    constants, the mean of other values, and the outcome of most replicates.
+
+    Each design of `ordered` without a result gets a row: `pending`, or when the results are `complete` `missing`, but
+    `unknown` beside an entry that may be its, or where part of the results is `unread`. `matched` says which design each entry
+    is about. Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
+    result says neither (service-shapes, Results). A K_D above `highest_molar`, the highest concentration, gets a doubt.
     """
     results = tuple(results)
     matched = matched or match(results, ordered)
-    units = Units.of(results)
-    found = [
+    reader = RecordReader.of(results, highest_molar)
+    made = [
         row
         for i, result in enumerate(results)
-        for row in _result_rows(i, result, experiment_code, matched, units)
+        for row in _rows_of_result(i, result, experiment_code, matched, reader)
     ]
     names = {design.name for design in matched.designs.values()}
     absent = [design for design in ordered if design.name not in names]
     unknown = Outcome.UNKNOWN if matched.nameless or unread else Outcome.MISSING
     outcome = unknown if complete else Outcome.PENDING
-    return (*found, *(_absent_row(design, experiment_code, outcome) for design in absent))
+    return (*made, *(_absent_row(design, experiment_code, outcome) for design in absent))
 
 
 def unread_values(results: Iterable[Result]) -> tuple[str, ...]:
-    """A line per result with numbers in an unknown unit, or with binding calls in unknown words, which are not guessed."""
+    """A line per result and value that is not read, with the reason: numbers, qualifiers, units and words for calls."""
     results = tuple(results)
-    calls = Counter(
-        (result.id, part.binding)
+    reader = RecordReader.of(results)
+    counts = Counter(
+        (result.id, problem)
         for result in results
         for entry in result.summary
         for part in parts_of(entry)
-        if part.binding is not None and _word(part.binding) not in _CALLS
+        for problem in reader.read(result, entry, part).problems
     )
-    said = ", ".join(sorted(_CALLS))
-    return (
-        *Units.of(results).lines(),
-        *(
-            f"binding in result {result_id} is {call!a} ({many(count, 'row')}), and the words known here are {said}: it is no call"
-            for (result_id, call), count in calls.items()
-        ),
+    return tuple(
+        f"{what} in result {result_id} is {reason} ({many(count, 'row')}): it is not read, and the column extra has it as it came"
+        for (result_id, (what, reason)), count in counts.items()
+    )
+
+
+def outcome_of(result_type: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> Outcome:  # noqa: ARG001
+    """The outcome of a row by its words and columns, such as those of a table of measurements."""
+    return decide_outcome(
+        {name: read_call(values.get(name), name) for name in CALL_FIELDS},
+        has_kd=values.get("kd_M") is not None,
+        is_measured=values.get("tm_C") is not None,
     )
 
 
@@ -102,58 +113,153 @@ def _absent_row(design: ProteinSequence, experiment_code: str, outcome: Outcome)
     )
 
 
-def _result_rows(
-    index: int, result: Result, experiment_code: str, matched: Matched, units: Units
+def _rows_of_result(
+    index: int, result: Result, experiment_code: str, matched: Matched, reader: RecordReader
 ) -> Iterator[ResultRow]:
+    """The rows of a result: entries about one design are its replicates."""
+    groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, entry in enumerate(result.summary):
-        ordered = matched.designs.get((index, number))
-        control = _control(entry)
-        shared = {
-            "experiment_code": experiment_code,
-            "result_id": result.id,
-            "result_type": entry.result_type or result.result_type,
-            "name": matched.name((index, number)),
-            "control": ordered.control if control is None and ordered else control,
-            "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
-        }
-        for part in parts_of(entry):
-            raw = without_open_links(part.model_dump(mode="json"))
-            columns = _ENTRY_COLUMNS if part is entry else _REPLICATE_COLUMNS
-            extra = {key: value for key, value in raw.items() if key not in columns and value is not None}
-            extra |= without_open_links(dict(part.unread))
-            places = places_of(result, entry, part)
-            values = {
-                column: value
-                for quantity in QUANTITIES
-                for column, value in units.column(quantity, extra, *places).items()
-            }
-            if isinstance(part, Replicate):
-                replicate: dict[str, Any] = {**values, "replicate": part.replicate}
-                yield _row(Level.REPLICATE, shared, replicate, raw, extra)
-            else:
-                _keep_rest_of_sequence(extra)
-                yield _row(
-                    Level.SUMMARY, shared, {**values, "kd_log_std": _number(part.kd_log_std)}, raw, extra
-                )
+        target = json.dumps((entry.model_extra or {}).get("target"), sort_keys=True, default=str)
+        groups[matched.name((index, number)), name_assay_type(result, entry), target].append(number)
+    for numbers in groups.values():
+        made = [
+            list(_rows_of_entry((index, number), result, experiment_code, matched, reader))
+            for number in numbers
+        ]
+        if len(made) == 1:
+            yield from made[0]
+        else:
+            yield from _join_replicates(made)
+
+
+def _rows_of_entry(
+    place: tuple[int, int], result: Result, experiment_code: str, matched: Matched, reader: RecordReader
+) -> Iterator[ResultRow]:
+    entry = result.summary[place[1]]
+    ordered = matched.designs.get(place)
+    control = _control(entry)
+    shared = {
+        "experiment_code": experiment_code,
+        "result_id": result.id,
+        "result_type": entry.result_type or result.result_type,
+        "name": matched.name(place),
+        "control": ordered.control if control is None and ordered else control,
+        "aa_string": entry.aa_string or (ordered.aa_string if ordered else None),
+    }
+    whole = reader.read(result, entry, entry)
+    yield _row(shared, result, entry, entry, whole, reader)
+    for part in entry.replicates:
+        reading = reader.read(result, entry, part)
+        if whole.is_called and not reading.is_called and whole.outcome not in HAS_RESULT:
+            reading = replace(
+                reading, outcome=whole.outcome
+            )  # what is called of the design holds for each replicate
+        yield _row(shared, result, entry, part, reading, reader)
 
 
 def _row(
-    level: Level,
     shared: Mapping[str, Any],
-    values: dict[str, Any],
-    raw: Mapping[str, Any],
-    extra: Mapping[str, Any],
+    result: Result,
+    entry: ResultEntry,
+    part: ResultEntry | Replicate,
+    reading: RecordReading,
+    reader: RecordReader,
 ) -> ResultRow:
-    values |= {word: _text(raw.get(word)) for word in _WORDS}
-    values["log10_kd"] = _log10(values["kd_M"])
+    record = record_of(part)
+    values = {
+        **reading.columns,
+        "log10_kd": _log10(reading.columns["kd_M"]),
+        "kd_log_std": _number(record.get("kd_log_std")),
+        "fit_quality": _text(record.get("fit_quality")),
+        "replicate": _whole(record.get("replicate")),
+        "doubt": "; ".join(reading.doubts) or None,
+    }
+    own = {name for name in ("kd_log_std", "fit_quality", "replicate") if values[name] is not None}
+    raw = without_open_links(part.model_dump(mode="json"))
+    left_out = _ROW_FIELDS | reading.taken | own
+    extra = {key: value for key, value in raw.items() if key not in left_out and value not in (None, "")}
+    if part is entry:
+        _keep_rest_of_sequence(extra)
+    if "kd_app" in extra or any(name in extra for name in KD.fields):
+        unit = find_unit(KD, *places_of(result, entry, part))
+        if isinstance(unit, Unread) or (unit is None and KD.word in reader.in_other_units):
+            extra["kd_units"] = UNCLEAR_UNIT
+        elif unit is not None:
+            extra["kd_units"] = unit
     return ResultRow(
         **shared,
         **values,
-        level=level,
-        outcome=outcome_of(str(shared["result_type"]), values, extra),
-        qualifier=_qualifier(values, raw),
-        extra=json.dumps(extra, sort_keys=True, ensure_ascii=False) if extra else None,
+        level=Level.SUMMARY if part is entry else Level.REPLICATE,
+        outcome=reading.outcome,
+        extra=_json(extra),
     )
+
+
+def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultRow]:
+    """A summary row of the entries of one design, then a row per replicate."""
+    replicates: list[ResultRow] = []
+    for summary, *own in entries:
+        replicates += own or [summary]
+    outcomes = Counter(
+        Outcome.MEASURED if row.outcome in HAS_RESULT else row.outcome
+        for row in replicates
+        if row.outcome not in OPEN
+    )
+    most = outcomes.most_common(2)
+    doubts = []
+    if not most:
+        outcome = replicates[0].outcome
+    elif len(most) > 1 and most[0][1] == most[1][1]:
+        outcome = Outcome.UNKNOWN
+        doubts.append("as many replicates say one thing as another")
+    else:
+        outcome = most[0][0]
+    used = [row for row in replicates if row.outcome in HAS_RESULT] if outcome is Outcome.MEASURED else []
+    exact = [row for row in used if row.qualifier is None]
+    if used and all(row.outcome is Outcome.BINDING for row in used):
+        outcome = Outcome.BINDING
+    signs = {row.qualifier for row in used if row.kd_M is not None}
+    values: dict[str, Any] = {column: _average(column, exact) for column in _AVERAGED}
+    if len(signs) == 1 and (sign := next(iter(signs))) is not None:
+        limits = [row.kd_M for row in used if row.kd_M is not None]
+        values |= {"kd_M": min(limits) if sign == ">" else max(limits), "qualifier": sign}
+    elif len(signs) > 1:
+        values["kd_M"] = None
+        doubts.append("some replicates are limits, so there is no mean over all")
+    first = replicates[0]
+    words = {
+        name: next((word for row in used or replicates if (word := getattr(row, name)) is not None), None)
+        for name in ("binding", "binding_strength", "expression")
+    }
+    doubts += dict.fromkeys(row.doubt for row in replicates if row.doubt)
+    yield first.model_copy(
+        update={
+            "level": Level.SUMMARY,
+            "replicate": None,
+            "outcome": outcome,
+            "qualifier": None,
+            "kd_log_std": None,
+            "fit_quality": None,
+            **values,
+            **words,
+            "log10_kd": _log10(values["kd_M"]),
+            "doubt": "; ".join(doubts) or None,
+            "extra": _json({"replicates_listed": len(replicates)}),
+        }
+    )
+    numbers = [row.replicate for row in replicates]
+    is_numbered = None not in numbers and len({*numbers}) == len(numbers)
+    for number, row in enumerate(replicates, start=1):
+        yield row.model_copy(
+            update={"level": Level.REPLICATE, "replicate": row.replicate if is_numbered else number}
+        )
+
+
+def _average(column: str, replicates: Sequence[ResultRow]) -> float | None:
+    numbers = [value for row in replicates if (value := getattr(row, column)) is not None]
+    if not numbers:
+        return None
+    return 10 ** fmean(map(math.log10, numbers)) if column in _BY_FACTORS else fmean(numbers)
 
 
 def _control(entry: ResultEntry) -> bool | None:
@@ -169,78 +275,29 @@ def _keep_rest_of_sequence(extra: dict[str, Any]) -> None:
             extra["sequence"] = rest
 
 
-def _qualifier(values: Mapping[str, Any], raw: Mapping[str, Any]) -> str | None:
-    """`<` or `>` of the row's main value: K_D, or without one the concentration."""
-    source = ("kd_qualifier", "kd_display") if values["kd_M"] is not None else ("concentration_display",)
-    for field in source:
-        text = str(raw.get(field) or "").strip()
-        if text[:1] in {"<", ">"}:
-            return text[0]
-    return None
+def _json(extra: Mapping[str, Any]) -> str | None:
+    return json.dumps(extra, sort_keys=True, ensure_ascii=False) if extra else None
 
 
 def _number(value: Any) -> float | None:
-    """A finite float, or None. Null is not zero, and NaN is not a measurement."""
+    """A finite number, or None. Null is not zero, and NaN is not a measurement."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return int(number) if number is not None and number.is_integer() else None
 
 
 def _log10(value: float | None) -> float | None:
-    return math.log10(value) if value is not None and value > 0 else None
+    return math.log10(value) if value else None
 
 
 def _text(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
     return value if isinstance(value, str) else None
-
-
-def outcome_of(result_type: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> Outcome:
-    """The outcome of one row, by its type, its columns and what has no column.
-
-    A negative binding call overrides a number: where all replicates were called, a fitted K_D of a non-binder is an
-    artefact of the fit. A number overrides everything else.
-    """
-    verdict = _call(values)
-    if verdict in {Outcome.NO_EXPRESSION, Outcome.NO_BINDING, Outcome.PENDING}:
-        return verdict
-    kind = snake_case(result_type)
-    if values.get("kd_M") is not None or values.get("tm_C") is not None:
-        return Outcome.MEASURED
-    if verdict is Outcome.UNKNOWN and kind not in _OWN_COLUMN and _reports_something(kind, values, extra):
-        return Outcome.MEASURED
-    return verdict
-
-
-def _call(values: Mapping[str, Any]) -> Outcome:
-    """The outcome in the laboratory's words, without any number."""
-    binding, strength = _word(values.get("binding")), _word(values.get("binding_strength"))
-    if _word(values.get("expression")) in _NO_EXPRESSION:
-        return Outcome.NO_EXPRESSION
-    if binding == "in_progress":
-        return Outcome.PENDING
-    if binding == "false" or (strength == "none" and binding != "true"):
-        return Outcome.NO_BINDING
-    return Outcome.BINDING if binding == "true" or strength in _BINDS else Outcome.UNKNOWN
-
-
-def _reports_something(kind: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
-    """Return True if a type without columns of its own reports a number, or an expression level in words."""
-    if values.get("concentration_nM") is not None:
-        return True
-    if kind == ExperimentType.EXPRESSION and _word(values.get("expression")) not in {"", "unknown"}:
-        return True
-    return _holds_number({key: value for key, value in extra.items() if key not in _NOT_MEASURED})
-
-
-def _word(value: Any) -> str:
-    return str(snake_case(value)).strip() if isinstance(value, str) else ""
-
-
-def _holds_number(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return any(_holds_number(item) for item in value.values())
-    if isinstance(value, list):
-        return any(_holds_number(item) for item in value)
-    return isinstance(value, int | float) and not isinstance(value, bool)
