@@ -15,6 +15,7 @@ from prefect_assay.books.log import (
     Sending,
     Withdrawn,
 )
+from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -214,6 +215,17 @@ def test_a_contradiction_that_is_in_the_log_stops_the_order(store):
     for call in (book.read, lambda: book.record(order("exp_3")), lambda: a_book(store)):
         with pytest.raises(ArchiveError, match=r"`ordered` .*contradicts"):
             call()
+
+
+def test_the_open_money_of_a_damaged_log_is_missing_and_the_sum_says_so(store):
+    books = books_in(store)
+    for key in ("damaged", "k"):
+        books.order("c", key).record(order(f"exp of {key}"))
+    assert of_logs(*read_logs(books_in(store))).complete
+    store.objects[next(key for key in store.objects if key.endswith("damaged/000002.json"))] = b"{"
+    money = of_logs(*read_logs(books_in(store)))
+    assert [item.order_key for item in money.items] == ["k"]
+    assert (len(money.notes), money.complete) == (1, False)
 
 
 @pytest.mark.parametrize("suffix", ["k/000001.json", "k/000002.json"])
