@@ -143,10 +143,18 @@ class Copy:
             (package / path.name).symlink_to(path)
         return cls(root)
 
-    def run(self, tests: Iterable[str], seconds: float) -> tuple[int, str]:
-        """The exit status and the output of pytest; the status is -1 when the time was over."""
+    def run(
+        self, tests: Iterable[str], seconds: float, until_noticed: frozenset[str] | None = None
+    ) -> tuple[int, str]:
+        """The exit status and the output of pytest; the status is -1 when the time was over.
+
+        With `until_noticed` no further file is begun after one with a failure, apart from those named there.
+        """
         output = self.root / "build" / "output.txt"
-        pytest = FORKS.Process(target=run_pytest, args=(str(self.root), tuple(tests), str(output)))
+        output.unlink(missing_ok=True)
+        pytest = FORKS.Process(
+            target=run_pytest, args=(str(self.root), tuple(tests), str(output), until_noticed)
+        )
         pytest.start()
         pytest.join(seconds)
         status = -1 if pytest.exitcode is None else pytest.exitcode
@@ -167,14 +175,29 @@ class Copy:
             # Compiled code is taken again for a file of the same size and second.
             changed = self._seconds + 10 * self.played
             os.utime(path, (changed, changed))
-            status, output = self.run(one.tests, LIMIT_SECONDS)
+            status, output = self.run(one.tests, LIMIT_SECONDS, failing_unbroken)
         finally:
             path.write_bytes(before)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
         return judge(one.id, status, output, failing_unbroken)
 
 
-def run_pytest(root: str, tests: tuple[str, ...], output: str) -> None:
+class NoticedFirst:
+    """A plugin of pytest: after a file with a new failure the session ends."""
+
+    def __init__(self, ignored: frozenset[str]) -> None:
+        self._ignored = ignored
+        self._noticed = False
+
+    def pytest_runtest_logreport(self, report) -> None:
+        self._noticed = self._noticed or (report.failed and report.nodeid not in self._ignored)
+
+    def pytest_runtest_teardown(self, item, nextitem) -> None:
+        if self._noticed and nextitem is not None and nextitem.path != item.path:
+            item.session.shouldfail = "noticed"
+
+
+def run_pytest(root: str, tests: tuple[str, ...], output: str, until_noticed: frozenset[str] | None) -> None:
     """Run pytest in this process, a fork that has the libraries imported, on a copy of the tree."""
     os.setsid()
     with Path(output).open("wb") as file:
@@ -194,7 +217,8 @@ def run_pytest(root: str, tests: tuple[str, ...], output: str) -> None:
     import pytest
 
     options = ("-q", "--tb=no", "-rfE", "--show-capture=no", "-p", "no:cacheprovider", "-p", "no:xdist")
-    status = pytest.main([*options, *tests])
+    plugins = [] if until_noticed is None else [NoticedFirst(until_noticed)]
+    status = pytest.main([*options, *tests], plugins)
     sys.stdout.flush()
     os._exit(status)
 
@@ -205,7 +229,7 @@ def judge(break_id: str, status: int, output: str, failing_unbroken: frozenset[s
     new = [name for name in failed if name not in failing_unbroken]
     if status == -1:
         return Outcome(break_id, "seen", len(new) + 1, (*new[: KEPT_TESTS - 1], "the time limit"))
-    if status not in {0, 1} or any("::" not in name for name in new):
+    if status not in {0, 1} or any("::" not in name for name in new) or bool(status) is not bool(failed):
         return Outcome(break_id, "invalid", len(new), tuple(new[:KEPT_TESTS]) or (output[-200:],))
     return Outcome(break_id, "seen" if new else "unseen", len(new), tuple(new[:KEPT_TESTS]))
 
