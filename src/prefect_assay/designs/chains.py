@@ -41,7 +41,7 @@ def choose_chains(rows: Rows, reading: Reading) -> None:
     wanted = _numbers(reading.chain)
     before = len(set(rows.residues))
     for at, text in enumerate(rows.residues):
-        chains = "".join(text.split()).split(CHAIN_SEPARATOR)
+        chains = text.split(CHAIN_SEPARATOR)
         if max(wanted) > len(chains):
             raise UnreadableFile(
                 f"sequence {quoted(rows.names[at])} has {many(len(chains), 'chain')}, and --chain is {reading.chain}",

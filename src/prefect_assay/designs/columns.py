@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from prefect_assay.designs.chain_text import MISSING_WORDS, judge_chain
 from prefect_assay.designs.producers import Producer, nearly, producer_of
 from prefect_assay.designs.records import FAB, SourceErrors, is_nucleotides
 from prefect_assay.models.spec_rules import quoted
@@ -350,11 +351,14 @@ def _is_part(header: Header, at: int, sample: Sequence[Sequence[str]]) -> bool:
 
 
 def sequence_of(header: Header, row: Sequence[str]) -> str:
-    """The residues of a row, as written; chains in columns of their own are joined, and empty ones left out."""
-    if len(header.sequences) == 1:
-        at = header.sequences[0]
-        return row[at] if at < len(row) else ""
-    return ":".join(row[at] for at in header.sequences if at < len(row) and row[at])
+    """The residues of a row, as written; chains in columns of their own are joined, and missing ones left out."""
+    cells = [row[at] if at < len(row) else "" for at in header.sequences]
+    return cells[0] if len(cells) == 1 else ":".join(cell for cell in cells if not is_missing(cell))
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell is empty, or has what programs write for that."""
+    return cell.casefold() in MISSING_WORDS
 
 
 _READ: Final = frozenset(
@@ -367,6 +371,7 @@ _TYPES: Final = {"scfv": SCFV, "fab": FAB, "singlechain": "SingleChain", "igg": 
 _TAGS: Final = {f"{end}{form}": end.upper() for end in "nc" for form in ("", "term", "terminus", "terminal")}
 _AS_WRITTEN: Final = ("VH", "VL", "linker", "chain_order")
 _FRAMEWORK: Final = ("ch", "cl")
+_CHAINS: Final = ("VH", "VL", *_FRAMEWORK)
 # The columns that a type needs.
 _NEEDED: Final = {SCFV: ("VH", "VL"), FAB: _FRAMEWORK}
 _ABSENT: Final = "nan"  # how tables spell an empty cell; no type, no tag
@@ -376,6 +381,9 @@ def metadata_of(given: dict[str, str], line: int, name: str, errors: SourceError
     """The metadata of one row; `given` holds its filled optional cells by field name."""
     metadata: dict[str, Any] = {field: given[field] for field in _AS_WRITTEN if field in given}
     framework = {field: given[field] for field in _FRAMEWORK if field in given}
+    for field, cell in given.items():
+        if field in _CHAINS and (problem := judge_chain(cell)):
+            errors.add(f"{field}: {problem}", line=line, name=name)
     if framework:
         metadata["framework_regions"] = framework
     kind = _known(given, "type", _TYPES, "one of " + ", ".join(_TYPES.values()), line, name, errors)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from prefect_assay.designs.columns import (
     MUTATIONS,
@@ -20,6 +20,7 @@ from prefect_assay.designs.columns import (
     Header,
     explain,
     find_header,
+    is_missing,
     metadata_of,
     repeated,
     sequence_of,
@@ -41,9 +42,9 @@ from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS
 from prefect_assay.models.scores import score_direction
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS
-from prefect_assay.models.words import many
+from prefect_assay.models.words import listed, many
 from prefect_assay.tables import Content, NoHeader, Table, UnreadableFile, key_of, sheet_table, text_table
-from prefect_assay.tables.table import Accepts, is_comment
+from prefect_assay.tables.table import Accepts, is_above_header, metadata_notes
 from prefect_assay.tables.text import Block
 
 _EMPTY: Final = frozenset({"", "null", "none", "n/a"})  # none of them is a peptide; "na" and "nan" are
@@ -64,6 +65,7 @@ _KINDS: Final = (
 _SAMPLE: Final = 200  # rows that show what columns hold
 _TARGETS: Final = 50
 _LISTED: Final = 5
+_SHOWN: Final = 3
 _DOCUMENT: Final = 16 * 1024 * 1024
 _UNIT: Final = "\x1f"  # between the cells of one row; ASCII's own separator, which no spreadsheet writes
 
@@ -83,7 +85,7 @@ def fill(rows: Rows, found: Content, errors: SourceErrors, reading: Reading, ste
         if found.lines is None:
             table = sheet_table(found.sheets, accepts, found.notes)
         else:
-            first = _first_line(found.lines, accepts)
+            first = _first_line(found.lines, accepts, found.notes)
             if is_header(first.line):
                 _read_records(rows, first.rest, reading, stem)
                 rows.notes += found.notes
@@ -140,16 +142,18 @@ def _read_records(rows: Rows, blocks: Iterator[Block], reading: Reading, stem: s
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """The first line that is neither empty nor a comment, and the lines from there on."""
+    """The first line that is neither empty nor a comment or metadata, and the lines from there on."""
 
     line: str
     rest: Iterator[Block]
 
 
-def _first_line(blocks: Iterator[Block], accepts: Accepts) -> _First:
+def _first_line(blocks: Iterator[Block], accepts: Accepts, notes: list[str]) -> _First:
     for first, lines in blocks:
         for at, line in enumerate(lines):
-            if line.strip() and not is_comment(line, accepts):
+            if line.strip() and is_above_header(lines[at : at + 2], accepts):
+                notes += metadata_notes(line, first + at)
+            elif line.strip():
                 return _First(line, itertools.chain([(first + at, lines[at:])], blocks))
     raise UnreadableFile("empty; give a FASTA file, or a table with a name and a sequence column")
 
@@ -175,6 +179,7 @@ def _read_table(rows: Rows, table: Table, columns: ColumnNames, errors: SourceEr
         else:
             reader.add(row, line)
             rows.check_number()
+    reader.say_missing_chains()
     reader.tell_runs_apart()
 
 
@@ -235,6 +240,7 @@ class _Reader:
             None,
         )
         self._runs: list[str] = []
+        self._without: dict[int, list[str]] = {}  # names of designs without a chain, by its column
         titles = tuple(title for _, title in header.others)
         added = ((METHOD, self._method),) if self._method else ()
         parents = PARENT_COLUMNS[1] if self._parent or self._copied else None
@@ -253,16 +259,13 @@ class _Reader:
     def add(self, row: list[str], line: int) -> None:
         """Add one design."""
         rows, header = self._rows, self._header
-        at = header.names
-        name = _cell(row, at[0]) if len(at) == 1 else "_".join(_cell(row, each) for each in at)
+        name = "_".join(_cell(row, at) for at in header.names)
         if header.optional:
-            given = {field: cell for field, at in header.optional.items() if _filled(cell := _cell(row, at))}
-            if _control(given.get("control"), line, name, self._errors):
-                rows.controls.add(len(rows.names))
-            metadata: dict[str, Any] = metadata_of(given, line, name, self._errors)
-            if metadata:
-                rows.metadata[len(rows.names)] = metadata
+            self._add_optional(row, line, name)
         residues = sequence_of(header, row)
+        for at in header.sequences[1:] and header.sequences:
+            if is_missing(_cell(row, at)):
+                self._without.setdefault(at, []).append(name)
         if self._aside.rivals:
             self._compare(row, residues, line)
         for target in self._aside.targets:
@@ -279,6 +282,27 @@ class _Reader:
         rows.names.append(name)
         rows.residues.append(residues)
         rows.extras.append(_UNIT.join(cells))
+
+    def _add_optional(self, row: list[str], line: int, name: str) -> None:
+        """Add whether the next design is a control, and its metadata."""
+        rows = self._rows
+        given = {
+            field: cell
+            for field, at in self._header.optional.items()
+            if not is_missing(cell := _cell(row, at))
+        }
+        if _control(given.get("control"), line, name, self._errors):
+            rows.controls.add(len(rows.names))
+        if metadata := metadata_of(given, line, name, self._errors):
+            rows.metadata[len(rows.names)] = metadata
+
+    def say_missing_chains(self) -> None:
+        """Say which designs lack a chain, so that the others alone are ordered."""
+        for at, names in self._without.items():
+            self._rows.notes.append(
+                f"{many(len(names), 'design has', 'designs have')} no {self._titles[at]}, and the other chain alone is ordered: "
+                f"{listed([*map(quoted, names)], _SHOWN)}"
+            )
 
     def _compare(self, row: list[str], residues: str, line: int) -> None:
         """Stop where another column of sequences differs: either may be the design."""

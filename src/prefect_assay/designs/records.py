@@ -4,26 +4,26 @@ Columns, because a million objects would not fit into memory. The loop of `check
 function only for what is unusual.
 """
 
-import itertools
 import re
 import unicodedata
 from array import array
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from prefect_assay.designs.chain_text import PEPTIDE, STOP, THREE_CODES, judge_chain
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.sequences import LeftOut, Pool
 from prefect_assay.models.spec_rules import QUOTED_MAX, quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
-from prefect_assay.models.words import listed
+from prefect_assay.models.words import listed, many
 from prefect_assay.tables import UnreadableFile
 
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
 MAX_RESIDUES: Final = 100_000
 FAB: Final = "FAB"
-STOP: Final = "*"
 _LAST: Final = 2**63  # what concerns the whole source is listed behind its lines
 KEPT: Final = 50  # a binary file or a wrong column must not end in a million lines
 _LETTERS: Final = "".join(sorted(AMINO_ACIDS))
@@ -32,9 +32,9 @@ _CLEAN = re.compile(f"[{_LETTERS}]+")
 _FOREIGN = re.compile(f"[^{_LETTERS}{_LETTERS.lower()}{CHAIN_SEPARATOR}]")
 _BATCH: Final = 250  # residues that are looked at together: of most batches nothing is wrong
 _LISTED: Final = 5
-_MISSING: Final = frozenset({"na", "nan"})  # would be ordered as peptides
-# The beginning of nucleotides with IUPAC codes, or a missing value: to be looked at more closely.
-_SUSPECT = re.compile("[ACGTUNRYSWKMBDHV]{12}|NAN?$")
+_PROTEIN: Final = 30  # residues; where most designs have them, a chain of fewer than twelve may be a word
+# The beginning of nucleotides with IUPAC codes, or of three-letter codes: to be looked at more closely.
+_SUSPECT = re.compile(f"[ACGTUNRYSWKMBDHV]{{12}}|{THREE_CODES}")
 _NUCLEOTIDES = re.compile("[ACGTUNRYSWKMBDHV]{12,}")
 _BASES: Final = "ACGTUN"
 _MOSTLY_BASES: Final = 0.9
@@ -162,47 +162,45 @@ def checked(rows: Rows, source: str, errors: SourceErrors, *, as_protein: bool =
 
     With `as_protein` residues that look like nucleotides are taken as amino acids.
     """
-    suspect = _SUSPECT.match
-    controls, metadata = rows.controls, rows.metadata
-    known_names: dict[str, int] = {}  # by the line of the first
+    _check_letters(rows, errors, as_protein=as_protein)
+    _check_names(rows, errors)
+    if (
+        not rows.controls
+        and not rows.metadata
+        and len(set(rows.residues)) == len(rows.residues)
+        and all(rows.residues)
+    ):
+        return _pool(rows, source, range(len(rows.residues)), [], [])
     known_residues: dict[str | tuple[str, str], int] = {}  # by the position of the first
     kept: list[int] = []
     duplicates: list[tuple[str, str]] = []
     spare: list[str] = []  # the designer's columns of duplicates
-    written = zip(rows.lines, rows.names, rows.residues, _clean(rows.residues), strict=True)
-    for at, (line, name, text, clean) in enumerate(written):
-        residues = text
-        if not clean or not text or suspect(text):
-            residues = rows.residues[at] = _letters(text, line, name, errors, as_protein=as_protein)
-        key = name.casefold() if name.isascii() else name_key(name)
-        if known_names.setdefault(key, line) != line or not key:
-            _refuse_name(rows, line, name, known_names[key], errors)
-            continue
+    for at, residues in enumerate(rows.residues):
         if not residues:
             continue
-        own = metadata.get(at) if metadata else None
-        if own and own.get("type") == FAB:  # contract 2.3: Fabs are exempt from the duplicate rule
+        metadata = rows.metadata.get(at, {})
+        if metadata.get("type") == FAB:  # contract 2.3: Fabs are exempt from the duplicate rule
             kept.append(at)
             continue
-        tag = own.get("tag_location") if own else None
+        tag = metadata.get("tag_location")
         first = known_residues.setdefault((residues, tag) if tag else residues, at)
         if first == at:
             kept.append(at)
-        elif (at in controls) == (first in controls):
-            duplicates.append((name, rows.names[first]))
+        elif (at in rows.controls) == (first in rows.controls):
+            duplicates.append((rows.names[at], rows.names[first]))
             spare.append(rows.extras[at])
         else:
             errors.add(
                 f"has the same residues as {quoted(rows.names[first])}, and only one of the two is a control; "
                 "leave one out",
-                line=line,
-                name=name,
+                line=rows.lines[at],
+                name=rows.names[at],
             )
     return _pool(rows, source, kept, duplicates, spare)
 
 
 def _pool(
-    rows: Rows, source: str, kept: list[int], duplicates: list[tuple[str, str]], spare: list[str]
+    rows: Rows, source: str, kept: Sequence[int], duplicates: list[tuple[str, str]], spare: list[str]
 ) -> Pool:
     every = len(kept) == len(rows.names)
     names, residues, extras = (
@@ -232,24 +230,93 @@ def name_key(name: str) -> str:
     return name.casefold() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
 
 
-def _refuse_name(rows: Rows, line: int, name: str, where: int, errors: SourceErrors) -> None:
-    if not name:
-        errors.add("a sequence without a name; names are needed to tell results apart", line=line)
+def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> None:
+    """Replace the residues of unusual texts, and say where white space was left out."""
+    short: list[tuple[int, int]] = []
+    in_parts: list[str] = []
+    for at in _unusual_texts(rows.residues):
+        text = rows.residues[at]
+        rows.residues[at] = _letters(text, rows.lines[at], rows.names[at], errors, as_protein=as_protein)
+        if rows.residues[at]:
+            short += [
+                (at, place)
+                for place, chain in enumerate(text.split(CHAIN_SEPARATOR))
+                if len(chain) < PEPTIDE and not chain.rstrip().endswith(STOP)
+            ]
+            if any(len(chain.split()) > 1 for chain in text.split(CHAIN_SEPARATOR)):
+                in_parts.append(quoted(rows.names[at]))
+    if in_parts:
+        rows.notes.append(
+            f"white space inside {many(len(in_parts), 'sequence')}, in lines or blocks of one width, was left out: "
+            f"{listed(in_parts, _LISTED)}"
+        )
+    _refuse_short_chains(rows, short, errors)
+
+
+def _check_names(rows: Rows, errors: SourceErrors) -> None:
+    keys = [*map(name_key, rows.names)]
+    if len(set(keys)) == len(keys) and all(keys):
         return
-    known = rows.names[bisect_left(rows.lines, where)]
-    how = "the same name is" if known == name else f"{quoted(known)}, which differs only in case, is"
-    errors.add(f"{how} on line {where}; give each design a name of its own", line=line, name=name)
+    known: dict[str, int] = {}  # the position of the first
+    for at, (key, name) in enumerate(zip(keys, rows.names, strict=True)):
+        first = known.setdefault(key, at)
+        if not key:
+            errors.add(
+                "a sequence without a name; names are needed to tell results apart", line=rows.lines[at]
+            )
+        elif first != at:
+            other = rows.names[first]
+            how = "the same name is" if other == name else f"{quoted(other)}, which differs only in case, is"
+            errors.add(
+                f"{how} on line {rows.lines[first]}; give each design a name of its own",
+                line=rows.lines[at],
+                name=name,
+            )
 
 
-def _clean(residues: list[str]) -> Iterator[bool]:
-    """Whether each has nothing but upper-case amino acids and an acceptable length, a batch at a time."""
+def _unusual_texts(residues: Sequence[str]) -> Iterator[int]:
+    """The positions of all that is more than upper-case amino acids, may be nucleotides, or is short: a batch at a time."""
+    suspect = _SUSPECT.match
     for start in range(0, len(residues), _BATCH):
         batch = residues[start : start + _BATCH]
         joined = "".join(batch)
-        if len(joined) <= MAX_RESIDUES and not joined.encode().translate(None, _LETTERS.encode()):
-            yield from itertools.repeat(True, len(batch))
-        else:
-            yield from [len(text) <= MAX_RESIDUES and bool(_CLEAN.fullmatch(text)) for text in batch]
+        is_clean = len(joined) <= MAX_RESIDUES and not joined.encode(errors="replace").translate(
+            None, _LETTERS.encode()
+        )
+        for at, text in enumerate(batch, start):
+            if (
+                suspect(text)
+                or len(text) < PEPTIDE
+                or not (is_clean or (len(text) <= MAX_RESIDUES and _CLEAN.fullmatch(text)))
+            ):
+                yield at
+
+
+def _refuse_short_chains(rows: Rows, short: Sequence[tuple[int, int]], errors: SourceErrors) -> None:
+    """Refuse a short chain whose place holds proteins in most other designs: it is rather a word than a peptide.
+
+    `short` has positions of designs and of chains.
+    """
+    if not short:
+        return
+    apart = set(short)
+    lengths: dict[int, list[int]] = {}
+    for at, text in enumerate(rows.residues):
+        for place, chain in enumerate(text.split(CHAIN_SEPARATOR)):
+            if chain and (at, place) not in apart:
+                lengths.setdefault(place, []).append(len(chain))
+    number = Counter(place for _, place in short)
+    for at, place in short:
+        others = lengths.get(place, [])
+        proteins = sum(length >= _PROTEIN for length in others)
+        if proteins > max(len(others), number[place]) / 2:
+            chain = rows.residues[at].split(CHAIN_SEPARATOR)[place]
+            errors.add(
+                f"{quoted(chain)} has {many(len(chain), 'residue')}, where {proteins} others have {_PROTEIN} or more: is it a word? "
+                f"Fill the sequence in, or leave the design out; a peptide of these letters is ordered as {chain + STOP!r}",
+                line=rows.lines[at],
+                name=rows.names[at],
+            )
 
 
 def is_nucleotides(residues: str) -> bool:
@@ -263,16 +330,17 @@ def is_nucleotides(residues: str) -> bool:
 
 def _letters(text: str, line: int, name: str, errors: SourceErrors, *, as_protein: bool) -> str:
     """The residues in upper case without white space and closing stops; empty when they are wrong, which is noted."""
-    chains = [chain.removesuffix(STOP) for chain in "".join(text.split()).split(CHAIN_SEPARATOR)]
+    written = text.split(CHAIN_SEPARATOR)
+    chains = ["".join(chain.split()).removesuffix(STOP) for chain in written]
     residues = CHAIN_SEPARATOR.join(chains)
-    problem = _problem(residues, chains, as_protein=as_protein)
+    problem = _problem(residues, chains, as_protein=as_protein, written=written)
     if problem:
         errors.add(problem, line=line, name=name)
         return ""
     return residues.upper()
 
 
-def _problem(residues: str, chains: list[str], *, as_protein: bool) -> str | None:
+def _problem(residues: str, chains: Sequence[str], *, as_protein: bool, written: Sequence[str]) -> str | None:
     if not as_protein and any(is_nucleotides(chain.upper()) for chain in chains):
         return (
             "these are nucleotides (DNA or RNA), not a protein: translate them; --as-protein (in a form: as_protein) "
@@ -282,21 +350,13 @@ def _problem(residues: str, chains: list[str], *, as_protein: bool) -> str | Non
         return "no residues"
     if len(residues) > MAX_RESIDUES:
         return f"more than {MAX_RESIDUES:,} residues; no protein is that long"
+    problem = next(filter(None, map(judge_chain, written)), None)
     foreign = [(match.start() + 1, match.group()) for match in _FOREIGN.finditer(residues)]
-    if foreign:
-        return _letters_error(foreign)
-    if not all(chains):
-        return f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and belongs only between them"
-    return _other_than_protein(residues)
-
-
-def _other_than_protein(residues: str) -> str | None:
-    if residues.casefold() in _MISSING:
-        return (
-            f"the sequence is {quoted(residues)}, which R and pandas write for a missing value; "
-            "fill it in, or leave the design out"
-        )
-    return None
+    if not problem and foreign:
+        problem = _letters_error(foreign)
+    if not problem and not all(chains):
+        problem = f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and belongs only between them"
+    return problem
 
 
 def _letters_error(foreign: list[tuple[int, str]]) -> str:

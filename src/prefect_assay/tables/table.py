@@ -7,6 +7,7 @@ leave no doubt. A header that is repeated below starts another part: files that 
 import csv
 import io
 import itertools
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -109,7 +110,9 @@ def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None
             found = find_header(header, accepts, hinted)
             if found is not None:
                 return _text_rows(found, first + at, height, rest, notes if notes is not None else [])
-            if line.startswith(COMMENTS):
+            if is_above_header(block[at : at + 2], accepts):
+                notes = notes if notes is not None else []
+                notes += metadata_notes(line, first + at)
                 return text_table(_below(rest, 1), accepts, notes)
             titles = max((cells_of(header, delimiter) for delimiter in DELIMITERS), key=len)
             raise NoHeader([title.strip() for title in titles], line, first + at)
@@ -144,9 +147,31 @@ def _whole_header(lines: Iterator[Block]) -> tuple[str, int, Iterator[Block]]:
     return header, height, itertools.chain(taken, lines)
 
 
-def is_comment(line: str, accepts: Accepts) -> bool:
-    """Whether a line may stand above a header, and is none itself."""
-    return line.startswith(COMMENTS) and find_header(line, accepts) is None
+def is_above_header(lines: Sequence[str], accepts: Accepts) -> bool:
+    """Whether the first of these lines may stand above a header, and is not one: a comment, or metadata above the header."""
+    if find_header(lines[0], accepts) is not None:
+        return False
+    return lines[0].startswith(COMMENTS) or (
+        _is_metadata(lines[0]) and len(lines) > 1 and find_header(lines[1], accepts) is not None
+    )
+
+
+def metadata_notes(line: str, number: int) -> list[str]:
+    """What is said of a line above the header that is no comment."""
+    return (
+        [f"line {number} above the header is metadata (JSON), and was left out"] if _is_metadata(line) else []
+    )
+
+
+def _is_metadata(line: str) -> bool:
+    """Whether a line is a JSON object, in one cell or not, as files of OAS begin."""
+    text = line.strip().rstrip(",;\t")
+    if text.startswith('"{'):
+        text = text[1:-1].replace('""', '"')
+    try:
+        return text.startswith("{") and bool(json.loads(text))
+    except (ValueError, RecursionError):
+        return False
 
 
 def find_header(line: str, accepts: Accepts, hinted: str | None = None) -> tuple[list[str], str] | None:
@@ -154,7 +179,7 @@ def find_header(line: str, accepts: Accepts, hinted: str | None = None) -> tuple
     given = DELIMITERS if hinted is None else (hinted,)
     found = [(cells, delimiter) for delimiter in given if accepts(cells := cells_of(line, delimiter))]
     # Spaces last: they may also be part of a title, and a comment has words, too.
-    if not found and not line.startswith(COMMENTS) and accepts(words := cells_of(line, SPACE)):
+    if not found and not line.startswith((*COMMENTS, "{", '"{')) and accepts(words := cells_of(line, SPACE)):
         return words, SPACE
     return max(found, key=lambda each: len(each[0]), default=None)
 
