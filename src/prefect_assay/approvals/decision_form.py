@@ -51,8 +51,8 @@ def decision_form(question: Question) -> type[Form]:
     """The form of a question: the choices are the values of `decision`, without a default."""
     effects = " ".join(f"{choice.decision}: {choice.effect.rstrip('.')}." for choice in question.choices)
     field = Field(title="Decision", description=effects, json_schema_extra={"position": 0})
-    words = Literal[question.decisions]  # type: ignore[valid-type]  # the choices are known at run time
-    return create_model("Decision", __base__=Form, decision=(cast("Any", words), field))
+    words: Any = cast("Any", Literal).__getitem__(question.decisions)  # the choices are known at run time
+    return create_model("Decision", __base__=Form, decision=(words, field))
 
 
 def _describe(question: Question, hours: float) -> str:

@@ -1,6 +1,9 @@
-"""Estimates, quotes and invoices (contract 2.5 to 2.8). Amounts are integer US cents, excluding VAT."""
+"""Estimates, quotes and invoices (contract 2.5 to 2.8). Amounts are integer US cents, excluding VAT.
 
-from collections.abc import Mapping
+`read_money` reads every amount and currency. What it cannot read, or what contradicts itself, is no amount anywhere.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Self
 
@@ -17,6 +20,7 @@ from prefect_assay.models.base import DECIDES, Moment, WireModel
 from prefect_assay.models.identifiers import Identifier
 from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus, InvoiceStatus
 
+CURRENCY: Final = "usd"
 # A whole number (contract 1): text, a boolean or a fraction may mean dollars.
 Cents = Annotated[int, Field(strict=True, ge=0)]
 
@@ -30,6 +34,72 @@ def usd(cents: int | None) -> str:
 
 
 _TOTALS: Final = ("total", "amount_total", "total_cents", "amount_cents", "total_amount_cents", "amount")
+_SUBTOTALS: Final = ("amount_subtotal", "subtotal_cents")
+_AMOUNTS: Final = ("amount", "amount_cents")  # of an invoice
+_SHOWN_MAX: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """One amount as a record states it: `cents` is None where it has none, or none that is certain.
+
+    `stated` are the fields as they came, for people. `unreadable` says why the amount is not certain, and `currency` names
+    a currency that is not the US dollar or cannot be read.
+    """
+
+    cents: int | None = None
+    stated: tuple[tuple[str, str], ...] = ()
+    unreadable: str | None = None
+    currency: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be compared with this amount; None if it is readable, or simply absent."""
+        return self.currency or self.unreadable
+
+
+def read_money(names: Collection[str], *records: Mapping[str, Any]) -> Money:
+    """Read the one amount that the named fields of the records state, in US cents.
+
+    Every field that is there holds the same whole number, and every `currency` is the US dollar. Null is absent.
+    """
+    values = [(name, one[name]) for one in records for name in names if one.get(name) is not None]
+    odd = [
+        f"{name} is {_shown(value)}, no whole number of cents"
+        for name, value in values
+        if not _is_cents(value)
+    ]
+    if not odd and len({value for _, value in values}) > 1:
+        odd = [f"its amounts differ: {', '.join(f'{name} {value}' for name, value in values)}"]
+    foreign = [
+        f"its currency is {_shown(value)}, not USD"
+        for one in records
+        if (value := one.get("currency")) is not None
+        and not (isinstance(value, str) and value.lower() == CURRENCY)
+    ]
+    return Money(
+        cents=values[0][1] if values and not (odd or foreign) else None,
+        stated=tuple((name, _shown(value)) for name, value in values),
+        unreadable="; ".join(odd) or None,
+        currency="; ".join(dict.fromkeys(foreign)) or None,
+    )
+
+
+def _is_cents(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _shown(value: Any) -> str:
+    text = ascii(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}..."
+
+
+def _sum_problem(whole: str, total: int, parts: str, sums: Iterable[int]) -> str | None:
+    """What is wrong where a total is none of the sums that its parts allow."""
+    allowed = list(dict.fromkeys(sums))
+    if total in allowed:
+        return None
+    return f"{whole} is {total} cents, and {parts} {' or '.join(map(str, allowed))} cents"
 
 
 class LineItem(WireModel):
@@ -70,31 +140,56 @@ class Quote(WireModel):
     notes: str | None = None
     terms_and_conditions: str | None = None
 
-    _total: int | None = PrivateAttr(default=None)
+    _money: Money = PrivateAttr(default=Money())
+
+    @property
+    def money(self) -> Money:
+        """The amount without tax, as far as it can be read, and what was read."""
+        return self._money
 
     @property
     def total(self) -> int | None:
-        """The total in US cents, wherever a quote has it (contract 2.7 names no field); None where it is not certain.
+        """The amount without tax in US cents (contract 1); None where it is not certain.
 
-        It is certain where every field that may be it has the same whole number.
+        The contract names no field of it (2.7). It is certain where all fields that may be it agree, and the sums are right.
         """
-        return self._total
+        return self._money.cents
 
     @model_validator(mode="wrap")
     @classmethod
-    def _with_total(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        if not isinstance(data, Mapping):
-            return handler(data)
-        inside = data.get("totals")
-        places = (data, inside) if isinstance(inside, Mapping) else (data,)
-        said = {
-            str(one).strip().lower(): one for place in places if (one := place.get("currency")) is not None
-        }
-        made = handler({**data, "currency": ", ".join(map(str, said.values()))} if said else data)
-        values = [value for place in places for name in _TOTALS if (value := place.get(name)) is not None]
-        if values and all(type(value) is int and value == values[0] >= 0 for value in values):
-            made._total = values[0]  # noqa: SLF001  its own model
+    def _with_money(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        made = handler(data)
+        if isinstance(data, Mapping):
+            made._money = _money_of_quote(data)  # noqa: SLF001  its own model
         return made
+
+
+def _money_of_quote(data: Mapping[str, Any]) -> Money:
+    inside = data.get("totals")
+    places = (data, inside) if isinstance(inside, Mapping) else (data,)
+    total, subtotal, tax = (read_money(names, *places) for names in (_TOTALS, _SUBTOTALS, ("tax_cents",)))
+    rows = data.get("line_items")
+    lines = [
+        read_money(("total_cents",), row)
+        for row in (rows if isinstance(rows, list | tuple) else ())
+        if isinstance(row, Mapping)
+    ]
+    problem = next((one.unreadable for one in (total, subtotal, tax, *lines) if one.unreadable), None)
+    net = total.cents if subtotal.cents is None else subtotal.cents
+    if problem is None and total.cents is not None and net is not None:
+        with_tax = net + (tax.cents or 0)
+        problem = _sum_problem("its total", total.cents, "its subtotal with and without tax", (with_tax, net))
+        items = [line.cents for line in lines if line.cents is not None]
+        if problem is None and items and len(items) == len(lines):
+            problem = _sum_problem("its sum", sum(items), "its total says", (net, total.cents))
+    currency = next((one.currency for one in (total, *lines) if one.currency), None)
+    certain = problem is None and currency is None and total.cents is not None
+    return Money(
+        cents=net if certain else None,
+        stated=(*total.stated, *subtotal.stated, *tax.stated),
+        unreadable=problem,
+        currency=currency,
+    )
 
 
 class ExperimentInvoice(WireModel):
@@ -113,15 +208,31 @@ class Invoice(WireModel):
     provider_invoice_id: Identifier | None = None
     status: AnyInvoiceStatus | None = None
     currency: str | None = None
-    amount: Annotated[Cents | None, DECIDES] = Field(
-        default=None, validation_alias=AliasChoices("amount", "amount_cents")
-    )
+    amount: Cents | None = Field(default=None, validation_alias=AliasChoices("amount", "amount_cents"))
     experiment_id: Identifier | None = None
     quote_id: Identifier | None = None
     created_at: Moment | None = None
     provider_hosted_invoice_url: str | None = Field(
         default=None, validation_alias=AliasChoices("provider_hosted_invoice_url", "hosted_invoice_url")
     )
+
+    _money: Money = PrivateAttr(default=Money())
+
+    @property
+    def money(self) -> Money:
+        """What the invoice states about its amount; with a `problem`, it has no `amount`, and must not be paid."""
+        return self._money
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_money(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if not isinstance(data, Mapping):
+            return handler(data)
+        money = read_money(_AMOUNTS, data)
+        rest = {name: value for name, value in data.items() if name not in _AMOUNTS}
+        made = handler({**rest, "amount": money.cents})
+        made._money = money  # noqa: SLF001  its own model
+        return made
 
     @property
     def ended(self) -> bool:
@@ -149,26 +260,83 @@ class AssayCost(WireModel):
     """The assay part. Two published field sets exist; both are read."""
 
     name: str | None = None
-    base_cents: Cents | None = None
-    replicate_addon_cents: Cents | None = None
-    subtotal_cents: Cents | None = None
+    base_cents: Annotated[Cents | None, DECIDES] = None
+    replicate_addon_cents: Annotated[Cents | None, DECIDES] = None
+    sequence_count: int | None = None
+    subtotal_cents: Annotated[Cents | None, DECIDES] = None
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        parts = (self.base_cents, self.replicate_addon_cents)
+        if self.subtotal_cents is not None and None not in parts:
+            added = sum(part or 0 for part in parts)  # of the order, or of each of its sequences
+            sums = (added, added * (self.sequence_count or 1))
+            _require(
+                _sum_problem("subtotal_cents", self.subtotal_cents, "base and replicates add up to", sums)
+            )
+        return self
+
+
+class Lot(WireModel):
+    """Lots of one size."""
+
+    lot_price_cents: Cents
+    quantity: Annotated[int, Field(strict=True, ge=0)]
 
 
 class MaterialsCost(WireModel):
     """The materials part; absent for assays without a target."""
 
+    type: str | None = None  # per_sequence or per_broken_lot, where the published shape is used
     target: dict[str, Any] | None = None
-    price_per_sequence_cents: Cents | None = None
-    subtotal_cents: Cents | None = None
+    price_per_sequence_cents: Annotated[Cents | None, DECIDES] = None
+    sequence_count: int | None = None
+    lots: Annotated[tuple[Lot, ...] | None, DECIDES] = None
+    subtotal_cents: Annotated[Cents | None, DECIDES] = None
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if self.subtotal_cents is None:
+            return self
+        if self.lots:
+            added = sum(lot.lot_price_cents * lot.quantity for lot in self.lots)
+            _require(_sum_problem("subtotal_cents", self.subtotal_cents, "the lots add up to", (added,)))
+        elif self.type == "per_sequence" and None not in (self.price_per_sequence_cents, self.sequence_count):
+            added = (self.price_per_sequence_cents or 0) * (self.sequence_count or 0)
+            _require(_sum_problem("subtotal_cents", self.subtotal_cents, "the sequences add up to", (added,)))
+        return self
+
+
+def _require(problem: str | None) -> None:
+    if problem:
+        raise ValueError(f"{problem}: an estimate that contradicts itself is no price")
 
 
 class Breakdown(WireModel):
-    """A complete estimate; only its total decides."""
+    """A complete estimate. Its total decides, if it is in US dollars and the sum of the parts that it shows."""
 
     pricing_version: str | None = None
-    assay: AssayCost | None = None
-    materials: MaterialsCost | None = None
+    assay: Annotated[AssayCost | None, DECIDES] = None
+    materials: Annotated[MaterialsCost | None, DECIDES] = None
     total_cents: Cents
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_dollars(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        _require(read_money((), data).currency)
+        # A part of another form is no part: only its total is read then.
+        odd = {name for name in ("assay", "materials") if not isinstance(data.get(name), Mapping | WireModel)}
+        return {name: value for name, value in data.items() if name not in odd}
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        parts = [part.subtotal_cents for part in (self.assay, self.materials) if part is not None]
+        if parts and None not in parts and self.assay is not None:
+            added = sum(part or 0 for part in parts)
+            _require(_sum_problem("total_cents", self.total_cents, "its parts add up to", (added,)))
+        return self
 
 
 class MaterialsUnavailable(WireModel):

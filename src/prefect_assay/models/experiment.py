@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr, StrictStr
 
 from prefect_assay.models.base import DECIDES, Model, Moment, WireModel
+from prefect_assay.models.billing import read_money
 from prefect_assay.models.identifiers import Identifier, normalize_id
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import (
@@ -125,10 +126,7 @@ class Experiment(ExperimentSummary):
     def billed_cents(self) -> int | None:
         """The amount of the invoice by `costs` (service-shapes), in US cents; None where they do not say it."""
         costs = self.costs or {}
-        amount = costs.get("amount_cents")
-        if costs.get("type") != "invoiced" or str(costs.get("currency") or "usd").lower() != "usd":
-            return None
-        return amount if type(amount) is int and amount >= 0 else None
+        return read_money(("amount_cents",), costs).cents if costs.get("type") == "invoiced" else None
 
 
 class Modified(WireModel):
