@@ -3,7 +3,8 @@
 Once the laboratory works on an experiment, no question is asked: a payment problem must not hold back its results.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -16,15 +17,16 @@ from prefect_assay.approvals.which_order import which_order
 from prefect_assay.books.log import Approved
 from prefect_assay.errors import (
     BudgetExceeded,
+    InputError,
     NotReady,
     OrderMismatch,
     OrderOutcomeUnknown,
     PayByHand,
     PaymentOutcomeUnknown,
-    PaymentRefused,
+    UnexpectedAnswer,
 )
 from prefect_assay.flows.run_options import CAMPAIGN_CAP, ExperimentRun
-from prefect_assay.models.billing import Quote, usd
+from prefect_assay.models.billing import LOWEST_PERCENT, Quote, is_far_below, usd
 from prefect_assay.models.job import Order, OrderRoute, Payment
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
 from prefect_assay.ordering import choose
@@ -58,21 +60,30 @@ def approve_price(
     because: str | None = None,
     may_ask: bool = True,
     quote: Quote | None = None,
+    figures: Mapping[str, str] | None = None,
+    exact: bool = False,
 ) -> int:
-    """What this experiment may cost, in US cents. See `approve_spending`.
+    """Return the amount, in US cents, once it is approved. See `approve_spending`.
 
-    An earlier approval of the order is the limit. One by a person counts even above the cap, one by a rule only below it.
-    Each approval is recorded in the order's log.
+    An earlier approval of the order is the limit: more is always a question, and so is less than `LOWEST_PERCENT` of it,
+    or with `exact` any other amount. One by a person counts even above the cap, one by a rule only below it. Each
+    approval is recorded in the order's log, with this amount.
     """
     before = run.book.read().approved
     cap_cents, cap_name = run.cap_cents, run.cap_name
-    if before is not None and because is None:
+    if before is not None:
         # An approval by a rule holds only within the present cap: a lowered cap asks again.
         allowed = before.amount_cents if before.by_person else min(before.amount_cents, cap_cents)
-        if amount_cents <= allowed:
-            return allowed
-    if before is not None and before.amount_cents <= cap_cents:
-        cap_cents, cap_name = before.amount_cents, "amount approved for this order before"
+        differs = amount_cents != before.amount_cents
+        if differs and (
+            exact or (amount_cents < before.amount_cents and is_far_below(amount_cents, before.amount_cents))
+        ):
+            because = because or f"{usd(before.amount_cents)} was approved for this order before"
+        if because is None and amount_cents <= allowed:
+            _record_approval(run, Approval(amount_cents, before.approver, before.by_person))
+            return amount_cents
+        if before.amount_cents <= cap_cents:
+            cap_cents, cap_name = before.amount_cents, "amount approved for this order before"
     asks = because is not None or amount_cents > cap_cents
     approval = approve_spending(
         run.options.policy,
@@ -82,12 +93,13 @@ def approve_price(
         cap_cents=cap_cents,
         cap_name=cap_name,
         bought=run.bought(quote) if asks else None,
+        figures=figures,
         because=because,
         may_ask=may_ask,
         otherwise=otherwise,
     )
-    _record_approval(run, approval)
-    return approval.cents
+    _record_approval(run, replace(approval, cents=amount_cents))
+    return amount_cents
 
 
 def _record_approval(run: ExperimentRun, approval: Approval) -> None:
@@ -165,25 +177,22 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
 
     Raises:
         NotReady: the quote's total has changed meanwhile; it is approved again.
-        PaymentRefused: the quote has no total, or is not in US dollars.
+        PaymentRefused: the quote is not in US dollars.
+        DecisionNeeded: a person has to look at the quote, and this run cannot ask.
         ApprovalRejected, ApprovalExpired: nothing is accepted, and the quote stays open until it expires.
     """
     total = check_total(quote, order.experiment_id)
-    amount, why = (total, None) if total is not None else _without_total(run, quote)
-    if not is_known(quote):
-        why = f"{f'{why}, and ' if why else ''}its status is {quote.status!a}, a word that this version does not know"
-    if why and not can_suspend():
-        raise PaymentRefused(
-            f"the quote of {run.name} needs a person: {why}. {_NOT_ACCEPTED[0].upper()}{_NOT_ACCEPTED[1:]}. Start the flow from "
-            "its deployment to be asked, or ask the laboratory"
-        )
+    amount, reasons, figures = _judge_quote(run, quote, total)
+    if not (reasons or run.options.policy.accept_quotes):
+        reasons.append(_EVERY_QUOTE)
     approved = approve_price(
         run,
         what=f"Quote for {run.name}",
         amount_cents=amount,
-        because=why or (None if run.options.policy.accept_quotes else _EVERY_QUOTE),
+        because=", and ".join(reasons) or None,
         otherwise=_NOT_ACCEPTED,
         quote=quote,
+        figures=figures,
     )
     try:
         return _within_campaign(
@@ -204,19 +213,45 @@ def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
         raise NotReady(over.message) from over
 
 
-def _without_total(run: ExperimentRun, quote: Quote) -> tuple[int, str]:
-    """What to ask about a quote whose total cannot be read: the estimate, or else the cap; and why a person is asked."""
-    estimate = estimate_cost(run.options.credentials, run.spec).total_cents
-    page = f" ({quote.provider_quote_url})" if quote.provider_quote_url else ""
-    beside = (
-        f"the estimate is {usd(estimate)}"
-        if estimate is not None
-        else "there is no estimate, and this is the cap"
-    )
-    return (
-        run.cap_cents if estimate is None else estimate,
-        f"the quote shows no total that can be read here, and {beside}: read the quote{page} before you approve",
-    )
+def _judge_quote(
+    run: ExperimentRun, quote: Quote, total: int | None
+) -> tuple[int, list[str], dict[str, str]]:
+    """The amount to approve for a quote, why a person has to look at it, and what the form shows of it.
+
+    Without a readable total the amount is what was approved for the order, else the estimate, else the cap.
+    """
+    expected, source = _expected_price(run)
+    figures = {source: usd(expected)} if expected is not None else {}
+    reasons = []
+    if total is None:
+        stated = "; ".join(f"{name} {text}" for name, text in quote.money.stated)
+        figures |= {
+            "read from the quote": stated or "no amount",
+            "quote": quote.provider_quote_url or "without a page",
+        }
+        cause = quote.money.unreadable or "it shows none"
+        amount = f"the amount here is {source if expected is not None else 'the cap'}"
+        reasons.append(f"its total cannot be read ({cause}); {amount}: read the quote before you approve")
+    elif is_far_below(total, expected or 0):
+        reasons.append(
+            f"it is less than {LOWEST_PERCENT} % of {source}" if total else "it is a quote of nothing"
+        )
+    if not is_known(quote):
+        reasons.append(f"its status is {quote.status!a}, a word that this version does not know")
+    fallback = run.cap_cents if expected is None else expected
+    return fallback if total is None else total, reasons, figures
+
+
+def _expected_price(run: ExperimentRun) -> tuple[int | None, str]:
+    """What an order is expected to cost, and who says so; None where there is neither an approval nor an estimate."""
+    approved = run.book.read().approved
+    if approved is not None:
+        return approved.amount_cents, "the amount approved before"
+    with suppress(
+        InputError, UnexpectedAnswer
+    ):  # what cannot be estimated is quoted, and then the cap is the limit
+        return estimate_cost(run.options.credentials, run.spec).total_cents, "the estimate"
+    return None, "the estimate"
 
 
 def on_named_rail(run: ExperimentRun) -> ExperimentRun:
@@ -294,7 +329,7 @@ def _pay_due(run: ExperimentRun, order: Order, *, asks: bool, answered_paid: boo
         require_blocks("wallet")
         require_rail(run.options.payment_method, run.options.policy, run.options.wallet)
         limit = approve_price(
-            run, what=f"Invoice of {run.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks
+            run, what=f"Invoice of {run.name}", amount_cents=due, otherwise=_UNPAID, may_ask=asks, exact=True
         )
     return _within_sums(run, order, limit, asks=asks, pays=due is not None)
 

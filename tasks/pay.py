@@ -1,7 +1,7 @@
 """Pay an invoice once: by machine within the policy, or by a person at the hosted page."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 
@@ -30,7 +30,7 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, ExperimentStatus, Inv
 from prefect_assay.payments import PaymentPolicy, Rail, guard, hosted, rail_for, settle
 from prefect_assay.payments.due import DueInvoice, page_digest
 from prefect_assay.payments.guard_terms import caip19, unpaired
-from prefect_assay.payments.reconciliation import Reconciliation, read_invoice
+from prefect_assay.payments.reconciliation import Reconciliation, read_invoice, require_paid_again
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.runs.transient_failures import ONCE, READ
 from prefect_assay.tasks.quote import require_order
@@ -126,8 +126,9 @@ def read_due(
     if invoice.status == InvoiceStatus.PAID:
         return None
     if invoice.amount is None:
+        cause = invoice.money.problem or "it has no amount, and its payment endpoint shows none either"
         raise PaymentFailed(
-            f"invoice {invoice.id} names no amount, and nor does its pay path, so nothing can be compared and nothing is paid"
+            f"nothing can be compared with invoice {invoice.id}, and nothing is paid: {cause}. Ask the laboratory to correct it"
         )
     return invoice.amount
 
@@ -144,7 +145,7 @@ def pay_invoice(
     limit_cents: int,
     sums: Mapping[str, int] | None = None,
 ) -> Payment:
-    """Read the order's invoice, and pay it if it is open and within the limit.
+    """Read the order's invoice, and pay it if it is open and of exactly the approved amount.
 
     Args:
         credentials: the token that ordered.
@@ -153,7 +154,7 @@ def pay_invoice(
         policy: allows machine payments and sets the rolling cap.
         wallet: the wallet of a machine rail.
         method: the rail; `async_invoice` pays nothing and returns the hosted page.
-        limit_cents: the approved amount for this order, in US cents.
+        limit_cents: the approved amount for this order, in US cents; the invoice must have exactly this amount.
         sums: caps of the budget's sums, in US cents: `rolling` replaces the policy's, and `campaign`.
 
     Raises:
@@ -171,7 +172,7 @@ def pay_invoice(
             _count(book, invoice)
             if not invoice.ended:
                 book.saw_invoice(invoice.id, invoice.amount)
-            return _hosted_invoice(invoice, ledger)
+            return _hosted_invoice(invoice, ledger, lambda: _hosted_invoice_of(client, order, book))
         allowed = _guard_policy(credentials, policy, wallet, limit_cents, sums or {})
         due = _due(client, order, method, allowed, wallet)
         invoice = _own_invoice(client, due, order, book)
@@ -186,7 +187,7 @@ def pay_invoice(
                 _rail(method, wallet),
                 allowed,
                 ledger,
-                expected_cents=min(invoice.amount or 0, limit_cents),
+                expected_cents=limit_cents,
                 experiment_id=order.experiment_id,
             )
     get_run_logger().info(
@@ -251,7 +252,7 @@ def record_hosted(
     require_order(book, order.experiment_id)
     if not invoice.ended and (invoice.provider_hosted_invoice_url or invoice.id) == shown:
         return None
-    return _recorded(invoice, OrderLedger(book))
+    return _recorded(invoice, OrderLedger(book), lambda: _hosted_invoice_of(client, order, book))
 
 
 def _count(book: OrderBook, invoice: Invoice) -> None:
@@ -269,18 +270,19 @@ def _count(book: OrderBook, invoice: Invoice) -> None:
     )
 
 
-def _hosted_invoice(invoice: Invoice, ledger: OrderLedger) -> Payment:
+def _hosted_invoice(invoice: Invoice, ledger: OrderLedger, read_again: Callable[[], Invoice]) -> Payment:
     """The hosted invoice. A void invoice is logged as an error; waiting continues."""
     try:
-        return _recorded(invoice, ledger)
+        return _recorded(invoice, ledger, read_again)
     except PaymentFailed as error:
         get_run_logger().error("%s; ask the laboratory", error)
         return Payment(invoice_id=invoice.id, method=PaymentMethod.ASYNC_INVOICE, state=PaymentState.FAILED)
 
 
-def _recorded(invoice: Invoice, ledger: OrderLedger) -> Payment:
+def _recorded(invoice: Invoice, ledger: OrderLedger, read_again: Callable[[], Invoice]) -> Payment:
     payment = hosted(invoice)
     if payment.state is PaymentState.SETTLED:
+        require_paid_again(read_again)
         ledger.paid(invoice.id, invoice.amount)
     return payment
 

@@ -19,7 +19,7 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
 )
 from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Quote, usd
+from prefect_assay.models.billing import Quote, is_far_below, usd
 from prefect_assay.models.vocabulary import (
     AFTER_MATERIALS,
     OPEN_QUOTES,
@@ -28,7 +28,6 @@ from prefect_assay.models.vocabulary import (
     QuoteStatus,
 )
 from prefect_assay.ordering import acceptance_of
-from prefect_assay.payments.guard import CURRENCY
 from prefect_assay.runs.transient_failures import ONCE
 
 
@@ -146,8 +145,8 @@ def confirm_quote(
             counts.
 
     Raises:
-        BudgetExceeded: the quote's total is over the approved amount, or the campaign would exceed its cap (`cap`);
-            nothing was accepted.
+        BudgetExceeded: the quote's total is over the approved amount or far below it, or the campaign would exceed its
+            cap (`cap`); nothing was accepted.
         OrderOutcomeUnknown: the order is in another log of the archive; nothing was accepted.
         PaymentRefused: the quote is not in US dollars; nothing was accepted.
         TransientError: the order has another experiment by now, or the service did not accept an open quote; nothing was
@@ -162,7 +161,7 @@ def confirm_quote(
             if not untotaled:
                 raise TransientError(f"the quote of experiment {experiment_id} shows no total any more")
             total = approved_cents
-        if total > approved_cents:
+        if total > approved_cents or (total != approved_cents and is_far_below(total, approved_cents)):
             raise BudgetExceeded(
                 f"the quote of experiment {experiment_id} is {usd(total)}, approved were {usd(approved_cents)}; "
                 "nothing was accepted. Run the flow again to approve the new total"
@@ -201,11 +200,11 @@ def _refused(client: AssayClient, experiment_id: str, refusal: Conflict) -> Bill
 
 
 def check_total(quote: Quote, experiment_id: str) -> int | None:
-    """The total of a quote in US cents, None if none can be read; raise PaymentRefused for another currency."""
-    if quote.currency is not None and quote.currency.lower() != CURRENCY:
+    """The total of a quote in US cents without tax, None if none can be read; PaymentRefused for another currency."""
+    if quote.money.currency:
         raise PaymentRefused(
-            f"the quote of experiment {experiment_id} is in {quote.currency}, not in USD; nothing was accepted. Ask the "
-            "laboratory for a quote in US dollars"
+            f"the quote of experiment {experiment_id} cannot be accepted: {quote.money.currency}. Nothing was accepted; ask "
+            "the laboratory for a quote in US dollars"
         )
     return quote.total
 

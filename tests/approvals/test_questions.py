@@ -143,8 +143,9 @@ def test_a_refusal_ends_one_execution_only(given, values, error):
 def test_a_run_that_cannot_ask_needs_an_earlier_answer(given):
     with pytest.raises(BudgetExceeded, match=r"costs 1.01 USD, the cap is 1.00 USD; it stands"):
         spend(101, may_ask=False, otherwise="it stands")
-    with pytest.raises(BudgetExceeded, match="accept_quotes"):
-        spend(99, may_ask=False, because="of the policy")
+    with pytest.raises(DecisionNeeded, match=r"costs 0.99 USD .* because of the policy") as raised:
+        spend(99, may_ask=False, because="of the policy", bought={"designs": "8"})
+    assert (raised.value.question.amount_cents, raised.value.question.facts[0].value) == (99, "8")
     given(decision="approve")
     assert spend(101, may_ask=False).approver.startswith("a person who gave no name, in flow run ")
     assert (spend(100).cents, spend(100).approver) == (100, "within 1.00 USD")

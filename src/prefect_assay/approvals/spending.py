@@ -7,11 +7,13 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from prefect_assay.approvals.questions import FormAnswer, Question, answers, ask, form_text, topic_of
+from prefect_assay.approvals.questions import FormAnswer, answers, ask, form_text, topic_of
+from prefect_assay.approvals.questions import Question as Form
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded
+from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded, DecisionNeeded
 from prefect_assay.events import emit, kinds
 from prefect_assay.models.billing import usd
+from prefect_assay.models.question import REJECT, Question, QuestionKind
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.suspend import this_run
 from prefect_assay.runs.tags import CAP_LABEL, set_labels
@@ -29,7 +31,7 @@ class Approval:
     by_person: bool = False
 
 
-class SpendingApproval(Question):
+class SpendingApproval(Form):
     """The form."""
 
     decision: Literal["approve", "reject", "change_cap"] = Field(
@@ -78,7 +80,8 @@ def approve_spending(
         otherwise: what happens without an approval.
 
     Raises:
-        BudgetExceeded: an approval is needed, and this run cannot ask because it is not deployed.
+        BudgetExceeded: the amount is over the cap, and this run cannot ask because it is not deployed.
+        DecisionNeeded: the same, for another reason than the cap (`because`).
         ApprovalRejected: a person declined, or approved less than the price. A retry of the run asks again.
         ApprovalExpired: the question expired. A retry of the run asks again.
     """
@@ -99,6 +102,10 @@ def approve_spending(
                 )
             )
         if not asks:
+            if because is not None:
+                raise DecisionNeeded(
+                    _question(what, amount_cents, because, {**(bought or {}), **(figures or {})})
+                )
             raise BudgetExceeded(_cannot_ask(what, amount_cents, cap_cents, otherwise))
         if changed is not None:
             cap_cents, cap_name = changed.cents, "cap that a person set for this run"
@@ -131,15 +138,25 @@ def asked_cents(key: str) -> int | None:
 
 
 def _cannot_ask(what: str, amount_cents: int, cap_cents: int, otherwise: str) -> str:
-    costs = f"{what} costs {usd(amount_cents)}"
-    if amount_cents > cap_cents:
-        return (
-            f"{costs}, the cap is {usd(cap_cents)}; {otherwise}. "
-            "Raise the cap in the spending policy, or start the flow from its deployment to be asked"
-        )
     return (
-        f"{costs}, within the cap, but it is a quote, and quotes need a person's approval; "
-        f"{otherwise}. Turn on accept_quotes of the SpendingPolicy block, or start the flow from its deployment to be asked"
+        f"{what} costs {usd(amount_cents)}, the cap is {usd(cap_cents)}; {otherwise}. "
+        "Raise the cap in the spending policy, or start the flow from its deployment to be asked"
+    )
+
+
+def _question(what: str, amount_cents: int, because: str, facts: Mapping[str, str]) -> Question:
+    """The record of a question that is asked for another reason than a cap."""
+    return Question.of(
+        QuestionKind.SPENDING,
+        subject=f"{what} costs {usd(amount_cents)} without VAT.",
+        reason=f"You have to approve it because {because}.",
+        facts=facts,
+        choices={
+            "approve": "exactly the amount shown may be spent",
+            REJECT: "nothing is spent",
+            "change_cap": "this run may spend up to a new cap",
+        },
+        amount_cents=amount_cents,
     )
 
 

@@ -21,6 +21,8 @@ from prefect_assay.models.identifiers import Identifier
 from prefect_assay.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus, InvoiceStatus
 
 CURRENCY: Final = "usd"
+# A price of less than this share of what was approved is a question: another unit, or the price of another order.
+LOWEST_PERCENT: Final = 80
 # A whole number (contract 1): text, a boolean or a fraction may mean dollars.
 Cents = Annotated[int, Field(strict=True, ge=0)]
 
@@ -83,6 +85,11 @@ def read_money(names: Collection[str], *records: Mapping[str, Any]) -> Money:
         unreadable="; ".join(odd) or None,
         currency="; ".join(dict.fromkeys(foreign)) or None,
     )
+
+
+def is_far_below(cents: int, expected_cents: int) -> bool:
+    """Return True for a price that a person has to look at, because it is nothing, or far less than was expected."""
+    return cents == 0 or cents * 100 < expected_cents * LOWEST_PERCENT
 
 
 def _is_cents(value: Any) -> bool:

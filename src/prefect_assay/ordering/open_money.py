@@ -13,7 +13,7 @@ from typing import Final
 from prefect_assay.books import OrderBook
 from prefect_assay.books.open_money import is_closed, item_of, runs_of
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import AssayError, NotFound, NotReady
+from prefect_assay.errors import AssayError, NotFound, NotReady, TransientError
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
@@ -121,7 +121,14 @@ class _Service:
         try:
             found = self._experiment(book)
             if found is not None:
-                return self._judged(book, found, self._invoice(found))
+                invoice = self._invoice(found)
+                if (
+                    invoice is not None
+                    and invoice.status == InvoiceStatus.PAID
+                    and book.state.settled is None
+                ):
+                    self._require_paid_again(found)
+                return self._judged(book, found, invoice)
             return Look(book, known and known.model_copy(update={"amount_cents": None, "remark": _NOT_SHOWN}))
         except NotFound:
             if known is not None:
@@ -180,6 +187,17 @@ class _Service:
             experiment_id=experiment.id,
             provider_hosted_invoice_url=shown.provider_invoice_url,
         )
+
+    def _require_paid_again(self, experiment: Experiment) -> None:
+        """What only one answer shows as paid is not recorded: a wrong answer would be final in the ledger."""
+        try:
+            status = self.api.invoice(experiment.id).status
+        except NotReady:
+            status = None
+        if status != InvoiceStatus.PAID:
+            raise TransientError(
+                f"the invoice of experiment {experiment.code} read as paid, and then as {status or 'missing'}"
+            )
 
     def _listed(self) -> Mapping[str, list[Invoice]]:
         found: defaultdict[str, list[Invoice]] = defaultdict(list)

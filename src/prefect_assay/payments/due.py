@@ -82,7 +82,7 @@ class DueInvoice:
             return self._by_contract(invoice_id)
         if found.experiment_id is None:
             found = found.model_copy(update={"experiment_id": self.experiment_id})
-        if found.amount is None and not found.ended:
+        if found.amount is None and not (found.ended or found.money.problem):
             status, amount = self._by_probe(invoice_id)
             found = found.model_copy(update={"status": status, "amount": amount})
         return found

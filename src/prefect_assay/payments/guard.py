@@ -20,7 +20,7 @@ from prefect_assay.errors import (
     PaymentsDisabled,
 )
 from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Invoice, PayAnswer, usd
+from prefect_assay.models.billing import CURRENCY, Invoice, PayAnswer, usd
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard_terms
 from prefect_assay.payments.guard_terms import named
@@ -36,7 +36,6 @@ from prefect_assay.payments.interfaces import (
 )
 from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, ascii_quoted
 
-CURRENCY: Final = "usd"
 MAX_VALID_SECONDS: Final = 600
 _NOT_PAID: Final = "nothing is paid by machine"
 
@@ -137,9 +136,9 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
         raise PaymentFailed(
             f"invoice {invoice.id} is {ascii_quoted(invoice.status and str(invoice.status))}, not open"
         )
-    if invoice.currency is not None and invoice.currency.lower() != CURRENCY:
+    if invoice.money.problem:
         raise PaymentRefused(
-            f"invoice {invoice.id} is in {ascii_quoted(invoice.currency)}, not in {CURRENCY}"
+            f"invoice {invoice.id} cannot be compared with its challenge: {invoice.money.problem}"
         )
     if invoice.amount is None:
         raise PaymentRefused(f"invoice {invoice.id} shows no amount to compare the challenge with")

@@ -4,15 +4,18 @@ Money may have moved before the call. A failed read or record must not hide that
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 
 from prefect_assay.errors import (
     AssayError,
     Forbidden,
     NotReady,
     PaymentFailed,
+    TransientError,
     is_absent,
 )
 from prefect_assay.models.base import Model
@@ -22,6 +25,32 @@ from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
 from prefect_assay.payments.interfaces import AttemptEnd, InvoiceApi, Ledger, LedgerEntry, PayApi
 
 logger = logging.getLogger(__name__)
+
+AGREE_DELAYS: Final = (1.0, 2.0, 4.0)  # seconds before each try of the second reading of a paid invoice
+
+
+def require_paid_again(read: Callable[[], Invoice], *, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Read a paid invoice a second time: a wrong answer would be final in the ledger.
+
+    Raises:
+        TransientError: the readings contradict each other, or there is no second one; nothing is recorded.
+    """
+    shown = "cannot be read"
+    for delay in AGREE_DELAYS:
+        sleep(delay)
+        try:
+            invoice = read()
+        except AssayError as error:
+            shown = f"cannot be read ({error.message})"
+            continue
+        if invoice.status == InvoiceStatus.PAID:
+            return
+        shown = f"reads as {invoice.status or 'without a status'}"
+        break
+    raise TransientError(
+        f"the invoice read as paid, and a second later it {shown}: nothing is recorded or paid. It is read again later; ask "
+        "the laboratory if this repeats"
+    )
 
 
 @dataclass(frozen=True)
@@ -42,7 +71,12 @@ class Reconciliation:
         receipt: dict[str, str] | None = None,
         remark: str | None = None,
     ) -> Payment:
-        """Record that the invoice is paid, and return it with the receipt of an earlier run."""
+        """Record that the invoice is paid, once a second reading agrees; return it with the receipt of an earlier run.
+
+        Raises:
+            TransientError: the second reading does not agree.
+        """
+        require_paid_again(lambda: self.api.invoice_by_id(invoice.id), sleep=self.sleep)
         try:
             entry = self.ledger.get()
             if invoice.amount is None and entry is not None:  # the contract's invoice has none
