@@ -477,3 +477,44 @@ def test_a_name_that_only_contains_the_token_inside_a_word_is_not_the_order(book
     service = OrderService()
     service.add(f"x{QUOTED.name.split()[-1]}x", SPEC)
     assert find_order(service, book, SPEC) is None
+
+
+def test_the_reservation_stays_while_an_earlier_create_may_be_carried_out(book):
+    killed(book)
+    released = []
+    with pytest.raises(RequestRefused):
+        ordered(
+            OrderService(trouble=RequestRefused("422"), refuses=True),
+            book,
+            release=lambda: released.append(1),
+        )
+    assert (kinds(book)[-1], len(book.state.open_attempts), released) == ("refused", 1, [])
+
+
+def test_an_acceptance_that_names_the_invoice_of_another_experiment_ties_none_to_the_order(book):
+    service = OrderService(answer="accepted")
+    create = service.create
+    service.create = lambda request: create(request).model_copy(update={"experiment_id": "id-1"})
+    service.invoices = {"inv-id-1": "id-2"}
+    order, _ = ordered(service, book, MACHINE)
+    assert (order.experiment_id, book.read().ordered.invoice_id) == ("id-1", None)
+
+
+@pytest.mark.parametrize("status", ["canceled", "draft"])
+def test_an_older_experiment_that_commits_nothing_any_more_is_not_the_order(book, status):
+    service = OrderService()
+    ordered(service, book)
+    service.add(QUOTED.name, SPEC, days=-1, status=status)
+    assert confirm_order(service, SPEC, book) == "id-1"
+    assert book.state.surplus == ()
+
+
+def test_an_order_with_a_commitment_is_not_in_question_any_more(book):
+    service = OrderService()
+    ordered(service, book)
+    service.add(QUOTED.name, SPEC, days=-1)
+    service.change("id-2", experiment_spec=None)  # its record does not say whether it is the order
+    with pytest.raises(OrderMismatch):
+        confirm_order(service, SPEC, book)
+    book.record(lambda _: Confirming(amount_cents=1))
+    assert confirm_order(service, SPEC, book) == "id-1"
