@@ -1,7 +1,6 @@
 """`LocalArchive` and `S3Archive`: where results are kept. Both write the same layout."""
 
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
@@ -11,10 +10,9 @@ from prefect.blocks.core import Block, UnknownBlockType
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError
 from prefect_assay.models.bounds import SECRET_MAX, Line
-from prefect_assay.network_variables import check_s3_variables
-from prefect_assay.sources import s3_cause
+from prefect_assay.s3_requests import make_s3_client, s3_cause, s3_errors, s3_later
 
 if TYPE_CHECKING:
     from prefect_assay.archive import Store
@@ -222,26 +220,20 @@ class S3Archive(StrictFields, Block):
         Raises:
             ConfigurationError: no client can be made with these fields, the AWS_ variables, and those for proxies and
                 certificates.
+            ArchiveUnavailable: what gives the credentials, such as a file or a program, is not there now.
         """
-        check_s3_variables()
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - blocks load at Prefect's start-up
-
-        from prefect_assay.archive.s3 import S3Store, client_config  # noqa: PLC0415
+        from prefect_assay.archive.s3 import S3Store, client_config  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         account = _aws_credentials(self.aws_credentials) if self.aws_credentials else None
         hidden = self._secrets(account)
-        try:
-            client = self._maker(account)(
-                "s3",
+        with s3_errors(partial(self._explain, hidden)):
+            client = make_s3_client(
+                self._session(account),
+                **self._keys(account),
                 endpoint_url=self.endpoint_url,
                 region_name=self.region,
                 config=client_config(self.endpoint_url),
             )
-        except (ValueError, BotoCoreError) as error:
-            raise ConfigurationError(
-                f"the S3 archive of bucket {self.bucket!r} cannot be opened: {s3_cause(error, hidden)}; correct endpoint_url, region and "
-                "keys or profile of its block, or the AWS_ variables"
-            ) from None
         return S3Store(self.bucket, client, sse=self.encryption, hidden=hidden)
 
     def browser_url(self, location: str) -> str | None:
@@ -252,22 +244,31 @@ class S3Archive(StrictFields, Block):
         region = f"region={self.region}&" if self.region else ""
         return f"https://s3.console.aws.amazon.com/s3/object/{self.bucket}?{region}prefix={key}"
 
-    def _maker(self, account: Any) -> Callable[..., Any]:
-        """What makes the client: a session of its own for another account, else boto3's, which keeps what it has read."""
+    def _explain(self, hidden: list[str], error: Exception) -> AssayError:
+        place = f"the S3 archive of bucket {self.bucket!r} cannot be opened: {s3_cause(error, hidden)}"
+        if step := s3_later(error):
+            return ArchiveUnavailable(f"{place}; {step}")
+        return ConfigurationError(
+            f"{place}; correct endpoint_url, region and keys or profile of its block, or the AWS_ variables"
+        )
+
+    def _session(self, account: Any) -> Any:
+        """A session of its own for another account or profile; None is boto3's, which keeps what it has read."""
         import boto3  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         if account:
-            made: Callable[..., Any] = account.get_boto3_session().client
-            return made
-        if self.profile:
-            return boto3.Session(profile_name=self.profile).client
+            return account.get_boto3_session()
+        return boto3.Session(profile_name=self.profile) if self.profile else None
+
+    def _keys(self, account: Any) -> dict[str, str | None]:
+        if account or self.profile:
+            return {}
         secret, token = self.secret_access_key, self.session_token
-        return partial(
-            boto3.client,
-            aws_access_key_id=self.access_key_id,
-            aws_secret_access_key=secret.get_secret_value() if secret else None,
-            aws_session_token=token.get_secret_value() if token else None,
-        )
+        return {
+            "aws_access_key_id": self.access_key_id,
+            "aws_secret_access_key": secret.get_secret_value() if secret else None,
+            "aws_session_token": token.get_secret_value() if token else None,
+        }
 
     def _secrets(self, account: Any) -> list[str]:
         theirs = [getattr(account, f"aws_{name}", None) for name in _SECRETS]

@@ -4,138 +4,19 @@ A folder and a bucket's prefix can be listed. Knows nothing of what is in the fi
 """
 
 import io
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http import HTTPStatus
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
-from prefect_assay.errors import InputError, ServiceUnavailable
-from prefect_assay.network_variables import check_s3_variables
+from prefect_assay.errors import AssayError, InputError, ServiceUnavailable
+from prefect_assay.s3_requests import list_objects, make_s3_client, s3_cause, s3_errors, s3_later
 
 S3: Final = "s3://"
-_AGAIN: Final = "run again later"
-_CREDENTIALS: Final = "renew them in the block or the environment (role, profile, variables), then run again"
-_DAMAGED: Final = "the content was damaged on the way; run again"
-# What passes, or what a person mends while runs wait: the same request succeeds later. botocore knows the codes of a server
-# that is busy.
-_LATER: Final = {
-    **dict.fromkeys(
-        (
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "InvalidToken",
-            "RequestExpired",
-            "TokenRefreshRequired",
-        ),
-        f"the credentials were temporary and have expired; {_CREDENTIALS}",
-    ),
-    "RequestTimeTooSkewed": "the clock of this machine is wrong; set it by a time server, then run again",
-    "BadDigest": _DAMAGED,
-    "XAmzContentChecksumMismatch": _DAMAGED,
-    "XAmzContentSHA256Mismatch": _DAMAGED,
-    **dict.fromkeys(
-        (
-            "ServiceUnavailable",
-            "InternalError",
-            "ConditionalRequestConflict",
-            "OperationAborted",
-        ),
-        f"the server is busy; {_AGAIN}",
-    ),
-}
-_LATER_STATUS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})  # under any code
-# Requests that botocore makes for credentials, at other services than S3.
-_FOR_CREDENTIALS: Final = (
-    "AssumeRole",
-    "CreateOAuth2Token",
-    "CreateToken",
-    "GetRoleCredentials",
-    "GetSessionToken",
-)
-# Parts of a signature in a text: the header, what is hashed for it, parameters of an address, key ids.
-_SIGNED: Final = re.compile(
-    r"""AWS4-.*|\bAWS\s+[^\s:]+:\S+
-    |\b(?:X-Amz-)?(?:Credential|Signature|Security-Token|AWSAccessKeyId)\b["']?\s*[=:]\s*[^\s&,]+
-    |\bA[KS]IA[A-Z0-9]{12,}|(?<=//)[^/@\s]*@""",
-    re.DOTALL | re.IGNORECASE | re.VERBOSE,
-)
-_CAUSE_LENGTH: Final = 300
 _MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
-
-
-def s3_later(error: Exception) -> str | None:
-    """The next step for an S3 request that may succeed later; None for one that is refused for good."""
-    from botocore import exceptions  # noqa: PLC0415 - half a second that only s3:// users pay
-
-    if isinstance(error, exceptions.ClientError):
-        return _refused_for_now(error)
-    if isinstance(error, exceptions.HTTPClientError) and _is_invalid(error):
-        return None
-    if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
-        return "check the endpoint and the network, then run again"
-    if isinstance(error, exceptions.IncompleteReadError | exceptions.FlexibleChecksumError):
-        return _DAMAGED
-    if isinstance(
-        error,
-        exceptions.NoCredentialsError
-        | exceptions.PartialCredentialsError
-        | exceptions.CredentialRetrievalError
-        | exceptions.RefreshWithMFAUnsupportedError
-        | exceptions.MetadataRetrievalError
-        | exceptions.NoAuthTokenError
-        | exceptions.TokenRetrievalError
-        | exceptions.SSOError
-        | exceptions.LoginError,
-    ):
-        return f"there are no S3 credentials now; {_CREDENTIALS}"
-    # Such as a certificate or the file of a web identity token that is not there.
-    return "run again when this file can be read" if isinstance(error, OSError) else None
-
-
-def _refused_for_now(error: Any) -> str | None:
-    from botocore.retries import standard  # noqa: PLC0415 - likewise
-
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if code in _LATER:
-        return _LATER[code]
-    if error.operation_name.startswith(_FOR_CREDENTIALS):
-        return f"{error.operation_name} gave no S3 credentials; {_CREDENTIALS}"
-    name = code.rpartition(".")[2].removesuffix("Exception")  # KMS.ThrottlingException, TooManyRequests
-    for spelled in (name, f"{name}Exception"):
-        context = standard.RetryContext(attempt_number=1, parsed_response={"Error": {"Code": spelled}})
-        checkers = (standard.ThrottledRetryableChecker(), standard.TransientRetryableChecker())
-        if any(checker.is_retryable(context) for checker in checkers):
-            return f"the server is busy; {_AGAIN}"
-    failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.NOT_IMPLEMENTED
-    return _AGAIN if failed or status in _LATER_STATUS else None
-
-
-def _is_invalid(error: Any) -> bool:
-    """Return True if no HTTP request can be made of it, as of a key id with a line break."""
-    return isinstance(error.kwargs.get("error"), ValueError)
-
-
-def s3_cause(error: Exception, hidden: Iterable[str] = ()) -> str:
-    """What S3 or botocore says in one short line, without what signs a request and without the texts in `hidden`."""
-    from botocore import exceptions  # noqa: PLC0415 - likewise
-
-    if isinstance(error, exceptions.ClientError):
-        found = error.response.get("Error", {})
-        text = f"{found.get('Code', 'unknown')}: {found.get('Message') or error}"
-    elif isinstance(error, exceptions.HTTPClientError) and _is_invalid(error):
-        text = "no request can be made with a character of the key id, the endpoint or the region"
-    elif type(error) is ValueError:  # its text says it all
-        text = str(error)
-    else:
-        text = f"{type(error).__name__}: {error}"
-    for secret in sorted(filter(None, hidden), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return " ".join(_SIGNED.sub("***", text).split())[:_CAUSE_LENGTH].rstrip(". ")
 
 
 def local_path(text: str | Path) -> Path:
@@ -199,15 +80,20 @@ def _objects(source: str) -> Iterator[Listed]:
     if not bucket:
         raise UnreadableSource("not a prefix; write s3://bucket/path/to/folder/")
     folder = prefix.strip("/") and f"{prefix.strip('/')}/"
-    with _s3_errors(source):
-        pages = _s3().get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=bucket, Prefix=folder, Delimiter="/"):
-            for entry in page.get("Contents", []):
+    with s3_errors(partial(_explain, source)):
+        for page in list_objects(make_s3_client(), bucket, folder, Delimiter="/"):
+            for entry in page["Contents"]:
                 # The answer has all of them; its type declares none as required.
                 key, changed = entry.get("Key", ""), entry.get("LastModified")
-                if (name := key.removeprefix(folder)) and changed:
+                if changed:
                     address = f"{S3}{bucket}/{key}"
-                    yield Listed(name, address, entry.get("Size", 0), changed.timestamp(), atomic=True)
+                    yield Listed(
+                        key.removeprefix(folder),
+                        address,
+                        entry.get("Size", 0),
+                        changed.timestamp(),
+                        atomic=True,
+                    )
 
 
 @contextmanager
@@ -257,48 +143,52 @@ def _file(source: str) -> Path:
     return path
 
 
+class _S3Body(io.RawIOBase):
+    """The content of an object; what fails while it is read is one of our errors."""
+
+    def __init__(self, source: str, body: Any) -> None:
+        self._source, self._body = source, body
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with s3_errors(partial(_explain, self._source)):
+            chunk = self._body.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+    def close(self) -> None:
+        self._body.close()
+        super().close()
+
+
 @contextmanager
 def _from_s3(source: str) -> Iterator[BinaryIO]:
     bucket, key = _address(source)
-    with _s3_errors(source):
-        body = _s3().get_object(Bucket=bucket, Key=key)["Body"]
-        with io.BufferedReader(body) as stream:
-            yield stream
+    with s3_errors(partial(_explain, source)):
+        body = _S3Body(source, make_s3_client().get_object(Bucket=bucket, Key=key)["Body"])
+    with io.BufferedReader(body) as stream:
+        yield stream
 
 
-def _s3() -> Any:
-    import boto3  # noqa: PLC0415 - likewise
-
-    check_s3_variables()
-    try:
-        return boto3.client("s3")
-    except ValueError as error:  # a malformed AWS_ENDPOINT_URL
-        raise UnreadableSource(f"cannot be read from S3: {s3_cause(error)}") from None
-
-
-@contextmanager
-def _s3_errors(source: str) -> Iterator[None]:
-    from botocore.exceptions import (  # noqa: PLC0415 - likewise
-        BotoCoreError,
+def _explain(source: str, error: Exception) -> AssayError:
+    """A failed request for a user's file as one of our errors."""
+    from botocore.exceptions import (  # noqa: PLC0415 - half a second that only s3:// users pay
         ClientError,
         NoCredentialsError,
         PartialCredentialsError,
     )
 
-    try:
-        yield
-    except (NoCredentialsError, PartialCredentialsError):
-        raise UnreadableSource(
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        return UnreadableSource(
             "no S3 credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile"
-        ) from None
-    except ClientError as error:
-        raise _refused(error, source) from None
-    except BotoCoreError as error:
-        if step := s3_later(error):
-            raise ServiceUnavailable(
-                f"{source}: the object storage did not answer ({s3_cause(error)}); {step}"
-            ) from None
-        raise UnreadableSource(f"cannot be read from S3: {s3_cause(error)}") from None
+        )
+    if isinstance(error, ClientError):
+        return _refused(error, source)
+    if step := s3_later(error):
+        return ServiceUnavailable(f"{source}: the object storage did not answer ({s3_cause(error)}); {step}")
+    return UnreadableSource(f"cannot be read from S3: {s3_cause(error)}")
 
 
 def _address(source: str) -> tuple[str, str]:
@@ -312,7 +202,7 @@ def _address(source: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _refused(error: Any, source: str) -> Exception:
+def _refused(error: Any, source: str) -> AssayError:
     code = str(error.response.get("Error", {}).get("Code", "unknown"))
     if step := s3_later(error):
         return ServiceUnavailable(f"{source}: the object storage answers {code}; {step}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 from uuid import uuid4
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError
 
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
@@ -28,7 +28,7 @@ from prefect_assay.archive.store import (
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from prefect_assay.sources import s3_cause, s3_later
+from prefect_assay.s3_requests import list_objects, s3_cause, s3_errors, s3_later, watch_answers
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -40,6 +40,7 @@ _CONFLICT: Final = frozenset({"ConditionalRequestConflict", "OperationAborted", 
 _ABSENT: Final = frozenset({"NoSuchKey", "NotFound", "404"})
 _UNNAMED: Final = frozenset({"400", "403", "501"})
 _REFUSING: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_IMPLEMENTED})
+_FEW: Final = 10  # objects that show that a folder has one: its first ones may be markers
 _CONFLICT_WAITS: Final = (0.1, 0.3, 1.0, 3.0)  # seconds before each further try
 
 
@@ -83,7 +84,7 @@ class S3Store:
         self, bucket: str, client: "S3Client", *, sse: str | None = None, hidden: Iterable[str] = ()
     ) -> None:
         self.bucket = bucket
-        self._client: Any = client
+        self._client: Any = watch_answers(client)
         self._encryption: dict[str, str] = {"ServerSideEncryption": sse} if sse else {}
         self._hidden = tuple(hidden)
         self._checksum = 0  # which of `_checksums` the server takes, as far as is known
@@ -96,14 +97,11 @@ class S3Store:
         """
         address = {"Bucket": self.bucket, "Key": check_key(key), "ContentType": content_type}
         put = partial(self._client.put_object, **address, **self._encryption, IfNoneMatch="*")
-        try:
-            with opened_body(data) as body:
-                found, checksums = _checksums(body)
-                if sha256 not in {None, found}:
-                    raise wrong_digest(self.location(key))
-                return self._was_absent(lambda: self._with_checksum(put, body, checksums))
-        except (ClientError, BotoCoreError, OSError) as error:
-            raise self._error(key, error) from None
+        with self._errors(key), opened_body(data) as body:
+            digest, checksums = _checksums(body)
+            if sha256 not in {None, digest}:
+                raise wrong_digest(self.location(key))
+            return self._was_absent(lambda: self._with_checksum(put, body, checksums))
 
     def _was_absent(self, put: Callable[[], object]) -> bool:
         for wait in (*_CONFLICT_WAITS, None):
@@ -167,11 +165,15 @@ class S3Store:
 
     def find(self, key: str) -> bytes | None:
         """See `Store`."""
-        with self._errors(key, ignored=_ABSENT):
-            found = self._get(key)["Body"]
-            with contextlib.closing(found):
-                return bytes(found.read())
-        return None
+        with self._errors(key):
+            try:
+                body = self._get(key)["Body"]
+            except ClientError as error:
+                if error_code(error) in _ABSENT:
+                    return None
+                raise
+            with contextlib.closing(body):
+                return bytes(body.read())
 
     def stream(self, key: str) -> Iterator[bytes]:
         """See `Store`."""
@@ -182,20 +184,24 @@ class S3Store:
 
     def stat(self, key: str) -> ObjectInfo | None:
         """The size, and the server's SHA-256 of objects that were not written in parts."""
-        with self._errors(key, ignored=_ABSENT):
-            head = self._head(check_key(key))
+        with self._errors(key):
+            try:
+                head = self._head(check_key(key))
+            except ClientError as error:
+                if error_code(error) in _ABSENT:
+                    return None
+                raise
             checksum = head.get("ChecksumSHA256", "")
             in_parts = "-" in checksum or head.get("ChecksumType", "FULL_OBJECT") != "FULL_OBJECT"
             sha256 = base64.b64decode(checksum).hex() if checksum and not in_parts else None
             return ObjectInfo(size=head["ContentLength"], sha256=sha256)
-        return None
 
     def _head(self, key: str) -> Any:
         try:
             return self._asking(partial(self._client.head_object, Bucket=self.bucket, Key=key))
         except ClientError as error:
-            # The answer to a HEAD has no body that names the cause. A GET has one.
-            if error_code(error) in _UNNAMED:
+            # The answer to a HEAD has no body that names the cause, or shows that S3 gave it. A GET has one.
+            if error_code(error) in _UNNAMED or not _is_marked(error):
                 self._get(key)["Body"].close()
             raise
 
@@ -204,12 +210,16 @@ class S3Store:
         return (key for key in self._listed(prefix) if not _is_hidden(key))
 
     def folders(self, prefix: str) -> Iterator[str]:
-        """See `Store`; one request for each thousand."""
+        """See `Store`; one request for each thousand, and one for each folder, which may hold directory markers alone."""
         for page in self._pages(prefix, Delimiter="/"):
             for item in page.get("CommonPrefixes", ()):
-                name = item["Prefix"].rstrip("/").rpartition("/")[2]
-                if not _is_hidden(name):
+                folder = item["Prefix"].removesuffix("/")
+                name = folder.rpartition("/")[2]
+                if name and not _is_hidden(name) and self._has_objects(folder):
                     yield name
+
+    def _has_objects(self, folder: str) -> bool:
+        return any(page["Contents"] for page in self._pages(folder, PaginationConfig={"PageSize": _FEW}))
 
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
         """Hidden names; a bucket has no links."""
@@ -217,15 +227,13 @@ class S3Store:
 
     def _listed(self, prefix: str) -> Iterator[str]:
         for page in self._pages(prefix):
-            for item in page.get("Contents", ()):
+            for item in page["Contents"]:
                 yield item["Key"]
 
-    def _pages(self, prefix: str, **options: str) -> Iterator[Any]:
+    def _pages(self, prefix: str, **options: Any) -> Iterator[Any]:
         folder = f"{check_key(prefix)}/" if prefix else ""
         with self._errors(prefix):
-            yield from self._client.get_paginator("list_objects_v2").paginate(
-                Bucket=self.bucket, Prefix=folder, **options
-            )
+            yield from list_objects(self._client, self.bucket, folder, **options)
 
     def location(self, key: str) -> str:
         """`s3://bucket/key`."""
@@ -240,7 +248,7 @@ class S3Store:
             kept = self.read(key)
         finally:
             # A bucket that forbids deletion is a fine archive; the probe remains, hidden from listings.
-            with contextlib.suppress(ClientError, BotoCoreError):
+            with contextlib.suppress(Exception):
                 self._client.delete_object(Bucket=self.bucket, Key=key)
         if not first or second or kept != b"1":
             raise ArchiveError(
@@ -249,16 +257,8 @@ class S3Store:
                 "current MinIO or Ceph), or a LocalArchive"
             )
 
-    @contextlib.contextmanager
-    def _errors(self, key: str, *, ignored: frozenset[str] = frozenset()) -> Iterator[None]:
-        try:
-            yield
-        except (ClientError, BotoCoreError, OSError) as error:
-            if error_code(error) not in ignored:
-                raise self._error(key, error) from None
-
-    def _error(self, key: str, error: ClientError | BotoCoreError | OSError) -> ArchiveError:
-        return archive_error(self.location(key), error, self._hidden)
+    def _errors(self, key: str) -> contextlib.AbstractContextManager[None]:
+        return s3_errors(lambda error: archive_error(self.location(key), error, self._hidden))
 
 
 def _is_hidden(key: str) -> bool:
@@ -273,6 +273,10 @@ _NEXT_STEP: Final = {
     "403": "the credentials may not do this; they need to get, put and list below the prefix",
     "InvalidAccessKeyId": "the server does not know this access key id; check the block's credentials",
     "SignatureDoesNotMatch": "the secret access key is wrong; check the block's credentials",
+    **dict.fromkeys(
+        ("PermanentRedirect", "IllegalLocationConstraintException", "AuthorizationHeaderMalformed"),
+        "the bucket is in another region or at another address; correct region and endpoint of the block",
+    ),
     "NotImplemented": "the server does not offer this; leave the block's encryption empty",
 }
 
@@ -287,16 +291,18 @@ def _status(error: ClientError) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def error_code(error: ClientError | BotoCoreError | OSError) -> str:
-    """The server's code (`PreconditionFailed`, or the HTTP status of a HEAD), or the class name."""
-    if isinstance(error, ClientError):
-        return str(error.response.get("Error", {}).get("Code", ""))
-    return type(error).__name__
+def _is_marked(error: ClientError) -> bool:
+    """Return True if the answer carries S3's own headers, as every answer of the known servers does."""
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    return any(name.lower().startswith("x-amz") for name in headers)
 
 
-def archive_error(
-    location: str, error: ClientError | BotoCoreError | OSError, hidden: Iterable[str] = ()
-) -> ArchiveError:
+def error_code(error: ClientError) -> str:
+    """The server's code, such as `PreconditionFailed`, or the HTTP status of a HEAD."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def archive_error(location: str, error: Exception, hidden: Iterable[str] = ()) -> ArchiveError:
     """A failed request as an error with its next step; `ArchiveUnavailable` when a later retry may help."""
     cause = s3_cause(error, hidden)
     if step := s3_later(error):
