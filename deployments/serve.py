@@ -1,5 +1,6 @@
 """Serves the flows from one process, without a work pool: `python -m prefect_assay.deployments.serve`."""
 
+import os
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final, cast
@@ -30,6 +31,7 @@ _SCHEDULING: Final = frozenset({"schedules", "concurrency_limit", "concurrency_o
 def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
     """Serve the flows until stopped, polling as `runner.env` says; None leaves the sweep unscheduled."""
     set_defaults(settings_of(RUNNER))
+    os.environ["PYTHONSAFEPATH"] = "1"  # Prefect starts each run with `python -m`, in this folder
     seconds = float(get_current_settings().runner.poll_frequency)
     # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` would
     # keep the pause as an operator's choice.

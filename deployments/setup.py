@@ -234,7 +234,7 @@ def _ensure_work_pool(client: SyncPrefectClient, name: str, *, dry_run: bool) ->
 def _prefect(*arguments: str) -> None:
     """Run Prefect's own command, which knows its file format and rules."""
     done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
-        [sys.executable, "-m", "prefect", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-m", "prefect", *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise ConfigurationError(

@@ -140,12 +140,13 @@ def _refuse_prompt(*_: object) -> NoReturn:
 
 def _refuse_page(answer: Any) -> None:
     """Raise S3Failure for a success without XML, which botocore has made a 500 of."""
+    was_success = getattr(answer.raw, "status", None) == HTTPStatus.OK
     if (
-        answer.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
-        and getattr(answer.raw, "status", None) == HTTPStatus.OK
+        answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        and was_success
+        and _root_of(answer.content) != b"Error"
     ):
-        if _root_of(answer.content) != b"Error":
-            raise S3Failure("the answer (200) is not from S3")
+        raise S3Failure("the answer (200) is not from S3")
 
 
 def _refuse_redirect(endpoint: str, sent: str, answer: Any, parsed: Any) -> None:

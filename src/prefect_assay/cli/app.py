@@ -100,4 +100,6 @@ def main() -> None:
         )
         raise SystemExit(2)
     os.environ.setdefault("DO_NOT_TRACK", "1")  # read when Prefect is imported, and by every process below
+    # Processes below start with `python -m`, Prefect's own among them, and would import files of the current folder.
+    os.environ["PYTHONSAFEPATH"] = "1"
     app()

@@ -104,7 +104,7 @@ class EmbeddedDatabase:
             "from prefect_assay.database.cluster import EmbeddedDatabase as D; from pathlib import Path as P; "
             f"D.of(P('/'), {{{FOLDER_SETTING!r}: {str(self.place.folder)!r}}}).stop()"
         )
-        return [sys.executable, "-c", program]
+        return [sys.executable, "-P", "-c", program]
 
     def stop(self) -> None:
         """Release it, and stop it when no other process uses it. Safe to repeat, and from any process."""

@@ -61,7 +61,16 @@ class LocalLab(Controls):
         deployment_secret: str | None = None,
         port: int = 0,
     ) -> None:
-        self._command = [sys.executable, "-m", "prefect_assay.lab", "--port", str(port), "--clock", clock]
+        self._command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "prefect_assay.lab",
+            "--port",
+            str(port),
+            "--clock",
+            clock,
+        ]
         self._command += ["--allow-http-webhooks", "--until-input-ends", *options]
         if database is not None:
             self._command += ["--database", str(database)]

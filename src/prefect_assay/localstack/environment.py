@@ -25,6 +25,7 @@ _POLLING: Final = {"PREFECT_RUNNER_POLL_FREQUENCY": "1", "PREFECT_WORKER_QUERY_S
 _QUIET: Final = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_COLORS": "false",
+    "PYTHONSAFEPATH": "1",  # Prefect starts each run with `python -m`
     "PYTHONUNBUFFERED": "1",
     "NO_COLOR": "1",
 }

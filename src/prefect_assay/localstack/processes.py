@@ -151,7 +151,7 @@ class StackProcesses:
             try:
                 self._children[name] = Child(
                     name,
-                    [sys.executable, *arguments],
+                    [sys.executable, "-P", *arguments],  # -P: nothing of its folder is imported
                     env=env,
                     cwd=self._work,
                     log=self.log(name),

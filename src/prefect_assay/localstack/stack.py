@@ -244,7 +244,7 @@ class LocalStack:
     def _deploy(self) -> None:
         """Create the work pool and the deployments; a worker needs them before it starts."""
         log = self._parts.log("deploy")
-        arguments = [sys.executable, "-m", "prefect_assay.cli", "deploy", "--no-automations"]
+        arguments = [sys.executable, "-P", "-m", "prefect_assay.cli", "deploy", "--no-automations"]
         with log.open("ab") as output:
             done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
                 arguments, env=self.env, cwd=self.folder, stdout=output, stderr=output, check=False

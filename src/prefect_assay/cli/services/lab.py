@@ -44,7 +44,7 @@ def run_lab(
     if receiver is not None:
         require_api()
     mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
-    command = [sys.executable, "-m", "prefect_assay.lab"]
+    command = [sys.executable, "-P", "-m", "prefect_assay.lab"]
     command += ["--host", host, "--port", str(port), "--clock", mode]
     command += ["--database", str(database)] if database else []
     command += ["--landscape", landscape] if landscape else []

@@ -293,7 +293,7 @@ class _Installation:
 
         # by its name: the workers of `up` serve no other pool
         options = ["--no-automations", "--work-pool", WORK_POOL]
-        command = [sys.executable, "-m", "prefect_assay.cli", "deploy", *options]
+        command = [sys.executable, "-P", "-m", "prefect_assay.cli", "deploy", *options]
         log = self._logs["deploy"].path
         with log.open("ab") as output:
             done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
