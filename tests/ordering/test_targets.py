@@ -1,9 +1,11 @@
 """The target of an assay is the one of that exact name, number or id, in a real lab's catalog."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from prefect_assay.errors import Forbidden, InvalidSpec
-from prefect_assay.models.spec import Assay
+from prefect_assay.models.spec import Assay, Target
 from prefect_assay.ordering import resolve_target
 
 PLAIN, CONJUGATED = "Human PD-L1, extracellular domain", "Human PD-L1, extracellular domain, biotinylated"
@@ -49,3 +51,10 @@ def test_a_target_that_may_not_be_read_is_an_error(lab, service):
 def test_another_target_is_never_taken(service, wanted):
     with pytest.raises(InvalidSpec, match=f"target: '{wanted}' is not in the service's catalog"):
         resolved(service, wanted)
+
+
+def test_a_name_that_two_targets_have_is_refused_with_both():
+    twins = [Target(id=f"0000000{n}-0000-4000-8000-000000000000", name="EGFR") for n in (1, 2)]
+    service = SimpleNamespace(iter_targets=lambda **_: iter(twins))
+    with pytest.raises(InvalidSpec, match=r"names 2 targets: .*00000001-.*00000002-.*; use the id"):
+        resolved(service, "EGFR")
