@@ -75,6 +75,11 @@ OPTIONAL: Final = {
     "ch": ("ch", "framework ch"),
     "cl": ("cl", "framework cl"),
 }
+CONTROL_WORDS: Final = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0", "control"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "0", "0.0", "nan", "na", "design"), False),
+}
+"""What the cells of a column `control` say."""
 # Words that designers use for other things, too: a cell that the service does not know makes the column their own.
 _LOOSE: Final = {"type": "type", "tag_location": "tag"}
 # BoltzGen writes the designed residues without the rest of the chain under this name: never the protein to order.

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from prefect_assay.designs.columns import (
+    CONTROL_WORDS,
     MUTATIONS,
     RUNS,
     Beside,
@@ -48,8 +49,6 @@ from prefect_assay.tables.table import Accepts, is_above_header, metadata_notes
 from prefect_assay.tables.text import Block
 
 _EMPTY: Final = frozenset({"", "null", "none", "n/a"})  # none of them is a peptide; "na" and "nan" are
-_TRUE: Final = frozenset({"true", "t", "yes", "y", "1", "1.0", "control"})
-_FALSE: Final = frozenset({"false", "f", "no", "n", "0", "0.0", "nan", "na", "design"})
 _BARE = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}:*]{{10,}}", re.IGNORECASE)
 # Files that are neither FASTA nor a table, by how their first line begins.
 _KINDS: Final = (
@@ -405,6 +404,6 @@ def _filled(cell: str) -> bool:
 
 def _control(cell: str | None, line: int, name: str, errors: SourceErrors) -> bool:
     word = (cell or "false").casefold()
-    if word not in _TRUE | _FALSE:
+    if word not in CONTROL_WORDS:
         errors.add(f"control is {quoted(word)}; write true or false", line=line, name=name)
-    return word in _TRUE
+    return CONTROL_WORDS.get(word, False)

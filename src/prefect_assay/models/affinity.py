@@ -8,8 +8,12 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+
+from prefect_assay.models.calls import Call, read_call
+from prefect_assay.models.quantities import SIGNS
+from prefect_assay.models.scores import is_bookkeeping, is_confidence_score
 
 MOLAR: Final[Mapping[str, float]] = {
     "M": 1.0,
@@ -43,6 +47,13 @@ _TITLE: Final = re.compile(
 _UNITS_TITLE: Final = re.compile(r"(?:k_?d|affinity)_units?")
 _ANY_UNITS_TITLE: Final = re.compile(r"units?")
 _LIMIT_TITLE: Final = re.compile(r"(?:k_?d|affinity)_(?:qualifier|relation|operator|sign)|qualifier|relation")
+_LIMIT_WORDS: Final = frozenset(
+    {"qualifier", "relation", "operator", "sign", "modifier", "prefix", "comparator", "inequality"}
+    | {"censor", "censored", "censoring", "standard", "is"}
+)
+_ON_RATE: Final = re.compile(r"(?:k_?a|k_?on|k_?ass|association_rate)(?:_.*)?")
+_OFF_RATE: Final = re.compile(r"(?:k_?off|k_?dis|k_?diss)(?:_.*)?")
+_KD_WORDS: Final = frozenset({"kd", "k", "d", "affinity", "pkd"})
 
 _LIKE_KD: Final = re.compile(rf"p?k_?d(_.*)?|{_NAMED}(_.*)?")
 # Columns beside a K_D: its scatter, its interval, another quantity.
@@ -51,19 +62,53 @@ _BESIDE: Final = re.compile(
     r"|qualifier|relation|operator|sign|1_s|per_s|s|s_1)(?:_|$)"
 )
 
-_EMPTY: Final = frozenset({"", "null", "none", "na", "n/a", "#n/a", "nan", "-", "--", "–", "—", "?", "."})  # noqa: RUF001
-_UNKNOWN: Final = frozenset(
-    {"nd", "n.d", "nm", "n.m", "nt", "n.t", "not determined", "not measured", "not tested", "not available"}
-    | {"not fitted", "no fit", "pending", "unknown"}
+_EMPTY: Final = frozenset(
+    {"", "null", "none", "na", "n/a", "#n/a", "nan", "-", "--", "–", "—", "?", "."}  # noqa: RUF001
+    | {"not available", "not fitted", "no fit"}
 )
-_NO_BINDING: Final = frozenset(
-    {"nb", "n.b", "no binding", "no binding detected", "no bind", "non binding", "nonbinding", "not binding"}
-    | {"non binder", "nonbinder", "does not bind", "no binder", "dnb", "no affinity"}
+# An approximate value counts as the value.
+_SIGNS: Final = {**SIGNS, **dict.fromkeys(("~", "≈", "≃", "ca.", "ca", ""), None), "≲": "<", "≳": ">"}
+# Words for a sign that are not read: a column of them beside a K_D is refused, because its limits would count as values.
+_UNREAD_SIGNS: Final = frozenset(
+    {
+        "gt",
+        "lt",
+        "ge",
+        "le",
+        "gte",
+        "lte",
+        "greater than",
+        "less than",
+        "lower bound",
+        "upper bound",
+        "lower_bound",
+    }
+    | {"upper_bound", "&gt;", "&lt;", "&gt;=", "&lt;=", "&ge;", "&le;", "=>", "=<"}
 )
-_SIGNS: Final = {
-    "<": "<", "<=": "<", "≤": "<", "<<": "<", "≲": "<", ">": ">", ">=": ">", "≥": ">", ">>": ">", "≳": ">",
-    "~": None, "≈": None, "ca.": None, "ca": None, "=": None, "≃": None, "": None,
-}  # fmt: skip
+# The same below a title such as `censored` or `modifier` only: elsewhere they may mean anything.
+_UNREAD_BELOW_TITLE: Final = frozenset(
+    {
+        "greater",
+        "less",
+        "above",
+        "below",
+        "at least",
+        "at most",
+        "left",
+        "right",
+        "censored",
+        "true",
+        "t",
+        "yes",
+        "y",
+        "1",
+    }
+)
+_EXACT: Final = frozenset(
+    {sign for sign, limit in _SIGNS.items() if limit is None}
+    | {"eq", "equal", "equals", "exact", "uncensored", "false", "f", "no", "n", "0"}
+)
+_NO_VALUE: Final = frozenset({Call.NOT_STATED, Call.UNKNOWN, Call.IN_PROGRESS})
 _SIGN: Final = re.compile(r"(<<|<=|>>|>=|[<>≤≥≲≳~≈≃=]|ca\.?(?=\s*\d))?\s*(.*)", re.DOTALL)
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[ '’_\u00a0\u2009\u202f]\d{3})+(?![\d])")  # noqa: RUF001
 _POWER: Final = re.compile(r"\s*[x×*·]\s*10\s*(?:\^|\*\*)?\s*\(?([+-]?\d+)\)?")  # noqa: RUF001
@@ -126,6 +171,10 @@ class AffinityColumns:
     values: tuple[tuple[int, Scale], ...] = ()
     unit: int | None = None
     limit: int | None = None
+    limited: int | None = None  # the column of values that the qualifiers are about
+    rates: frozenset[int] = (
+        frozenset()
+    )  # columns of values that are rates of dissociation unless a unit says otherwise
 
     @property
     def used(self) -> frozenset[int]:
@@ -178,7 +227,88 @@ def affinity_columns(titles: Sequence[str]) -> AffinityColumns:
     if unit is None and any(scale.unit is None for _, scale in values):
         unit = next((at for at, title in enumerate(plain) if _ANY_UNITS_TITLE.fullmatch(title)), None)
     limit = next((at for at, title in enumerate(plain) if _LIMIT_TITLE.fullmatch(title)), None)
-    return AffinityColumns(tuple(values), unit, limit)
+    limited = None if limit is None else min(values, key=lambda each: (each[1].log != 0, each[0]))[0]
+    is_rated = any(map(_ON_RATE.fullmatch, plain)) and not any(map(_OFF_RATE.fullmatch, plain))
+    rates = frozenset(
+        at
+        for at, scale in values
+        if is_rated and scale == Scale() and not titles[at].strip().startswith(("KD", "K_D"))
+    )
+    return AffinityColumns(tuple(values), unit, limit, limited, rates)
+
+
+def find_affinity_columns(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> AffinityColumns:
+    """`affinity_columns`, with a column whose cells are only signs as the qualifier of the K_D beside it.
+
+    Raises:
+        UnclearAffinity: it is not clear which column such signs are about, or they are words that are not read.
+    """
+    columns = affinity_columns(titles)
+    if not columns.values:
+        return columns
+    cells = [[row[at].strip().strip("'\"").casefold() for row in rows] for at in range(len(titles))]
+    for at, title in enumerate(titles):
+        is_titled = not _LIMIT_WORDS.isdisjoint(set(_plain(title).split("_")) - {"is", "standard"})
+        signs = _SIGNS.keys() | _UNREAD_SIGNS | (_UNREAD_BELOW_TITLE | _EXACT if is_titled else frozenset())
+        words = {word for word in cells[at] if word not in _EMPTY}
+        if at in columns.used or not words <= signs or words <= _EXACT:
+            continue
+        limited = _limited_column(titles, cells, at, columns.values)
+        if limited is None:
+            continue
+        if unread := sorted(words - _SIGNS.keys() - _EXACT):
+            raise UnclearAffinity(
+                f"the column {title!r} seems to say which K_D are limits, as {unread[0]!r}; write <, > or =, or leave the column out"
+            )
+        if columns.limit is not None:
+            raise UnclearAffinity(
+                f"the columns {titles[columns.limit]!r} and {title!r} both hold qualifiers; leave one of the two out"
+            )
+        columns = replace(columns, limit=at, limited=limited)
+    return columns
+
+
+def _limited_column(
+    titles: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    at: int,
+    columns: Sequence[tuple[int, Scale]],
+) -> int | None:
+    """The K_D that a column of signs is about; None if it is about another column.
+
+    Its title decides, or else the only column of numbers beside it. Of K_D and pKD, whose limits are opposite, only a title does.
+    """
+    values = dict(columns)
+    about = set(_plain(titles[at]).split("_")) - _LIMIT_WORDS
+    others = [
+        other
+        for other, title in enumerate(titles)
+        if other != at
+        and (other in values or not (is_confidence_score(title) or is_bookkeeping(title)))
+        and _is_numeric(cells[other])
+    ]
+    is_named = bool(about) and about <= _KD_WORDS
+    if about and not is_named and any(about <= set(_plain(titles[other]).split("_")) for other in others):
+        return None
+    beside = [other for other in others if abs(other - at) == 1] or others
+    if is_named:
+        beside = [other for other, scale in values.items() if (scale.log < 0) is ("pkd" in about)]
+    directions = {scale.log < 0 for scale in values.values()}
+    if beside and values.keys() >= set(beside) and (is_named or len(directions) == 1):
+        return min(beside, key=lambda other: abs(other - at))
+    raise UnclearAffinity(
+        f"the column {titles[at]!r} holds only signs such as <, and it is not clear which column they are about; call it "
+        "'kd_qualifier', put it beside K_D, or leave it out"
+    )
+
+
+def _is_numeric(cells: Sequence[str]) -> bool:
+    """Whether the filled cells are numbers, as far as limits and units allow to say."""
+    filled = [cell for cell in cells if cell not in _EMPTY]
+    return (
+        bool(filled)
+        and sum(bool(re.match(r"[<>≤≥=~]*\s*[+-]?[.,]?\d", cell)) for cell in filled) > len(filled) / 2
+    )
 
 
 def unclear_titles(titles: Sequence[str]) -> tuple[str, ...]:
@@ -193,7 +323,11 @@ def unclear_titles(titles: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_affinities(
-    titles: Sequence[str], rows: Sequence[Sequence[str]], *, unit: str | None = None
+    titles: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    unit: str | None = None,
+    delimiter: str | None = None,
 ) -> tuple[list[Affinity], list[str]]:
     """What each row says of K_D, and a note on what was decided.
 
@@ -201,21 +335,27 @@ def read_affinities(
         titles: of the columns.
         rows: cells below the titles.
         unit: the unit of the numbers, whatever the title says of it; a unit in a cell or of a row still counts.
+        delimiter: of the table: where cells are separated by `;`, points may separate thousands.
 
     Raises:
         UnclearAffinity: the unit is not clear, values are outside of what an assay gives, or columns contradict each other.
     """
     if unit is not None and unit not in MOLAR:
         raise UnclearAffinity(f"{unit!r} is no unit of K_D; give one of {', '.join(MOLAR)}")
-    columns = affinity_columns(titles)
+    columns = find_affinity_columns(titles, rows)
     found = [NOTHING] * len(rows)
     notes: list[str] = []
     before: str | None = None
     for at, scale in columns.values:
         cells = [row[at] for row in rows]
         units = [row[columns.unit] for row in rows] if columns.unit is not None else None
-        signs = [row[columns.limit] for row in rows] if columns.limit is not None else None
-        read, said = _column(titles[at], cells, scale, unit, units, signs)
+        signs = (
+            [row[columns.limit] for row in rows]
+            if columns.limit is not None and at == columns.limited
+            else None
+        )
+        style = _Style(titles[at], scale, is_rate=at in columns.rates, has_decimal_commas=delimiter == ";")
+        read, said = _column(style, cells, unit, units, signs)
         notes += said
         for place, value in enumerate(read):
             if value is not NOTHING:
@@ -225,22 +365,33 @@ def read_affinities(
 
 
 def _agreed(known: Affinity, value: Affinity, titles: tuple[str, str], at: int) -> Affinity:
+    """What two columns say together: the same K_D, and a limit where either says so."""
     if known is NOTHING:
         return value
     same = (known.kd_M is None) == (value.kd_M is None) and (
         known.kd_M is None or value.kd_M is None or math.isclose(known.kd_M, value.kd_M, rel_tol=_SAME)
     )
-    if not same:
+    if not same or (known.qualifier and value.qualifier and known.qualifier != value.qualifier):
         raise UnclearAffinity(
             f"the columns {titles[0]!r} and {titles[1]!r} give different K_D ({_shown(known)} and {_shown(value)}); "
             "leave one of the two out",
             at,
         )
-    return known
+    return replace(known, qualifier=known.qualifier or value.qualifier)
 
 
 def _shown(value: Affinity) -> str:
     return "no binding" if value.kd_M is None else f"{value.qualifier or ''}{value.kd_M:.3g} M"
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How the numbers of a column are written; `is_rate`: without a unit they are rates of dissociation."""
+
+    title: str
+    scale: Scale
+    is_rate: bool
+    has_decimal_commas: bool  # where the table may have points between thousands
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,32 +405,32 @@ class _Cell:
 
 
 def _column(
-    title: str,
+    style: _Style,
     cells: Sequence[str],
-    scale: Scale,
     chosen: str | None,
     units: Sequence[str] | None,
     signs: Sequence[str] | None,
 ) -> tuple[list[Affinity], list[str]]:
+    title, scale = style.title, style.scale
     found: list[Affinity] = [NOTHING] * len(cells)
     texts: list[tuple[int, str | None, str]] = []  # place, sign, the rest
     for at, written in enumerate(cells):
         sign, text = _split(written)
-        word = text.casefold().strip(" .()").replace("-", " ")
-        if written.strip().casefold() in _EMPTY or word in _UNKNOWN:
+        call, unread = read_call(text.strip(" .()"), "kd")
+        if written.strip().casefold() in _EMPTY or (call in _NO_VALUE and unread is None):
             continue
-        if word in _NO_BINDING:
+        if call is Call.DOES_NOT_BIND:
             found[at] = Affinity(binds=False)
         else:
             texts.append((at, sign, text))
-    comma = _decimal_comma(title, texts)
+    comma = _decimal_comma(style, texts)
     numbers = [
         _Cell(at, *_number(title, text, comma=comma, at=at), _sign(sign, signs, at))
         for at, sign, text in texts
     ]
     own = [cell.unit or (_row_unit(units[cell.at], cell.at) if units else None) for cell in numbers]
     unit, notes = _unit(
-        title, scale, chosen, [cell for cell, other in zip(numbers, own, strict=True) if other is None]
+        style, chosen, [cell for cell, other in zip(numbers, own, strict=True) if other is None]
     )
     exact: list[float] = []
     for cell, other in zip(numbers, own, strict=True):
@@ -304,12 +455,18 @@ def _column(
     return found, notes
 
 
-def _unit(title: str, scale: Scale, chosen: str | None, cells: Sequence[_Cell]) -> tuple[str, list[str]]:
+def _unit(style: _Style, chosen: str | None, cells: Sequence[_Cell]) -> tuple[str, list[str]]:
     """The unit of the numbers that have none of their own, and a note if their values decided it."""
+    title, scale = style.title, style.scale
     if chosen is not None or scale.unit is not None or not cells:
         if chosen and scale.unit and chosen != scale.unit and cells:
             return chosen, [f"{title} is read in {chosen}, as asked for, and not in {scale.unit}"]
         return chosen or scale.unit or "M", []
+    if style.is_rate:
+        raise UnclearAffinity(
+            f"{title!r} beside the rate of association is the rate of dissociation in 1/s, as instruments write it, and no K_D; "
+            "give K_D in a column such as 'KD (nM)', or, if these are K_D, name their unit in the title or give --kd-unit"
+        )
     advice = "name the unit in the title, such as 'kd_nM', or give --kd-unit"
     values = [cell.number for cell in cells]
     if scale.log:
@@ -395,15 +552,16 @@ def _digits(text: str) -> str:
     return _GROUPED.sub(lambda found: re.sub(r"\D", "", found[0]), text)
 
 
-def _decimal_comma(title: str, texts: Sequence[tuple[int, str | None, str]]) -> bool:
+def _decimal_comma(style: _Style, texts: Sequence[tuple[int, str | None, str]]) -> bool:
     """Whether the column's commas are decimal ones; all cells decide it, and doubt is an error."""
+    title = style.title
     commas: int | None = None  # cells that show the one or the other
     dots: int | None = None
     unclear: int | None = None
     for at, _, text in texts:
         match = _NUMBER.fullmatch(_digits(text))
         number = match["number"] if match else ""
-        mark = _decimal_mark(number)
+        mark = _decimal_mark(number, has_decimal_commas=style.has_decimal_commas)
         if mark == ",":
             commas = at if commas is None else commas
         elif mark == ".":
@@ -423,12 +581,17 @@ def _decimal_comma(title: str, texts: Sequence[tuple[int, str | None, str]]) -> 
     return commas is not None
 
 
-def _decimal_mark(number: str) -> str:
-    """The decimal mark that a number shows: `,`, `.`, none, or `?` for `1,250`; `1.250` is taken for a decimal point."""
+def _decimal_mark(number: str, *, has_decimal_commas: bool) -> str:
+    """The decimal mark that a number shows: `,`, `.`, none, or `?` for `1,250`.
+
+    `1.250` is taken for a decimal point, but in a table that may have decimal commas.
+    """
     if _BOTH.fullmatch(number):
         return "," if number.rfind(",") > number.rfind(".") else "."
     if groups := _GROUPS.fullmatch(number):
         return "." if groups[1] == "," else ","
-    if (one := _ONE_GROUP.fullmatch(number)) and one[1] == ",":
+    if (one := _ONE_GROUP.fullmatch(number)) and (
+        one[1] == "," or (has_decimal_commas and "e" not in number)
+    ):
         return "?"
     return "," if "," in number else "." if "." in number else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final, Literal, NamedTuple
 
-CallField = Literal["binding", "binding_strength", "expression"]
+CallField = Literal["binding", "binding_strength", "expression", "kd"]
 
 
 class Call(StrEnum):
@@ -82,6 +82,7 @@ _WORDS: Final[dict[CallField, dict[str, Call]]] = {
         (("high", "medium", "low", "expressed", *_YES), Call.EXPRESSES),
         (("none", "failed", *_NO), Call.NO_EXPRESSION),
     ),
+    "kd": _by_key((_NON_BINDERS, Call.DOES_NOT_BIND)),  # a word in place of a K_D
 }
 
 

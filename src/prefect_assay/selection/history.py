@@ -4,8 +4,9 @@ Non-binders, designs that did not express and open orders are rows like all othe
 counts once. Needs no NumPy.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Never, TypeVar
@@ -13,16 +14,21 @@ from typing import Any, Final, Never, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from prefect_assay.designs.chains import mangled_names
-from prefect_assay.designs.columns import NAME, SEQUENCE
+from prefect_assay.designs.columns import CONTROL_WORDS, NAME, OPTIONAL, SEQUENCE
 from prefect_assay.errors import InputError
 from prefect_assay.models.affinity import (
     Affinity,
+    AffinityColumns,
     UnclearAffinity,
     affinity_columns,
+    find_affinity_columns,
     read_affinities,
     unclear_titles,
 )
+from prefect_assay.models.calls import CALL_FIELDS, Call, CallField, read_call
+from prefect_assay.models.quantities import SIGNS
 from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.models.words import many
 from prefect_assay.results import COLUMNS, DesignSummary, Level, Outcome, ResultRow, summarize
 from prefect_assay.results.formats import table_content
 from prefect_assay.results.tidy import outcome_of
@@ -35,18 +41,17 @@ _TIDY: Final = frozenset({"experiment_code", "result_id", "level", "name", "outc
 _SUMMARY: Final = frozenset({"name", "outcome"})
 _FIELDS: Final = frozenset(DesignSummary.model_fields) - {"attributes", "reasons"}
 _EMPTY: Final = frozenset({"", "null", "na", "n/a", "nan"})  # "none" is a call: no expression, no strength
-_WORDS: Final = {
-    **dict.fromkeys(("yes", "1", "1.0", "binder", "positive"), "true"),
-    **dict.fromkeys(("no", "0", "0.0", "non-binder", "negative"), "false"),
+# How a call is kept in the column `binding`.
+_BINDING: Final = {
+    Call.BINDS: "true",
+    Call.DOES_NOT_BIND: "false",
+    Call.IN_PROGRESS: "in_progress",
+    Call.NOT_STATED: None,
 }
-_CALLS: Final = {
-    "binding": ("binding", "binder", "binds", "is_binder", "binding_label"),
-    "binding_strength": ("binding_strength",),
-    "expression": ("expression", "expressed"),
-}
+_DASH: Final = "- without any +"
+_QUOTED: Final = 5  # words of a column that a note quotes
 _NUMBER: Final = "replicate"
 _RATES: Final = ("kon", "koff")
-_FAILED: Final = frozenset({Outcome.NO_BINDING, Outcome.NO_EXPRESSION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,7 @@ class _Reader:
         self._kd_unit = kd_unit
         self._notes: list[str] = []
         self._titles: tuple[str, ...] = ()
+        self._delimiter: str | None = None
         self._rows: list[Row] = []
         self._labels: list[str] = []  # of each row; files that were joined are several tables
 
@@ -131,7 +137,7 @@ class _Reader:
     def _take(self, data: bytes) -> None:
         try:
             table = read_table(data, _is_history)
-            self._titles = table.titles
+            self._titles, self._delimiter = table.titles, table.delimiter
             width = len(self._titles)
             for line, cells in table.rows:
                 if wrong := table.misfit(cells):
@@ -165,7 +171,8 @@ class _Reader:
         rows: defaultdict[str, list[ResultRow]] = defaultdict(list)
         replicates: defaultdict[tuple[str, str, str], list[ResultRow]] = defaultdict(list)
         for label, (line, cells) in zip(self._labels, self._rows, strict=True):
-            row = self._model(ResultRow, line, dict(zip(self._titles, cells, strict=True)))
+            values = dict(zip(self._titles, cells, strict=True))
+            row = self._model(ResultRow, line, {**values, "qualifier": self._sign(line, values)})
             rows[label].append(row)
             if row.level is Level.REPLICATE:
                 replicates[label, row.name, row.experiment_code].append(row)
@@ -178,31 +185,39 @@ class _Reader:
     def _own(self) -> Iterator[Entry]:
         """Rows of `summary.csv` or of the lake; columns without a meaning here are the designer's own."""
         affinities = self._affinities([{}] * len(self._rows))
-        used = {self._titles[at] for at in affinity_columns(self._titles).used} - _FIELDS
+        control = _place(self._titles, OPTIONAL["control"])
+        places = {*self._affinity_columns().used, *(() if control is None else (control,))}
+        used = {self._titles[at] for at in places} - _FIELDS
         read = {*_FIELDS, *COLUMNS, "reasons", *used}
         for label, (line, cells), affinity in zip(self._labels, self._rows, affinities, strict=True):
             row = dict(zip(self._titles, cells, strict=True))
             if row.get("level", Level.SUMMARY) != Level.SUMMARY:
                 continue
             known: dict[str, Any] = {title: cell for title, cell in row.items() if title in _FIELDS and cell}
+            known |= {
+                "qualifier": self._sign(line, row),
+                "control": self._is_control(line, cells, control) or None,
+            }
             if affinity.kd_M is not None:
-                known |= {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier or known.get("qualifier")}
+                known |= {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier or known["qualifier"]}
             own = {title: cell for title, cell in row.items() if cell and title not in read}
             design = self._model(DesignSummary, line, {"experiment_code": "", **known, "attributes": own})
             yield Entry(design, (label,))
 
     def _measured(self) -> list[Entry]:
         """A table of the competition or another program: a row per design, or one per replicate."""
-        columns = _Columns.of(self._titles)
-        calls = [
-            {call: _called(cells, columns.calls.get(call)) for call in _CALLS} for _, cells in self._rows
-        ]
+        rows = [cells for _, cells in self._rows]
+        columns = _Columns.of(self._titles, rows, self._affinity_columns().used)
+        calls = [columns.calls_in(cells) for cells in rows]
+        self._notes += _unread_words(calls)
         affinities = self._affinities(calls)
         found: dict[tuple[str, str, str], list[tuple[ResultRow, dict[str, str]]]] = {}
-        for label, (_, cells), called, affinity in zip(
+        for label, (line, cells), called, affinity in zip(
             self._labels, self._rows, calls, affinities, strict=True
         ):
-            row = columns.row(cells, called, affinity)
+            row = columns.row(
+                cells, called, affinity, is_control=self._is_control(line, cells, columns.control)
+            )
             own = {self._titles[at]: cells[at] for at in columns.own if cells[at].lower() not in _EMPTY}
             found.setdefault((label, row.name, row.aa_string or ""), []).append((row, own))
         return [
@@ -210,21 +225,45 @@ class _Reader:
             for (label, _, _), rows in found.items()
         ]
 
-    def _affinities(self, calls: Sequence[Mapping[str, str | None]]) -> list[Affinity]:
-        """K_D of each row. What is called a failure has none: its number, if any, is an artefact of the fit."""
+    def _is_control(self, line: int, cells: Sequence[str], at: int | None) -> bool:
+        word = _filled(cells, at).casefold() or "false"
+        if word not in CONTROL_WORDS:
+            self._refuse(line, f"control is {word[:40]!r}; write true or false")
+        return CONTROL_WORDS[word]
+
+    def _affinities(self, calls: Sequence[Mapping[str, str]]) -> list[Affinity]:
+        """K_D of each row. The number beside a negative or an unknown call is not read."""
         width = len(self._titles)
         rows = [
-            [""] * width if outcome_of(ExperimentType.AFFINITY, called, {}) in _FAILED else cells
+            cells
+            if outcome_of(ExperimentType.AFFINITY, {**called, "kd_M": 1.0}, {}) is Outcome.MEASURED
+            else [""] * width
             for (_, cells), called in zip(self._rows, calls, strict=True)
         ]
+        with self._refusing_unclear():
+            found, notes = read_affinities(self._titles, rows, unit=self._kd_unit, delimiter=self._delimiter)
+        self._notes += notes
+        return found
+
+    def _affinity_columns(self) -> AffinityColumns:
+        with self._refusing_unclear():
+            return find_affinity_columns(self._titles, [cells for _, cells in self._rows])
+
+    @contextmanager
+    def _refusing_unclear(self) -> Iterator[None]:
         try:
-            found, notes = read_affinities(self._titles, rows, unit=self._kd_unit)
+            yield
         except UnclearAffinity as error:
             if error.at is not None:
                 self._refuse(self._rows[error.at][0], error.problem)
             raise InputError(f"{self._place}: {error.problem}") from None
-        self._notes += notes
-        return found
+
+    def _sign(self, line: int, row: Mapping[str, str]) -> str | None:
+        """The qualifier of a row of this package's tables."""
+        word = row.get("qualifier", "")
+        if word and word not in SIGNS:
+            self._refuse(line, f"column qualifier: {word[:40]!r} is no sign; write < or >, or leave it empty")
+        return SIGNS[word] if word else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,24 +273,47 @@ class _Columns:
     name: int
     sequence: int | None
     number: int | None
-    calls: Mapping[str, int]
+    control: int | None
+    calls: Mapping[CallField, int]
+    dashed: frozenset[CallField]
     own: tuple[int, ...]
 
     @classmethod
-    def of(cls, titles: Sequence[str]) -> "_Columns":
+    def of(
+        cls, titles: Sequence[str], rows: Sequence[Sequence[str]], affinities: frozenset[int]
+    ) -> "_Columns":
         name, sequence = _place(titles, NAME), _place(titles, SEQUENCE)
-        number = _place(titles, (_NUMBER,))
-        calls = {call: at for call, titled in _CALLS.items() if (at := _place(titles, titled)) is not None}
+        number, control = _place(titles, (_NUMBER,)), _place(titles, OPTIONAL["control"])
+        calls = {
+            field: at for field, aliases in CALL_FIELDS.items() if (at := _place(titles, aliases)) is not None
+        }
         rates = {_place(titles, (rate,)) for rate in _RATES}
-        used = {name, sequence, number, *calls.values(), *rates, *affinity_columns(titles).used}
+        used = {name, sequence, number, control, *calls.values(), *rates, *affinities}
+        dashed = frozenset(field for field, at in calls.items() if any(cells[at] == "+" for cells in rows))
         own = tuple(at for at in range(len(titles)) if at not in used)
-        return cls(name or 0, sequence, number, calls, own)
+        return cls(name or 0, sequence, number, control, calls, dashed, own)
 
-    def row(self, cells: Sequence[str], called: Mapping[str, str | None], affinity: Affinity) -> ResultRow:
+    def calls_in(self, cells: Sequence[str]) -> dict[str, str]:
+        """The words of a row's calls, as they came.
+
+        A dash is a call where the column also has a plus. Elsewhere it may stand for an empty cell, and is no known word.
+        """
+        return {
+            field: _DASH if cells[at] == "-" and field not in self.dashed else cells[at]
+            for field, at in self.calls.items()
+        }
+
+    def row(
+        self, cells: Sequence[str], called: Mapping[str, str], affinity: Affinity, *, is_control: bool
+    ) -> ResultRow:
         number = _filled(cells, self.number)
-        values: dict[str, Any] = {**called, "kd_M": affinity.kd_M, "qualifier": affinity.qualifier}
-        if affinity.binds is False and called["binding"] is None:
-            values["binding"] = "false"
+        words = dict(called)
+        if affinity.binds is False and read_call(called.get("binding")).call is Call.NOT_STATED:
+            words["binding"] = "false"
+        values: dict[str, Any] = {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier}
+        outcome = outcome_of(ExperimentType.AFFINITY, {**words, **values}, {})
+        values |= {field: _filled(cells, at).lower() or None for field, at in self.calls.items()}
+        values["binding"] = _BINDING.get(read_call(words.get("binding")).call, "unknown")
         return ResultRow(
             experiment_code="",
             result_id="",
@@ -259,7 +321,8 @@ class _Columns:
             level=Level.REPLICATE,
             name=cells[self.name],
             replicate=int(number) if number.isdecimal() else None,
-            outcome=outcome_of(ExperimentType.AFFINITY, values, {}),
+            control=is_control or None,
+            outcome=outcome,
             aa_string=_filled(cells, self.sequence) or None,
             **values,
         )
@@ -281,10 +344,30 @@ def _entry(
         result_type=ExperimentType.AFFINITY,
         aa_string=rows[0].aa_string,
         attributes=attributes,
-        **{call: next((said for row in rows if (said := getattr(row, call))), None) for call in _CALLS},
+        control=any(row.control for row in rows) or None,
+        **{call: next((said for row in rows if (said := getattr(row, call))), None) for call in CALL_FIELDS},
         **summary_of(rows),
     )
     return Entry(design, (label,), tuple(rows) if replicated or len(rows) > 1 else ())
+
+
+def _unread_words(calls: Sequence[Mapping[str, str]]) -> list[str]:
+    """A note for each field with words that are no known call, which quotes them."""
+    notes = []
+    for field in CALL_FIELDS:
+        unread = Counter(
+            word for row in calls if (word := read_call(row.get(field), field).unread) is not None
+        )
+        if not unread:
+            continue
+        quoted = ", ".join(repr(word[:40]) for word in list(unread)[:_QUOTED])
+        more = len(unread) - _QUOTED
+        rows = many(unread.total(), "row")
+        notes.append(
+            f"{field} is {quoted}{f' or one of {more:,} other words' if more > 0 else ''} in {rows}, which is no known word for a "
+            "call (docs/results.md): the outcome is unknown, and a number beside it is not ranked, counted or learned from"
+        )
+    return notes
 
 
 def _is_history(titles: Sequence[str]) -> bool:
@@ -292,13 +375,13 @@ def _is_history(titles: Sequence[str]) -> bool:
     plain = [title.strip() for title in titles]
     if set(plain) >= _SUMMARY:
         return True
-    measured = bool(affinity_columns(plain).values) or _place(plain, _CALLS["binding"]) is not None
+    measured = bool(affinity_columns(plain).values) or _place(plain, CALL_FIELDS["binding"]) is not None
     return measured and _place(plain, NAME) is not None
 
 
 def _advice(titles: Sequence[str]) -> str:
     unclear = ", ".join(map(repr, unclear_titles(titles)))
-    measured = bool(affinity_columns(titles).values) or _place(titles, _CALLS["binding"]) is not None
+    measured = bool(affinity_columns(titles).values) or _place(titles, CALL_FIELDS["binding"]) is not None
     if measured:
         what = f"a table of measurements without names of designs ({', '.join(NAME[:4])})"
     else:
@@ -313,11 +396,6 @@ def _advice(titles: Sequence[str]) -> str:
 def _place(titles: Sequence[str], aliases: Sequence[str]) -> int | None:
     keys = [key_of(title) for title in titles]
     return next((keys.index(key) for alias in aliases if (key := key_of(alias)) in keys), None)
-
-
-def _called(cells: Sequence[str], at: int | None) -> str | None:
-    word = _filled(cells, at).lower()
-    return _WORDS.get(word, word) or None
 
 
 def _filled(cells: Sequence[str], at: int | None) -> str:

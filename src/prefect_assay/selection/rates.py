@@ -10,10 +10,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from prefect_assay.models.calls import Call, read_call
+from prefect_assay.models.quantities import SIGNS
 from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
 
-_NO_EXPRESSION: Final = frozenset({"none", "no", "false"})
+_EXPRESSED: Final = {Call.EXPRESSES: True, Call.NO_EXPRESSION: False}
 _NM: Final = 1e-9
 _JEFFREYS: Final = 0.5  # both parameters of the prior
 _TAIL: Final = 0.025  # on each side of a 95 % interval
@@ -70,12 +72,12 @@ def _reaches(value: float, qualifier: str | None, limit: float, *, low: bool) ->
 
 
 def _called(design: DesignSummary, objective: Objective) -> bool | None:
-    """A hit without a number, in the laboratory's words."""
+    """A hit without a number, in the laboratory's words; None for unknown ones."""
     if objective is Objective.AFFINITY:
-        binds = design.outcome is Outcome.BINDING or (design.binding or "").casefold() == "true"
+        binds = design.outcome is Outcome.BINDING or read_call(design.binding).call is Call.BINDS
         return True if binds else None
-    if objective is Objective.EXPRESSION and design.expression:
-        return design.expression.casefold() not in _NO_EXPRESSION
+    if objective is Objective.EXPRESSION:
+        return _EXPRESSED.get(read_call(design.expression, "expression").call)
     return None
 
 
@@ -112,8 +114,7 @@ def _qualifier(design: DesignSummary, objective: Objective) -> str | None:
     """`<` or `>` if the value is a limit: the qualifier is that of K_D or, without one, of the concentration."""
     of_kd = design.kd_M is not None
     applies = of_kd if objective is Objective.AFFINITY else objective is Objective.EXPRESSION and not of_kd
-    sign = (design.qualifier or "")[:1]
-    return sign if applies and sign in {"<", ">"} else None
+    return SIGNS.get(design.qualifier or "=") if applies else None
 
 
 def hit_rates(

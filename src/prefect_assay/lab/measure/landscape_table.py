@@ -169,7 +169,9 @@ class _Reader:
 
     def _affinities(self) -> list[Affinity]:
         try:
-            return read_affinities(self._titles, [cells for _, cells in self._rows])[0]
+            return read_affinities(
+                self._titles, [cells for _, cells in self._rows], delimiter=self._table.delimiter
+            )[0]
         except UnclearAffinity as error:
             if error.at is not None:
                 self._line = self._rows[error.at][0]
