@@ -1,13 +1,20 @@
 """Reading the lake: the newest version only, filters, order, and the columns that say where a row comes from."""
 
+import hashlib
+import io
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from prefect_assay import lake
-from prefect_assay.archive import latest
+from prefect_assay.archive import LocalStore, latest
+from prefect_assay.archive.layout import lake_part
 from prefect_assay.errors import ArchiveError, InputError
+from prefect_assay.lake.parts import MEDIA_TYPE, result_schema
 from prefect_assay.results import COLUMNS, Outcome
+from prefect_assay.results.formats import parquet_bytes
 from support.archive.campaigns import TARGET, archive_rows, archive_two_campaigns, row
 
 
@@ -122,3 +129,57 @@ def test_the_scatter_of_earlier_campaigns_is_what_they_had_by_then(any_store):
     found = lake.earlier_replicates(any_store, "lab", "round-1", noon)
     assert sorted(each.kd_M for each in found) == [1e-9, 2e-9]
     assert lake.earlier_replicates(any_store, "lab", "round-0", datetime(2026, 3, 1, tzinfo=UTC)) == ()
+
+
+def rewrite_parts(store, change):
+    """Write every file of the lake as another version of this package had written it."""
+    for key in [key for key in store.keys("LAKE") if lake_part(key)]:
+        table = change(parquet.read_table(io.BytesIO(store.read(key))))
+        body = parquet_bytes(table)
+        folder, _, name = key.rpartition("/")
+        sha256 = hashlib.sha256(body).hexdigest()
+        (store.root / key).unlink()
+        store.put_if_absent(
+            f"{folder}/{name.rpartition('-')[0]}-{sha256}.parquet", body, MEDIA_TYPE, sha256=sha256
+        )
+
+
+ALL_COLUMNS = [field.name for field in result_schema()]
+
+
+@pytest.mark.parametrize(
+    "left_out", [name for name in ALL_COLUMNS if name not in {"name", "level", "outcome"}]
+)
+def test_a_lake_of_another_version_is_read(tmp_path, left_out):
+    """A column less in each file, and in one of them a column more."""
+    store = LocalStore(tmp_path / "archive")
+    archive_two_campaigns(store, "")
+    lake.rebuild(store, "")
+    rewrite_parts(store, lambda table: table.drop_columns([left_out]))
+    first = True
+
+    def add_one(table):
+        nonlocal first
+        more = [f"v{n}" if first else n for n in range(table.num_rows)]  # also of another type
+        first = False
+        return table.append_column("later_column", pa.array(more))
+
+    if left_out == "tm_C":
+        rewrite_parts(store, add_one)
+    every = lake.query(store, "", lake.Query(replicates=True, all_versions=True))
+    assert {*every.column("name").to_pylist()} == {"d1", "d2", "=d3", "d4", "d5"}
+    assert {*every.column(left_out).to_pylist()} == {None}
+    assert len(lake.query(store, "", lake.Query(sort="kd_M"))) == 5
+    lake.earlier_replicates(store, "", "another", datetime(2027, 1, 1, tzinfo=UTC))
+    if left_out != "campaign_id":
+        assert lake.measured_designs(store, "").designs
+
+
+def test_a_value_that_does_not_fit_its_column_is_named(local_store):
+    lake.rebuild(local_store, "")
+    rewrite_parts(
+        local_store,
+        lambda table: table.drop_columns(["kd_M"]).append_column("kd_M", pa.array(["much"] * table.num_rows)),
+    )
+    with pytest.raises(ArchiveError, match="cannot be read by this pyarrow"):
+        lake.query(local_store, "", lake.Query())

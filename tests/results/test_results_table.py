@@ -75,8 +75,8 @@ def test_csv_is_read_by_others_with_units_in_the_header():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "missing or unknown: .*level, name"),
-        (to_csv([]).replace(b"kd_M", b"kd_nM"), "unknown: kd_nM"),
+        (b"", "columns are missing: level, name"),
+        (to_csv([]).replace(b"outcome", b"result"), "columns are missing: outcome"),
         (to_csv([row(kd_M=1.5)]).replace(b"1.5", b"abc"), "row 1, column kd_M"),
         (to_csv([row()]) + b"a,b\r\n", "row 2 has 2 cells"),
         (b"\xff\xfe", "not a results table: .*decode"),
@@ -92,6 +92,19 @@ def test_a_table_without_columns_that_may_be_empty_is_read():
     cut = COLUMNS.index("kd_M") + 1
     old = "\r\n".join(",".join(line.split(",")[:cut]) for line in lines if line)
     assert from_csv(old.encode()) == (row(kd_M=1.5),)
+
+
+@pytest.mark.parametrize("left_out", [name for name in COLUMNS if name not in {"level", "name", "outcome"}])
+def test_a_table_of_another_version_is_read(left_out):
+    """A column less, and one more in any place."""
+    whole = row(kd_M=1.5, control=True, replicate=2, extra="{}")
+    (cells,) = csv.DictReader(io.StringIO(to_csv([whole]).decode(), newline=""))
+    for place in (0, 5, len(cells)):
+        items = [(name, cell) for name, cell in cells.items() if name != left_out]
+        items.insert(place, ("later_column", "x"))
+        lines = [",".join(text) for text in zip(*items, strict=True)]
+        (found,) = from_csv("\r\n".join(lines) + "\r\n")
+        assert found == ResultRow.model_validate(whole.model_dump(exclude={left_out}))
 
 
 def test_csv_takes_a_very_large_extra():

@@ -19,7 +19,7 @@ from prefect_assay.archive import Store
 from prefect_assay.archive.layout import candidate_part, candidates_folder, lake_key
 from prefect_assay.archive.store import chunks_of, digest_of, save
 from prefect_assay.errors import ArchiveError
-from prefect_assay.lake.parts import MEDIA_TYPE
+from prefect_assay.lake.parts import MEDIA_TYPE, fit_schema
 from prefect_assay.lake.query import compute_module
 from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS, method_of
 from prefect_assay.models.formats import lake_metadata, refuse_newer_lake
@@ -118,9 +118,9 @@ def add_candidates(
 def proposals(store: Store, prefix: str, loop_id: str | None = None) -> tuple[Proposals, ...]:
     """The number of candidates per round, method and fate, of one loop or of all; empty without any file."""
     found: Counter[tuple[Any, ...]] = Counter()
+    columns = ["loop_id", "round_number", "method", "fate", "control"]
     for file in _parts(store, prefix, loop_id):
-        columns = ["loop_id", "round_number", "method", "fate", "control"]
-        for batch in file.iter_batches(_BATCH, columns=columns):
+        for batch in _batches(file, columns):
             *own, control = (column.to_pylist() for column in batch.columns)
             found.update(
                 row for row, is_control in zip(zip(*own, strict=True), control, strict=True) if not is_control
@@ -135,11 +135,22 @@ def chosen(
     """All chosen candidates: by campaign id, sequence digest and name; the same residues may have another tag."""
     found: dict[str, dict[str, dict[str, Decision]]] = {}
     for file in _parts(store, prefix, loop_id):
-        for batch in file.iter_batches(_BATCH):
+        for batch in _batches(file):
             for row in batch.filter(_is_bought(batch)).to_pylist():
                 own = found.setdefault(row["campaign_id"], {}).setdefault(row["sequence_sha256"], {})
                 own[row["name"]] = Decision(row["control"], _attributes(row), row["sequence"])
     return found
+
+
+def _batches(file: Any, columns: list[str] | None = None) -> Iterator[Any]:
+    """The rows of a file in batches, with these columns; those that another version did not write are empty."""
+    pa = pyarrow_module()
+    schema = _schema(pa)
+    wanted = pa.schema([schema.field(name) for name in columns or schema.names])
+    known = [name for name in wanted.names if name in file.schema_arrow.names]
+    for batch in file.iter_batches(_BATCH, columns=known):
+        table = fit_schema(pa.Table.from_batches([batch]), wanted)
+        yield from table.to_batches()
 
 
 def _attributes(row: Mapping[str, Any]) -> dict[str, str]:

@@ -31,8 +31,9 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.lake.candidates import Decision, chosen, sequence_digest
 from prefect_assay.lake.query import Query, query
 from prefect_assay.models.spec import Plan
-from prefect_assay.results import COLUMNS, DesignSummary, Outcome, ResultRow, summarize
+from prefect_assay.results import DesignSummary, Outcome, ResultRow, summarize
 from prefect_assay.results.formats import csv_lines
+from prefect_assay.results.row import read_row
 from prefect_assay.results.tables import guarded
 
 _SUMMARY: Final = "summary.csv"
@@ -194,7 +195,7 @@ def _rows(
             continue
         for row in query(store, prefix, Query(campaign=campaign, replicates=True)).to_pylist():
             rows, targets = found[row["campaign_id"]]
-            rows.append(ResultRow.model_validate({column: row[column] for column in COLUMNS}))
+            rows.append(read_row(row))
             targets[row["experiment_code"]] = row["target"]
     return found
 

@@ -29,6 +29,10 @@ from prefect_assay.results import from_csv
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module, row_schema
 
 _EXPERIMENT: Final = "raw/experiment.json"
+_ORIGIN: Final = (
+    *("campaign_id", "experiment_id", "version", "results_status", "manifest_sha256", "archived_at"),
+    *("target", "target_id"),
+)
 MEDIA_TYPE: Final = "application/vnd.apache.parquet"
 
 
@@ -101,21 +105,42 @@ def _content(version: ArchivedVersion) -> bytes:
     pa = pyarrow_module()
     manifest = version.manifest
     target, target_id = _target(version)
-    origin = {
-        "campaign_id": (pa.string(), manifest.campaign_id),
-        "experiment_id": (pa.string(), manifest.experiment_id),
-        "version": (pa.int64(), manifest.version),
-        "results_status": (pa.string(), manifest.results_status),
-        "manifest_sha256": (pa.string(), version.manifest_sha256),
-        "archived_at": (pa.timestamp("us", tz="UTC"), manifest.created_at),
-        "target": (pa.string(), target),
-        "target_id": (pa.string(), target_id),
+    values = {
+        "campaign_id": manifest.campaign_id,
+        "experiment_id": manifest.experiment_id,
+        "version": manifest.version,
+        "results_status": manifest.results_status,
+        "manifest_sha256": version.manifest_sha256,
+        "archived_at": manifest.created_at,
+        "target": target,
+        "target_id": target_id,
     }
-    columns = [*((name, kind) for name, (kind, _) in origin.items()), *row_schema()]
-    schema = pa.schema(columns, metadata=lake_metadata())
-    values = {name: value for name, (_, value) in origin.items()}
     rows = [values | row.model_dump(mode="json") for row in from_csv(version.read(TABLE_PATH))]
-    return parquet_bytes(pa.Table.from_pylist(rows, schema=schema))
+    return parquet_bytes(pa.Table.from_pylist(rows, schema=result_schema()))
+
+
+def result_schema() -> Any:
+    """The Arrow schema of a version's file: where a row comes from, then the columns of `results.csv`."""
+    pa = pyarrow_module()
+    kinds = {"version": pa.int64(), "archived_at": pa.timestamp("us", tz="UTC")}
+    columns = [*((name, kinds.get(name, pa.string())) for name in _ORIGIN), *row_schema()]
+    return pa.schema(columns, metadata=lake_metadata())
+
+
+def fit_schema(table: Any, schema: Any) -> Any:
+    """The columns of the schema: those that another version did not write are empty, and those that it added are left out.
+
+    Raises:
+        pyarrow.ArrowException: a column has values that its type cannot hold.
+    """
+    pa = pyarrow_module()
+    for field in schema:
+        place = table.schema.get_field_index(field.name)
+        if place < 0:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        elif table.schema.field(place).type != field.type:
+            table = table.set_column(place, field, table.column(place).cast(field.type))
+    return table.select(schema.names)
 
 
 def _target(version: ArchivedVersion) -> tuple[str | None, str | None]:

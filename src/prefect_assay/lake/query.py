@@ -16,10 +16,12 @@ from pydantic import Field
 from prefect_assay.archive import Store
 from prefect_assay.archive.layout import LakePart, lake_folder, lake_part
 from prefect_assay.errors import ArchiveError, InputError
+from prefect_assay.lake.parts import fit_schema, result_schema
 from prefect_assay.models.base import Model
 from prefect_assay.models.formats import refuse_newer_lake
-from prefect_assay.results import COLUMNS, Level, Outcome, ResultRow
+from prefect_assay.results import Level, Outcome, ResultRow
 from prefect_assay.results.formats import pyarrow_module
+from prefect_assay.results.row import read_row
 
 _READERS: Final = 8  # requests at once
 
@@ -79,7 +81,7 @@ def earlier_replicates(
         for row in table.select(["campaign_id", "experiment_code", "version"]).sort_by("version").to_pylist()
     }
     return tuple(
-        ResultRow.model_validate({column: row[column] for column in COLUMNS})
+        read_row(row)
         for row in table.to_pylist()
         if row["level"] == Level.REPLICATE
         and newest[row["campaign_id"], row["experiment_code"]] == row["version"]
@@ -116,7 +118,7 @@ def _read(store: Store, key: str) -> Any:
     try:
         file = parquet.ParquetFile(io.BytesIO(body))
         refuse_newer_lake(file.schema_arrow.metadata, store.location(key))
-        return file.read().replace_schema_metadata()
+        return fit_schema(file.read().replace_schema_metadata(), result_schema())
     except ArrowException as error:
         raise ArchiveError(f"{store.location(key)} cannot be read by this pyarrow: {error}") from None
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
-from prefect_assay.results.row import COLUMNS, Outcome, ResultRow
+from prefect_assay.results.row import COLUMNS, Outcome, ResultRow, read_row
 from prefect_assay.sources import UnreadableSource, opened
 
 _FLOATS: Final = frozenset(
@@ -46,7 +46,7 @@ def csv_lines(data: bytes) -> list[list[str]]:
 
 
 def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
-    """Read a table of `to_csv`, also without columns that may be empty.
+    """Read a table of `to_csv`, also one of another version that has a column more or less.
 
     Args:
         source: the table as bytes or as text (which has line ends), a path, or an `s3://bucket/key` address.
@@ -61,12 +61,12 @@ def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"not a results table: {error}") from None
     header = lines[0] if lines else []
-    if wrong := sorted((_REQUIRED - set(header)) | (set(header) - set(COLUMNS))):
-        raise InputError(f"not a results table: these columns are missing or unknown: {', '.join(wrong)}")
+    if missing := sorted(_REQUIRED - set(header)):
+        raise InputError(f"not a results table: these columns are missing: {', '.join(missing)}")
     found = []
     for number, cells in enumerate(lines[1:], start=1):
         try:
-            found.append(ResultRow.model_validate(dict(zip(header, cells, strict=True)), strict=False))
+            found.append(read_row(dict(zip(header, cells, strict=True))))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise InputError(f"row {number}, column {first['loc'][0]}: {first['msg']}") from None

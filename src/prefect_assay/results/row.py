@@ -4,7 +4,7 @@ Column names carry their units: K_D in M, k_on in 1/(M s), k_off in 1/s, melting
 concentration in nM. An empty value means "not reported", never zero.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -54,9 +54,9 @@ class ResultRow(Model):
     what is odd about its numbers. `extra` is a JSON object with everything else that the service sent for this row.
     """
 
-    experiment_code: str
-    result_id: str
-    result_type: str
+    experiment_code: str = ""
+    result_id: str = ""
+    result_type: str = ""
     level: Level
     name: str
     replicate: Whole = None
@@ -80,6 +80,16 @@ class ResultRow(Model):
 
 
 COLUMNS = tuple(ResultRow.model_fields)
+
+
+def read_row(values: Mapping[str, Any]) -> ResultRow:
+    """A row of a stored table: columns that another version added are left out, and columns that it lacks are empty.
+
+    Raises:
+        ValidationError: a value does not fit its column, or level, name or outcome is missing.
+    """
+    filled = {name: value for name in COLUMNS if (value := values.get(name)) is not None}
+    return ResultRow.model_validate(filled, strict=False)
 
 
 class ArchivedResults(Model):

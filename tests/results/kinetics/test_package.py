@@ -118,7 +118,9 @@ def test_a_screening_package_has_calls_and_no_affinity():
         (b"t,y\n0,1\n", "only 1 points"),
         (b"t,y\n", "no rows"),
         (b"t,y\n0,1,2\n0,1,2\n", "rows of 3 columns"),
-        (b"t,y\n" + b"".join(b"%de-9,1\n" % n for n in range(20)) + b"400,1\n", "too uneven"),
+        (b"t,y\n" + b"".join(b"%d,1\n" % (200 * n) for n in range(20)), "points 200 s apart"),
+        (b"t,y\n" + b"".join(b"%f,1\n" % (n / 300) for n in range(2000)), "points 0.00333 s apart"),
+        (b"t,y\n" + b"".join(b"%d,1\n" % n for n in range(20)) + b"4000000,1\n", "too uneven"),
         (b"\xff\xfe\x00", None),
     ],
 )
@@ -201,10 +203,42 @@ def test_a_zip_of_too_many_files_is_refused(monkeypatch):
 
 
 def test_what_is_no_zip_is_refused(tmp_path):
-    with pytest.raises(InputError, match="cannot be read as a zip"):
-        analyze(b"no zip")
+    for table in (b"no zip", b"Time,Data1\n0,0.1\n", b""):
+        with pytest.raises(InputError, match="is no data package of the service"):
+            analyze(table)
+        (tmp_path / "table.csv").write_bytes(table)
+        with pytest.raises(InputError, match=r"table\.csv is no data package"):
+            analyze(tmp_path / "table.csv")
+        with pytest.raises(InputError, match="is no data package"):
+            analyze(io.BytesIO(table))
+    with pytest.raises(InputError, match=r"cannot be read as a zip.*download it again"):
+        analyze(b"PK\x03\x04 cut off")
     with pytest.raises(InputError, match=r"missing\.zip"):
         analyze(tmp_path / "missing.zip")
+
+
+def test_temperatures_in_kelvin_are_noted_and_not_read():
+    rows = "".join(f"{293 + n / 2},{1 / (1 + np.exp(-(n - 80) / 5))}\n" for n in range(160))
+    analysis = analyze(zipped({"raw_data/d1_1.csv": f"T,ratio\n{rows}".encode()})).analysis
+    assert analysis.melting == ()
+    (note,) = analysis.notes
+    assert "raw_data/d1_1.csv has temperatures up to 372.5" in note
+    assert "kelvin" in note
+
+
+def test_what_the_service_reports_is_read_as_its_results_are(binder):
+    def service(*cells):
+        table = "name,replicate,binding,kd,kon,koff\nd1,1," + ",".join(cells)
+        (item,) = analyze(zipped({**curve_files(binder, "d1"), "x_summary.csv": table})).analysis.kinetics
+        return item.service
+
+    assert service("binder", "1e-7", "1e5", "1e-2").binding == "true"
+    assert service("Non binder", "", "", "").binding == "false"
+    assert service("true", ">1e-6", "0", "1_0").model_dump(include={"kd_M", "kon_per_M_s", "koff_per_s"}) == {
+        "kd_M": None,
+        "kon_per_M_s": None,
+        "koff_per_s": None,
+    }
 
 
 def test_path_bytes_and_open_file_give_the_same(tmp_path, binder):

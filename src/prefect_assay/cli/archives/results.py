@@ -17,9 +17,10 @@ from prefect_assay.archive import Store
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import plain
 from prefect_assay.errors import ArchiveError, InputError
-from prefect_assay.results import COLUMNS, DesignSummary, Outcome, ResultRow, rich_table, summarize
+from prefect_assay.results import DesignSummary, Outcome, rich_table, summarize
 from prefect_assay.results.design import order_of
 from prefect_assay.results.formats import molar, parquet_bytes
+from prefect_assay.results.row import read_row
 from prefect_assay.results.tables import cell, guarded, people_csv
 from prefect_assay.sources import local_path
 
@@ -62,7 +63,7 @@ def _show_ranked(console: Console, store: Store, prefix: str, wanted: lake.Query
     """Print the designs as they are ranked, with what the reports of their campaigns say of them."""
     every = wanted.model_copy(update={"replicates": True, "outcome": None, "limit": None})
     found = lake.query(store, prefix, every).to_pylist()
-    rows = [ResultRow.model_validate({column: row[column] for column in COLUMNS}) for row in found]
+    rows = [read_row(row) for row in found]
     campaigns = {(row["name"], row["experiment_code"]): row["campaign_id"] for row in found}
     targets = {row["experiment_code"]: row["target"] for row in found}
     reports = {campaign: _report_of(store, prefix, campaign) for campaign in sorted({*campaigns.values()})}

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from prefect_assay.models.calls import Call, read_call
+from prefect_assay.models.quantities import KD, KOFF, KON, TM, Quantity, QuantityKind, read_quantity
 from prefect_assay.results.kinetics.analysis import ServiceValues
 from prefect_assay.results.kinetics.zip_reader import PackageFiles, UnreadableFile, number, table
 
@@ -18,6 +20,7 @@ _CURVE: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)_(?P<nM>[0-9.eE+-]+)
 _MELT: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)\.(?i:csv)", re.DOTALL)
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST: Final = re.compile(r"-[0-9a-f]{8}$")
+_CALLS: Final = {Call.BINDS: "true", Call.DOES_NOT_BIND: "false", Call.UNKNOWN: "unknown"}
 
 Row = dict[str, str]
 
@@ -57,13 +60,13 @@ class Index:
         row = _row(self.summary, file)
         info = _row(self.info, file)
         return ServiceValues(
-            kon_per_M_s=number(row.get("kon")),
-            koff_per_s=number(row.get("koff")),
-            kd_M=number(row.get("kd")),
+            kon_per_M_s=_exact(row.get("kon"), KON),
+            koff_per_s=_exact(row.get("koff"), KOFF),
+            kd_M=_exact(row.get("kd"), KD),
             mae=number(info.get("MAE")),
             relative_mae=number(info.get("rel_MAE")),
-            binding=row.get("binding") or None,
-            tm_C=number(row.get("tm")),
+            binding=_CALLS.get(read_call(row.get("binding")).call),
+            tm_C=_exact(row.get("tm"), TM),
         )
 
     @property
@@ -105,6 +108,12 @@ def read_index(files: PackageFiles) -> Index:
         else:
             index.summary.extend(rows)
     return index
+
+
+def _exact(cell: str | None, kind: QuantityKind) -> float | None:
+    """An exact value of a cell, in the unit of its kind; a limit and what cannot be read are none."""
+    reading = read_quantity(cell, quantity=kind)
+    return reading.value if isinstance(reading, Quantity) and reading.qualifier is None else None
 
 
 def _tail(path: str) -> str:

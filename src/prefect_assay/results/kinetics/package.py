@@ -16,8 +16,9 @@ try:
 except ImportError:
     raise ConfigurationError.missing_extra("kinetics", "fitting raw curves") from None
 
+from prefect_assay.models.quantities import TM
 from prefect_assay.results.kinetics.analysis import CONCENTRATION_ERROR, PackageAnalysis
-from prefect_assay.results.kinetics.curves import AnalyzedPackage, Curve, FloatArray
+from prefect_assay.results.kinetics.curves import AnalyzedPackage, Curve, FittedReplicate, FloatArray
 from prefect_assay.results.kinetics.melting import analyze_melt
 from prefect_assay.results.kinetics.names import Index, RawFile, read_index
 from prefect_assay.results.kinetics.replicate import analyze_replicate
@@ -28,6 +29,7 @@ _SENSORGRAM = ("t", "y")
 _MELTING = ("T", "ratio")
 _POINTS_MIN = 10
 _STEPS_MAX = 1_000_000  # of the grid that a curve is brought on; a day in tenths of a second
+_STEP_S = (0.01, 20.0)  # between two points of a sensorgram; public ones have 0.1 to 1 s
 _NM = 1e-9
 _HEADS = tuple(f"{mark}{name}{mark}{sign}" for name in "tT" for mark in ("", '"') for sign in ",;")
 _MAC_COPIES = "__MACOSX"  # folder of what macOS keeps beside the files of a zip
@@ -69,18 +71,25 @@ def analyze(
         else find_schedule([curve for _, curve in group] for _, group in groups)
     )
     notes += [schedule.doubt] if schedule.doubt else []
-    replicates = tuple(
-        analyze_replicate(
-            name,
-            number,
-            index.unit(group[0][0]),
-            [curve for _, curve in group],
-            index.service(group[0][0]),
-            schedule,
-            concentration_error,
-        )
-        for (name, number), group in groups
-    )
+    replicates: list[FittedReplicate] = []
+    for (name, number), group in groups:
+        try:
+            replicates.append(
+                analyze_replicate(
+                    name,
+                    number,
+                    index.unit(group[0][0]),
+                    [curve for _, curve in group],
+                    index.service(group[0][0]),
+                    schedule,
+                    concentration_error,
+                )
+            )
+        except (
+            ArithmeticError,
+            np.linalg.LinAlgError,
+        ) as error:  # odd curves of one replicate do not end the others
+            notes.append(f"the curves of {name}, replicate {number}, cannot be analysed: {error}")
     melted = tuple(
         analyze_melt(file.name, file.replicate, celsius, signal, index.service(file))
         for file, celsius, signal in sorted(melts, key=lambda melt: (melt[0].name, melt[0].replicate))
@@ -91,7 +100,7 @@ def analyze(
         notes=tuple(notes),
         concentration_error=concentration_error,
     )
-    return AnalyzedPackage(analysis, replicates, melted)
+    return AnalyzedPackage(analysis, tuple(replicates), melted)
 
 
 def _read(
@@ -116,7 +125,17 @@ def _read(
     if len(first) < _POINTS_MIN:
         raise UnreadableFile(f"{path} has only {len(first)} points")
     if names == _MELTING:
+        if first[-1] > TM.most:
+            raise UnreadableFile(
+                f"{path} has temperatures up to {first[-1]:g}, and none above {TM.most:g} °C is possible: are they in kelvin? "
+                "It was not read"
+            )
         melts.append((file, first, second))
+    elif not _STEP_S[0] <= np.median(np.diff(first)) <= _STEP_S[1]:
+        raise UnreadableFile(
+            f"{path} has points {np.median(np.diff(first)):.3g} s apart, and sensorgrams have them {_STEP_S[0]:g} to "
+            f"{_STEP_S[1]:g} s apart: are its times in another unit, such as milliseconds or minutes? It was not read"
+        )
     elif first[-1] - first[0] > _STEPS_MAX * np.median(np.diff(first)):
         raise UnreadableFile(f"{path} has points at times too uneven for a grid of their median step")
     else:
