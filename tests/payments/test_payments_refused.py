@@ -48,6 +48,24 @@ def test_a_refused_payment_of_an_open_invoice_is_a_failure_with_the_reason(world
     assert world.settle().state is PaymentState.SETTLED
 
 
+@pytest.mark.parametrize("status", ["void", "frozen", None])
+def test_a_refusal_is_believed_only_while_the_invoice_reads_as_open(world, monkeypatch, status):
+    world.server.faults.add("always_402")
+    read = world.api.invoice_by_id
+
+    def read_after_the_refusal(invoice_id):
+        if world.server.credentials and status is None:
+            raise ServiceUnavailable("not now")
+        found = read(invoice_id)
+        return found.model_copy(update={"status": status}) if world.server.credentials else found
+
+    monkeypatch.setattr(world.api, "invoice_by_id", read_after_the_refusal)
+    with pytest.raises(PaymentOutcomeUnknown):
+        world.settle()
+    assert world.entry().state is PaymentState.UNKNOWN
+    assert world.spent() == 5000
+
+
 def test_after_a_refused_payment_another_wallet_waits_until_the_refused_one_has_expired(world):
     world.server.faults.add("always_402")
     with pytest.raises(PaymentFailed):

@@ -102,9 +102,10 @@ def test_a_hosted_invoice_names_its_page_and_whether_it_is_paid(world, status, s
     assert world.server.probes == 0  # nothing of a hosted invoice is asked at the pay path
 
 
-def test_a_void_hosted_invoice_is_a_failure(world):
-    world.server.status = "void"
+@pytest.mark.parametrize("status", ["void", "uncollectible"])
+def test_a_hosted_invoice_that_cannot_be_paid_any_more_is_a_failure(world, status):
+    world.server.status = status
 
-    with pytest.raises(PaymentFailed, match="void"):
+    with pytest.raises(PaymentFailed, match=status):
         hosted(world.api.invoice_by_id("inv_1"))
     assert world.server.probes == 0
