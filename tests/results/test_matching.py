@@ -79,5 +79,17 @@ def test_one_foreign_name_for_two_proteins_is_two_rows():
     assert len({row.name for row in rows([odd])}) == 2
 
 
+def test_an_entry_with_the_name_of_a_design_and_the_residues_of_another_has_a_name_of_its_own():
+    (entry, *_) = rows(
+        [result({"name": "D0", "sequence": {"aa_string": E1.aa_string}, "kd_mean": 1e-9})], ordered=ORDER
+    )
+    assert entry.kd_M == 1e-9
+    assert entry.name not in {design.name for design in ORDER}
+
+
+def test_the_name_of_an_entry_counts_before_its_sequence_id():
+    assert designs(result({"name": "D0", "sequence_id": "7"}), ids={"7": "E1-C"})[0] == {(0, 0): "D0"}
+
+
 def test_the_laboratory_s_control_keeps_its_name():
     assert [row.name for row in rows([result({"name": "EGF", "kd_mean": 1e-9})], ordered=())] == ["EGF"]
