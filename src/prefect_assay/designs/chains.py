@@ -25,6 +25,7 @@ _MANGLED = re.compile(
     r"|\d{4}-\d\d-\d\d(?:[ T][\d:.]+)?|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"
     r"|\d+(?:[.,]\d+)?E[+-]?\d+|#(?:NAME|REF|VALUE|N/A|NUM|NULL|DIV/0)[?!]?|#{4,})"
 )
+_SLASHED = re.compile(r"[A-Za-z\s*]+(?:/[A-Za-z\s*]+)+")
 _LISTED: Final = 3
 
 
@@ -36,6 +37,11 @@ def choose_chains(rows: Rows, reading: Reading) -> None:
     """
     if reading.chain is None or rows.read.chain_taken:
         return
+    split = [at for at, residues in enumerate(rows.residues) if _SLASHED.fullmatch(residues)]
+    for at in split:
+        rows.residues[at] = rows.residues[at].replace("/", CHAIN_SEPARATOR)
+    if split:
+        rows.notes.append(f"'/' separates the chains of {many(len(split), 'design')}")
     if not any(CHAIN_SEPARATOR in residues for residues in rows.residues):
         return
     wanted = _numbers(reading.chain)
@@ -79,7 +85,7 @@ def settled(pool: Pool, rows: Rows, reading: Reading, said: Sequence[str]) -> Po
         cut = _cut(pool, rows, reading, known, doubts)
     if cut is not None:
         pool, doubts = cut
-    found = [*doubts.refused, *doubts.asked]
+    found = [*rows.read.asked, *doubts.refused, *doubts.asked]
     if found and not reading.keep_shared:
         raise InvalidSequences([f"{pool.source}: {line}" for line in found])
     said = [

@@ -1,10 +1,11 @@
 """Files of complexes: the records are chains of something that was predicted or solved, and not designs.
 
 FASTA of Boltz (`>A|protein`), Chai (`>protein|name=binder`), the PDB (`>7XYZ_1|Chain A|...`, `>7xyz_A mol:protein`); YAML of
-Boltz; JSON of AlphaFold 3. A chain is a design only where a user names it. Heavy and light chains in records of their own are
-joined.
+Boltz; JSON of AlphaFold 3. A chain is a design only where a user names it. A chain that is more than the twenty amino acids in
+a row is refused.
 """
 
+import itertools
 import json
 import re
 from collections import Counter, defaultdict
@@ -14,10 +15,9 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 
-from prefect_assay.designs.parts import antibody_chain
 from prefect_assay.designs.records import Rows
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import many
+from prefect_assay.models.words import listed
 from prefect_assay.tables import UnreadableFile
 
 _LISTED: Final = 6
@@ -34,22 +34,21 @@ _AUTH = re.compile(r"\[auth ([^\]]+)\]")
 _PROTEIN: Final = "protein"
 CHOOSE: Final = "--chain (in a form: chain)"
 
-_HEAVY: Final = r"VH|heavy|heavy[ _-]?chain|HC|H"
-_LIGHT: Final = r"VL|VK|light|light[ _-]?chain|LC|L"
-_SIDE = re.compile(rf"(?P<name>.+?)[ _|:.-](?:(?P<heavy>{_HEAVY})|(?P<light>{_LIGHT}))", re.IGNORECASE)
-
-_LOOKED_AT: Final = 200  # names that show whether chains are in records of their own
-
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """One record: the complex that it is of, all names of the chain, and its residues. Line and place as in the rows."""
+    """One record: the complex that it is of, all names of the chain, its residues, and its place in the rows if it has one.
+
+    `changes` are what the residues leave out, such as a modification.
+    """
 
     entry: str
     names: tuple[str, ...]
     residues: str
     line: int
     kind: str = _PROTEIN
+    row: int | None = None
+    changes: tuple[str, ...] = ()
 
 
 def chains_of_headers(headers: Sequence[str]) -> tuple[str, list[re.Match[str]]] | None:
@@ -76,7 +75,8 @@ def take_chains(
     """Replace the records by the chains that are named, one design for each complex."""
     chains = []
     complexes: Counter[str] = Counter()
-    for match, line, residues in zip(found, rows.lines, rows.residues, strict=True):
+    records = zip(found, rows.lines, rows.residues, itertools.count())
+    for match, line, residues, row in records:
         groups = match.groupdict()
         names = _names_of(groups["chain"])
         entry = groups.get("entry") or ""
@@ -84,8 +84,8 @@ def take_chains(
             complexes[names[0]] += 1
             count = complexes[names[0]]
             entry = stem if count == 1 else f"{stem}_{count}"
-        chains.append(Chain(entry, names, residues, line, (groups.get("kind") or _PROTEIN).lower()))
-    _take(rows, f"{program} FASTA", chains, chain)
+        chains.append(Chain(entry, names, residues, line, (groups.get("kind") or _PROTEIN).lower(), row))
+    take_named_chains(rows, f"{program} FASTA", chains, chain)
 
 
 def _names_of(text: str) -> tuple[str, ...]:
@@ -96,37 +96,48 @@ def _names_of(text: str) -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
-def _take(rows: Rows, what: str, chains: Sequence[Chain], chosen: str | None) -> None:
+def take_named_chains(rows: Rows, what: str, chains: Sequence[Chain], chosen: str | None) -> None:
+    """Replace the rows by the chosen chains of each complex; `what` is the kind of file.
+
+    Raises:
+        UnreadableFile: no chain is chosen, a complex has no such chain, or the chain is not what its residues say.
+    """
     proteins = [chain for chain in chains if chain.kind == _PROTEIN]
     if not proteins:
         raise UnreadableFile(f"{what} without a protein chain")
-    listed = "; ".join(
+    shown = "; ".join(
         f"{chain.names[0]}: {len(''.join(chain.residues.split()))} residues, {chain.residues[:10]}..."
         for chain in proteins[:_LISTED]
     )
     if chosen is None:
         raise UnreadableFile(
-            f"{what}: the records are chains of a complex, not designs ({listed}); name the designed chain with {CHOOSE}",
+            f"{what}: the records are chains of a complex, not designs ({shown}); name the designed chain with {CHOOSE}",
             chains[0].line,
         )
     wanted = [name.strip() for name in re.split("[,:]", chosen)]
     by_entry: defaultdict[str, list[Chain]] = defaultdict(list)
     for chain in chains:
         by_entry[chain.entry].append(chain)
-    for column in (rows.lines, rows.names, rows.residues, rows.extras):
-        del column[:]
+    written = (rows.extras[:], rows.controls, rows.metadata, rows.read.mutations[:])
+    rows.keep([])
     for entry, parts in by_entry.items():
         taken = [_named(parts, name) for name in wanted]
         if not all(taken):
             raise UnreadableFile(
-                f"{what}: no chain {chosen!r} in {entry}; it has {listed}; choose with {CHOOSE}",
+                f"{what}: no chain {chosen!r} in {entry}; it has {shown}; choose with {CHOOSE}",
                 parts[0].line,
             )
         kept = [part for part in taken if part]
+        if changes := [change for part in kept for change in part.changes]:
+            raise UnreadableFile(
+                f"{what}: chain {chosen} of {entry or 'the complex'} has {listed(changes, _LISTED)}, and the service makes chains of the twenty "
+                "amino acids only; take it out of the file if the plain chain is meant",
+                kept[0].line,
+            )
+        _carry(rows, written, kept[0].row)
         rows.lines.append(kept[0].line)
         rows.names.append(f"{entry}_{'_'.join(wanted)}" if entry else "_".join(wanted))
         rows.residues.append(CHAIN_SEPARATOR.join(part.residues for part in kept))
-        rows.extras.append("")
         for part in parts:
             if part not in kept:
                 rows.read.leave_out(
@@ -137,6 +148,18 @@ def _take(rows: Rows, what: str, chains: Sequence[Chain], chosen: str | None) ->
     rows.read.format = what
     rows.read.chain_taken = True
     rows.notes.append(f"{what}: chain {chosen} of each complex was taken, and the others were left out")
+
+
+def _carry(rows: Rows, written: tuple[Any, ...], row: int | None) -> None:
+    """The columns of the row that a chain was, for the design that it becomes."""
+    extras, controls, metadata, mutations = written
+    rows.extras.append("" if row is None else extras[row])
+    if row in controls:
+        rows.controls.add(len(rows.names))
+    if row in metadata:
+        rows.metadata[len(rows.names)] = metadata[row]
+    if mutations and row is not None:
+        rows.read.mutations.append(mutations[row])
 
 
 def _named(parts: Sequence[Chain], name: str) -> Chain | None:
@@ -177,7 +200,7 @@ def read_document(rows: Rows, text: str, stem: str, chain: str | None) -> None:
         raise UnreadableFile(
             f"{'JSON' if is_json else 'YAML'} without a list of sequences as Boltz and AlphaFold 3 have it; give FASTA or a table"
         )
-    _take(rows, "AlphaFold 3 JSON" if is_json else "Boltz YAML", chains, chain)
+    take_named_chains(rows, "AlphaFold 3 JSON" if is_json else "Boltz YAML", chains, chain)
 
 
 def _entry(job: Any, stem: str, number: int) -> str:
@@ -198,55 +221,48 @@ def _chains(job: Any, entry: str) -> Iterator[Chain]:
             names = [str(each) for each in ids] if isinstance(ids, list) else [str(ids)] if ids else []
             names = names or [next(letters, "?") for _ in range(int(body.get("count", 1)))]
             plain = _PROTEIN if kind in {_PROTEIN, "proteinChain"} else str(kind)
-            yield Chain(entry, tuple(names), body.get("sequence", ""), 1, plain)
+            bonds = [bond for bond in _bonds(job) if set(bond[::2]) & set(names)]
+            changes = (
+                *_changes(body),
+                *(f"a bond of {' and '.join(map(_atom, (bond[:2], bond[2:])))}" for bond in bonds),
+            )
+            yield Chain(entry, tuple(names), body.get("sequence", ""), 1, plain, changes=changes)
 
 
-# -- heavy and light chains in records of their own
+# What the formats say of a chain beside its residues, and what says nothing about the protein.
+_CHANGED = re.compile("modif|cycl|glycan|bond|link|ptm|stereo|chiral", re.IGNORECASE)
 
 
-def join_heavy_and_light(rows: Rows) -> None:
-    """Make one design of `ab1_VH` and `ab1_VL`, as the contract writes it: heavy:light.
-
-    Single letters count only where the residues are those of antibodies: `_H` and `_L` also end names of mutants.
-    """
-    if not any(map(_SIDE.fullmatch, rows.names[:_LOOKED_AT])):
-        return
-    sides: dict[str, dict[str, int]] = {}
-    for at, name in enumerate(rows.names):
-        match = _SIDE.fullmatch(name)
-        if match is None:
+def _changes(body: dict[str, Any]) -> Iterator[str]:
+    """Modifications, cyclization and the like of one chain."""
+    for key, value in body.items():
+        if not value or not _CHANGED.search(str(key)):
             continue
-        side = "heavy" if match["heavy"] else "light"
-        if (
-            len(match["heavy"] or match["light"]) == 1
-            and antibody_chain("".join(rows.residues[at].split()).upper()) != side
-        ):
-            continue
-        sides.setdefault(match["name"], {})[side] = at
-    pairs = {name: found for name, found in sides.items() if len(found) == 2}  # noqa: PLR2004 - heavy and light
-    if not pairs:
-        return
-    alone = next((found for found in sides.values() if len(found) == 1), None)
-    if alone:
-        at = next(iter(alone.values()))
-        raise UnreadableFile(
-            f"{rows.names[at]!r} is one chain of an antibody without the other, which other records have; add it, or rename this one",
-            rows.lines[at],
-        )
-    gone = set()
-    for name, found in pairs.items():
-        heavy, light = found["heavy"], found["light"]
-        first, second = min(heavy, light), max(heavy, light)
-        joined = (rows.residues[heavy], rows.residues[light])
-        rows.residues[first] = CHAIN_SEPARATOR.join(
-            "".join(each.split()).removesuffix("*") for each in joined
-        )
-        rows.read.rename(rows.names[first], name)
-        rows.names[first] = name
-        gone.add(second)
-    for at in sorted(gone, reverse=True):
-        for column in (rows.lines, rows.names, rows.residues, rows.extras):
-            del column[at]
-    rows.notes.append(
-        f"{many(len(pairs), 'pair of heavy and light chains was', 'pairs of heavy and light chains were')} joined as heavy:light"
+        for change in value if isinstance(value, list) else [value]:
+            if isinstance(change, dict):
+                kind = change.get("ccd") or change.get("ptmType") or change.get("modificationType") or key
+                place = change.get("position") or change.get("ptmPosition") or change.get("basePosition")
+                yield f"{kind} at {place}" if place else str(kind)
+            else:
+                yield str(key) if change is True else f"{key} {change}"
+
+
+def _bonds(job: Any) -> Iterator[tuple[str, str, str, str]]:
+    """Bonds that are named, chain and atom twice; those of two sulfurs are disulfides, which a protein makes itself."""
+    constraints = job.get("constraints") if isinstance(job, dict) else None
+    pairs = (
+        [each.get("bond") for each in constraints or [] if isinstance(each, dict)]
+        if isinstance(constraints, list)
+        else []
     )
+    atoms = [(bond.get("atom1"), bond.get("atom2")) for bond in pairs if isinstance(bond, dict)]
+    listed_pairs = job.get("bondedAtomPairs") if isinstance(job, dict) else None
+    atoms += [tuple(pair) for pair in listed_pairs or [] if isinstance(pair, list) and len(pair) == 2]  # noqa: PLR2004 - two atoms
+    for first, second in atoms:
+        ends = [end for end in (first, second) if isinstance(end, list) and len(end) == 3]  # noqa: PLR2004 - chain, residue, atom
+        if len(ends) == 2 and not all(str(end[2]).upper() == "SG" for end in ends):  # noqa: PLR2004 - both were read
+            yield str(ends[0][0]), f"{ends[0][2]} {ends[0][1]}", str(ends[1][0]), f"{ends[1][2]} {ends[1][1]}"
+
+
+def _atom(end: tuple[str, str]) -> str:
+    return f"{end[0]} {end[1]}"

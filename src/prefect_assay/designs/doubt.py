@@ -64,7 +64,6 @@ def find_doubts(
     doubts = Doubts()
     for each in known:
         _look_for_target(names, residues, each, doubts)
-    _look_for_names(names, doubts)
     explained = _look_for_natives(residues, natives, doubts)
     if not doubts.refused and len(residues) > 1:
         _look_at_chains(residues, explained, doubts)
@@ -94,6 +93,12 @@ def covered(chain: str, other: frozenset[str]) -> list[bool]:
     return mask
 
 
+def is_alike(chain: str, other: str) -> bool:
+    """Whether two chains may be variants of one protein."""
+    same = sum(map(str.__eq__, chain, other))
+    return _likeness(chain, words(other)) >= _UNRELATED or same >= _RELATED * max(len(chain), len(other))
+
+
 def densest(mask: Sequence[bool]) -> tuple[int, int]:
     """The stretch that is mostly covered: at least two of three residues, and not extended by less."""
     best, start, score, found = 0, 0, 0, (0, 0)
@@ -120,13 +125,10 @@ def _look_for_target(names: Sequence[str], residues: Sequence[str], known: Known
     where = {_place(residues[at], target) for at in found}
     place = where.pop() if len(where) == 1 else "a chain or a part"
     line = f"{place} of {len(found):,} of {many(len(residues), 'design')} is {known.what} ({_shown(target)}): {listed}"
-    if len(residues) == 1:
-        doubts.said.append(line)
-    else:
-        doubts.refused.append(
-            f"{line}. {CHAIN.format(_other_chain(residues[found[0]], target))} orders the rest, {KEEP} all of it, "
-            "or leave these designs out"
-        )
+    doubts.refused.append(
+        f"{line}. {CHAIN.format(_other_chain(residues[found[0]], target))} orders the rest, {KEEP} all of it, "
+        "or leave these designs out"
+    )
 
 
 def is_in(design: str, target: str) -> bool:
@@ -196,18 +198,7 @@ def pieces_of(design: str, target: str) -> list[str]:
     return [piece for piece in (design[:start], design[start:end], design[end:]) if piece]
 
 
-# -- names and natives
-
-_ENTITIES: Final = frozenset({"target", "antigen", "receptor"})
-
-
-def _look_for_names(names: Sequence[str], doubts: Doubts) -> None:
-    found = [name for name in names if name.casefold() in _ENTITIES]
-    if found and len(names) > 1:
-        doubts.refused.append(
-            f"a record is called {_names(found)}: it looks like what the designs bind; leave it out of the file, "
-            f"or take it as a design with {KEEP}"
-        )
+# -- natives
 
 
 def _look_for_natives(residues: Sequence[str], natives: Iterable[str], doubts: Doubts) -> frozenset[str]:
@@ -249,13 +240,14 @@ def _look_at_chains(residues: Sequence[str], known: frozenset[str], doubts: Doub
     ]
     asked = False
     antibody: str | None = None
+    is_pair = max(map(len, designs)) == 2  # noqa: PLR2004 - of more chains, two may be an antibody that is the target
     for chain in sorted(shared, key=lambda each: -len(each)):
         kind = antibody_chain(chain)
         where = next(chains.index(chain) + 1 for chains in designs if chain in chains)
         line = f"chain {where} is the same in {_of(counts[chain], len(designs))} ({_shown(chain)})"
         if (
             kind
-            and antibody in {None, kind}
+            and (antibody in {None, kind} or is_pair)
             and _pairs(designs, chain, "light" if kind == "heavy" else "heavy")
         ):
             antibody = kind
@@ -287,7 +279,7 @@ def _look_at_similar_chains(
         others = [chains for chains in sample if chains is not reference]
         if not others:
             return
-        alike = [[_likeness(reference[at], chains[at]) for chains in others] for at in range(usual)]
+        alike = [[_likeness(reference[at], words(chains[at])) for chains in others] for at in range(usual)]
         # Of antibodies the frameworks are alike.
         limits = [_MOST if antibody_chain(chain) else _UNRELATED for chain in reference]
         varied = [
@@ -302,8 +294,9 @@ def _look_at_similar_chains(
                 return
 
 
-def _likeness(chain: str, other: str) -> float:
-    mask = covered(chain, words(other))
+def _likeness(chain: str, other: frozenset[str]) -> float:
+    """The part of a chain that is in stretches which the other one, given as its words, has, too."""
+    mask = covered(chain, other)
     return sum(mask) / len(mask) if mask else 0.0
 
 
@@ -390,7 +383,7 @@ def _middle(reference: str, found: Sequence[_Shared]) -> str:
 
 
 def _has(chain: str, part: str) -> bool:
-    return _likeness(part, chain) >= _ALIKE
+    return _likeness(part, words(chain)) >= _ALIKE
 
 
 def _ask_about_end(reference: str, part: str, texts: Sequence[str], which: str, doubts: Doubts) -> None:

@@ -30,7 +30,6 @@ from prefect_assay.designs.columns import (
 )
 from prefect_assay.designs.complexes import (
     chains_of_headers,
-    join_heavy_and_light,
     looks_like_document,
     read_document,
     take_chains,
@@ -136,7 +135,6 @@ def _read_records(rows: Rows, blocks: Iterator[Block], reading: Reading, stem: s
         take_chains(rows, *chains, stem, reading.chain)
         return
     name_records(rows, keep_native=reading.keep_native)
-    join_heavy_and_light(rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,6 @@ _LONG: Final = {
     "THQGLSSPVTKSFNRGEC",
     "lambda constant domain": "GQPKAAPSVTLFPPSSEELQANKATLVCLISDFYPGAVTVAWKADSSPVKAGVETTTPSKQSNNKYAASSYLSLTPEQWKSHRSYSCQV"
     "THEGSTVEKTVAPTECS",
-    "mouse CH1": "AKTTPPSVYPLAPGSAAQTNSMVTLGCLVKGYFPEPVTVTWNSGSLSSGVHTFPAVLQSDLYTLSSSVTVPSSTWPSETVTCNVAHPASSTKVDKKIVPRDC",
-    "mouse kappa constant domain": "ADAAPTVSIFPPSSEQLTSGGASVVCFLNNFYPKDINVKWKIDGSERQNGVLNSWTDQDSKDSTYSMSSTLTLTKDEYERHNSYTCEATH"
-    "KTSTSPIVKSFNRNEC",
     "GST": "MSPILGYWKIKGLVQPTRLLLEYLEEKYEEHLYERDEGDKWRNKKFELGLEFPNLPYYIDGDVKLTQSMAIIRYIADKHNMLGGCPKERAEISMLEGAVLDIRYGVSRIAY"
     "SKDFETLKVDFLSKLPEMLKMFEDRLCHKTYLNGDHVTHPDFMLYDALDVVLYMDPMCLDAFPKLVCFKKRIEAIPQIDKYLKSSKYIAWPLQGWQATFGGGDHPPK",
     "MBP": "MKIEEGKLVIWINGDKGYNGLAEVGKKFEKDTGIKVTVEHPDKLEEKFPQVAATGDGPDIIFWAHDRFGGYAQSGLLAEITPDKAFQDKLYPFTWDAVRYNGKLIAYPIAV"
@@ -53,6 +50,14 @@ _WORDS: Final = {
 }
 # A variable domain: its two cysteines, the tryptophan between them, and the J segment's WG-G of heavy or FG-G of light chains.
 _VARIABLE = re.compile(r"C.{8,20}?W.{40,80}?C.{2,45}?([WF])G.G[ST]")
+MOTIFS: Final = {"heavy": "WG", "light": "FG"}  # that every domain of the kind has
+# A constant domain of an antibody of any mammal: the first cysteine with what follows it in CH1, CH3 and light chains or in CH2,
+# and the second cysteine. Domains of other proteins, such as those of MHC and T-cell receptors, differ in both stretches.
+_CONSTANT = re.compile(
+    "C(?:[FLMV][AILV][AKNRST][DGN][FLY][FMSY]P..[AILV].V.W|VV[AV]D[ILMV].{2,4}P.V.[FIV].W).{30,55}?C.[AV].[HNS]"
+)
+_CONSTANT_BEFORE: Final = 30  # residues of the domain before its first cysteine, or of the hinge
+_CONSTANT_BEHIND: Final = 20
 _LOOKED_AT: Final = 3000  # residues: longer than any antibody, and the pattern takes its time
 _BEFORE: Final = 26  # residues of the domain before its first cysteine, and behind the motif
 _BEHIND: Final = 8
@@ -68,14 +73,14 @@ class Part:
 
 
 def known_parts(chain: str) -> list[Part]:
-    """Tags, linkers, fusion partners and constant domains."""
+    """Tags, linkers, fusion partners and constant domains, with the hinges between these."""
     found = [
         Part(name, *match.span())
         for name, pattern in _TAGS
         for match in pattern.finditer(chain)
         if name != "linker" or len(match.group()) >= _WORD
     ]
-    return found + list(_long_parts(chain))
+    return [*found, *_long_parts(chain), *_constant_domains(chain)]
 
 
 def _long_parts(chain: str) -> Iterator[Part]:
@@ -86,6 +91,17 @@ def _long_parts(chain: str) -> Iterator[Part]:
             hits.setdefault(name, []).append(at)
     for name, places in hits.items():
         yield Part(name, places[0], places[-1] + _WORD)
+
+
+def _constant_domains(chain: str) -> Iterator[Part]:
+    """Constant domains of antibodies, each up to the next one or to an end of the chain that is near."""
+    if "C" not in chain:
+        return
+    places = [match.span() for match in _CONSTANT.finditer(chain[:_LOOKED_AT])]
+    for number, (first, last) in enumerate(places, 1):
+        following = places[number][0] if number < len(places) else len(chain)
+        near = following if following - last <= 2 * _CONSTANT_BEFORE else last + _CONSTANT_BEHIND
+        yield Part("antibody constant domain", max(0, first - _CONSTANT_BEFORE), near)
 
 
 def variable_domains(chain: str) -> list[Part]:

@@ -43,19 +43,19 @@ PRODUCERS: Final = (
         "prefect-assay designs select", ("name", "sequence", "selection_rank"), ("name",), ("sequence",)
     ),
     Producer(
+        "BoltzGen, several designed chains",
+        ("designed_chain_sequence_1", "designed_chain_sequence_2"),
+        ("id",),
+        ("designed_chain_sequence_#",),
+        ("designed_sequence", "designed_sequence_#", "designed_chain_sequence", "sequence"),
+        method="BoltzGen",
+    ),
+    Producer(
         "BoltzGen",
         ("designed_sequence", "designed_chain_sequence"),
         ("id",),
         ("designed_chain_sequence",),
         ("designed_sequence", "sequence"),
-        method="BoltzGen",
-    ),
-    Producer(
-        "BoltzGen, several designed chains",
-        ("designed_chain_sequence_1", "designed_chain_sequence_2"),
-        ("id",),
-        ("designed_chain_sequence_#",),
-        ("designed_sequence", "designed_sequence_#", "sequence"),
         method="BoltzGen",
     ),
     Producer(

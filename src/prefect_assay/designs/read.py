@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import BinaryIO, Final
 
+from prefect_assay.designs.chain_records import settle_chain_records
 from prefect_assay.designs.chains import choose_chains, settled
 from prefect_assay.designs.fasta import HEADER
 from prefect_assay.designs.formats import fill
 from prefect_assay.designs.mutations import check_mutations
 from prefect_assay.designs.reading import AS_WRITTEN, Reading
 from prefect_assay.designs.records import Rows, SourceErrors, checked
+from prefect_assay.designs.row_checks import compare_rows_with_columns
 from prefect_assay.models.sequences import Duplicate, Pool, Sequences
 from prefect_assay.sources import UnreadableSource, opened
 from prefect_assay.tables import UnreadableFile, content
@@ -87,13 +89,10 @@ def _read(stream: BinaryIO, source: str, reading: Reading, sequences: int, chara
     errors = SourceErrors(source)
     rows = Rows(limit=sequences)
     try:
-        fill(
-            rows,
-            content(stream, characters),
-            errors,
-            reading,
-            PurePosixPath(source).name.partition(".")[0] or "complex",
-        )
+        stem = PurePosixPath(source).name.partition(".")[0] or "complex"
+        fill(rows, content(stream, characters), errors, reading, stem)
+        settle_chain_records(rows, reading, stem)
+        compare_rows_with_columns(rows)
         choose_chains(rows, reading)
     except UnreadableFile as halt:
         rows.extras = [""] * len(rows.names)

@@ -114,6 +114,7 @@ class Read:
     natives: list[str] = field(default_factory=list)  # residues of native inputs
     targets: dict[str, None] = field(default_factory=dict)  # residues of columns of targets
     mutations: list[str] = field(default_factory=list)  # of a column, if there is one: one for each design
+    asked: list[str] = field(default_factory=list)  # lines about records that may be no designs
 
     def leave_out(self, name: str, line: int | None, reason: str) -> None:
         """Count a record that is not measured, and list the first ones."""
@@ -146,6 +147,14 @@ class Rows:
     metadata: dict[int, dict[str, Any]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     read: "Read" = field(default_factory=Read)
+
+    def keep(self, places: list[int]) -> None:
+        """Keep the designs at these places, in this order, with all that is known of them."""
+        self.lines = array("Q", (self.lines[at] for at in places))
+        for column in (self.names, self.residues, self.extras, self.read.mutations):
+            column[:] = [column[at] for at in places] if column else []
+        self.controls = {new for new, at in enumerate(places) if at in self.controls}
+        self.metadata = {new: self.metadata[at] for new, at in enumerate(places) if at in self.metadata}
 
     def check_number(self) -> None:
         """Stop at the first design beyond the limit; those before it stay."""
@@ -234,6 +243,7 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
     """Replace the residues of unusual texts, and say where white space was left out."""
     short: list[tuple[int, int]] = []
     in_parts: list[str] = []
+    lower: list[str] = []
     for at in _unusual_texts(rows.residues):
         text = rows.residues[at]
         rows.residues[at] = _letters(text, rows.lines[at], rows.names[at], errors, as_protein=as_protein)
@@ -243,12 +253,19 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
                 for place, chain in enumerate(text.split(CHAIN_SEPARATOR))
                 if len(chain) < PEPTIDE and not chain.rstrip().endswith(STOP)
             ]
+            if text.islower():
+                lower.append(quoted(rows.names[at]))
             if any(len(chain.split()) > 1 for chain in text.split(CHAIN_SEPARATOR)):
                 in_parts.append(quoted(rows.names[at]))
     if in_parts:
         rows.notes.append(
             f"white space inside {many(len(in_parts), 'sequence')}, in lines or blocks of one width, was left out: "
             f"{listed(in_parts, _LISTED)}"
+        )
+    if lower:
+        names = f": {listed(lower, _LISTED)}" if len(lower) < len(rows.names) else ""
+        rows.notes.append(
+            f"{many(len(lower), 'design is', 'designs are')} written in lower case, and read as the same residues in upper case{names}"
         )
     _refuse_short_chains(rows, short, errors)
 
@@ -356,12 +373,26 @@ def _problem(residues: str, chains: Sequence[str], *, as_protein: bool, written:
         problem = _letters_error(foreign)
     if not problem and not all(chains):
         problem = f"an empty chain: {CHAIN_SEPARATOR!r} separates chains and belongs only between them"
-    return problem
+    return problem or _mixed_case(residues)
+
+
+def _mixed_case(residues: str) -> str | None:
+    """Lower-case letters beside upper-case ones are not the same residues: each program means something else by them."""
+    if residues.isupper() or residues.islower():
+        return None
+    places = re.finditer("[a-z]+" if residues[:1].isupper() else "[A-Z]+", residues)
+    shown = listed([f"{quoted(match.group())} at position {match.start() + 1}" for match in places], _LISTED)
+    return (
+        f"letters of both cases: {shown}. They may be a missing value, D residues, structure letters or a mask: write every residue in "
+        "upper case, and leave out what is none"
+    )
 
 
 def _letters_error(foreign: list[tuple[int, str]]) -> str:
     places = listed([f"{_letter(letter)} at position {at}" for at, letter in foreign], _LISTED)
     hints = dict.fromkeys(_HINTS[key] for _, letter in foreign if (key := letter.upper()) in _HINTS)
+    if {letter for _, letter in foreign} == {"/"}:
+        hints |= {"--chain (in a form: chain) takes one of them": ""}
     hint = "; ".join(hints) or f"use the twenty letters {_LETTERS}"
     return f"no amino acid: {places} ({hint})"
 

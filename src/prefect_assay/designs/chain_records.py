@@ -1,0 +1,301 @@
+"""Records that are chains of one complex: told by labels in their names or in a column, and by the domains of antibodies.
+
+Heavy and light chains whose names and domains agree are joined. Everything else is asked about, before it is ordered as
+designs of its own.
+"""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from prefect_assay.designs.antibody_records import Columns, Groups, plain, settle_antibodies
+from prefect_assay.designs.chain_labels import (
+    Label,
+    find_chain,
+    find_label,
+    has_target_word,
+    is_called_target,
+    split_name,
+)
+from prefect_assay.designs.complexes import CHOOSE, Chain, take_named_chains
+from prefect_assay.designs.doubt import KEEP, is_alike, spread
+from prefect_assay.designs.headers import DESCRIPTION
+from prefect_assay.designs.reading import Reading
+from prefect_assay.designs.records import Rows
+from prefect_assay.models.spec_rules import quoted
+from prefect_assay.models.words import listed, many
+from prefect_assay.tables import UnreadableFile, key_of
+
+_SAMPLE: Final = 200  # records that show whether names have labels, and whether antibodies are here
+_COLUMN_SAMPLE: Final = 20
+_MOST: Final = 0.8
+_CHAINS_MAX: Final = 4  # of one complex, where single letters are the only sign
+_LISTED: Final = 3
+_CHAIN_TITLES: Final = frozenset(
+    map(
+        key_of,
+        ("chain", "chain id", "chain name", "chain type", "chain label", "chains", "locus", "auth chain"),
+    )
+)
+_LABEL_MAX: Final = 2  # letters
+_LABELS: Final = frozenset({"IGH", "IGK", "IGL", "TRA", "TRB", "TRG", "TRD", "ALPHA", "BETA"})
+_OF_EVERY_PLATE: Final = frozenset({"ctrl", "control", "ctl", "wt", "ref", "reference", "rep", "pos", "neg"})
+_CELL_MAX: Final = 30  # letters: longer text is about anything
+_COMPARED: Final = 3
+
+
+def settle_chain_records(rows: Rows, reading: Reading, stem: str) -> None:
+    """Join or take chains in records of their own, or note in `rows.read.asked` what has to be decided.
+
+    Raises:
+        UnreadableFile: `reading.chain` names a chain that a complex does not have, or the names repeat.
+    """
+    if rows.read.chain_taken:
+        return
+    _ask_about_targets(rows)
+    if len(rows.names) < 2:  # noqa: PLR2004 - one record is no complex of several
+        return
+    columns = Columns(rows)
+    by_name, by_column = _group_by_name(rows), _group_by_column(rows, columns)
+    if settle_antibodies(rows, columns, by_column, reading, has_groups=bool(by_name or by_column)):
+        return
+    groups, why = (
+        (by_name, "names that differ only by a label") if by_name else (by_column, "the label of a chain")
+    )
+    if not groups:
+        _ask_about_repeated(rows)
+        return
+    if reading.chain is not None and not reading.keep_shared:
+        _take_labelled(rows, groups, reading.chain, stem)
+        return
+    complexes = {name: labels for name, labels in groups.items() if len(labels) > 1}
+    name, labels = next(iter(complexes.items()))
+    records = [rows.names[where[0]] for where in labels.values()]
+    line = (
+        f"{many(len(complexes), 'complex', 'complexes')} of several records, by {why}: {listed([*map(quoted, records)], _LISTED)} are chains "
+        f"of {quoted(name or stem)}: is it the target? Name the designed chain with {CHOOSE}, as in {next(iter(labels))}, or order each "
+        f"record as a design of its own with {KEEP}"
+    )
+    if len(set(rows.names)) < len(rows.names):  # or the names that repeat would be all that is reported
+        raise UnreadableFile(line, rows.lines[0])
+    rows.read.asked.append(line)
+
+
+# -- columns
+
+
+def _group_by_column(rows: Rows, columns: Columns) -> Groups:
+    """Rows of one complex, where a column says which chain each is and another column or the order says of what."""
+    title = columns.find(_CHAIN_TITLES)
+    if title is not None:
+        labels = [cells.get(title, "").strip().upper() for cells in columns.cells]
+    elif DESCRIPTION in columns.titles:
+        labels = [find_chain(cells.get(DESCRIPTION, "")) for cells in columns.cells]
+    else:
+        return {}
+    kinds = {label for label in labels if label}
+    if len(kinds) < 2 or not all(map(_is_label, kinds)):  # noqa: PLR2004 - nothing differs
+        return {}
+    others = [each for each in columns.titles if each not in {title, DESCRIPTION}]
+    for values in (rows.names, *([cells.get(each, "") for cells in columns.cells] for each in others)):
+        groups = _grouped(values, labels)
+        several = [group for group in groups.values() if len(group) > 1]
+        is_one_each = all(len(where) == 1 for group in several for where in group.values())
+        if several and is_one_each and sum(map(len, several)) >= _MOST * len(rows.names):
+            return groups
+    period = len(kinds)
+    if all(label == labels[at % period] for at, label in enumerate(labels)):
+        return _grouped([rows.names[at - at % period] for at in range(len(labels))], labels)
+    return {}
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= _LABEL_MAX or text in _LABELS or find_label(text) is not None
+
+
+def _grouped(values: Sequence[str], labels: Sequence[str]) -> Groups:
+    groups: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for at, (value, label) in enumerate(zip(values, labels, strict=True)):
+        if value and label:
+            groups[value][label].append(at)
+    return {value: dict(group) for value, group in groups.items()}
+
+
+# -- names
+
+
+def _labels_of(names: Sequence[str]) -> list[Label | None]:
+    """The label of each name; empty if a sample has none."""
+    sample = [*names[:_SAMPLE], *spread(names, _SAMPLE)]
+    if any(map(find_label, sample)) or "chain" in "\n".join(names).casefold():
+        return [find_label(name) for name in names]
+    return []
+
+
+def _group_by_name(rows: Rows) -> Groups:
+    """Records whose names differ only by the label of a chain, or by a letter where more than that shows a complex."""
+    labels = _labels_of(rows.names)
+    for is_plain in (True, False):
+        groups: Groups = {}
+        for at, label in enumerate(labels):
+            if label and (label.is_plain or not is_plain):
+                groups.setdefault(label.stem, {}).setdefault(label.label, []).append(at)
+        several = {stem: group for stem, group in groups.items() if len(group) > 1}
+        if several and (is_plain or _are_complexes(rows, groups, several)):
+            return groups
+    return {}
+
+
+def _are_complexes(rows: Rows, groups: Groups, several: Groups) -> bool:
+    """Whether single letters at the end are chains: nearly all records have them, and those of one stem are unrelated.
+
+    Letters also tell variants and unrelated designs apart. So one stem alone counts only with two or three letters from A on, and
+    with a number that says which design it is, or without anything else.
+    """
+    records = sum(len(where) for group in several.values() for where in group.values())
+    if records < _MOST * len(rows.names) or max(map(len, several.values())) > _CHAINS_MAX:
+        return False
+    if len(several) == 1:
+        ((stem, group),) = several.items()
+        letters = "".join(sorted(group))
+        is_one = letters == "AB" if not stem else letters in {"AB", "ABC"} and _has_digit(stem)
+        if not is_one or len(groups) > 1 or rows.read.columns:
+            return False
+    elif not (_MOST * len(several) <= sum(map(_has_digit, several)) or _has_shared_chain(rows, several)):
+        return False  # names of families, such as GFP_A
+    elif not all(
+        "A" in group or {"H", "L"} <= group.keys() or "ALPHA" in group for group in several.values()
+    ):
+        return False
+    for group in spread([*several.values()], _COLUMN_SAMPLE):
+        first, second = (rows.residues[where[0]] for where in list(group.values())[:2])
+        if first != second and is_alike(plain(first), plain(second)):
+            return False
+    is_antibody = any({"H", "L"} <= group.keys() for group in several.values())
+    return not is_antibody or _has_shared_chain(rows, several)
+
+
+def _has_digit(stem: str) -> bool:
+    return any(map(str.isdecimal, stem))
+
+
+def _has_shared_chain(rows: Rows, several: Groups) -> bool:
+    """Whether one label has the same residues under several stems."""
+    for label in {label for group in several.values() for label in group}:
+        chains = [rows.residues[group[label][0]] for group in several.values() if label in group]
+        if len(chains) > 1 and len(set(chains)) == 1:
+            return True
+    return False
+
+
+def _ask_about_repeated(rows: Rows) -> None:
+    """Note one sequence beside each design: under several stems of names, or in every second or third record."""
+    number = len(rows.residues)
+    if number < 2 * 2 or len(set(rows.residues)) == number:
+        return
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for at, residues in enumerate(rows.residues):
+        places[residues].append(at)
+    for residues, where in places.items():
+        if (
+            len(where) > 1
+            and not _are_controls(rows, where)
+            and (_is_periodic(where, number) or _is_under_several_stems(rows, where))
+        ):
+            others = [text for text in spread(rows.residues, _COLUMN_SAMPLE) if text != residues][:_COMPARED]
+            if others and not any(is_alike(plain(residues), plain(text)) for text in others):
+                names = listed([quoted(rows.names[at]) for at in where], _LISTED)
+                rows.read.asked.append(
+                    f"{len(where):,} of {number:,} records have the same residues, and other records have what is beside them in the name: "
+                    f"{names}: is it the target? Leave it out of the file, or order it once, as a design, with {KEEP}"
+                )
+                return
+
+
+def _are_controls(rows: Rows, where: Sequence[int]) -> bool:
+    return all(_OF_EVERY_PLATE & {*map(str.casefold, split_name(rows.names[at]))} for at in where)
+
+
+def _is_periodic(where: Sequence[int], number: int) -> bool:
+    step = where[1] - where[0]
+    return 1 < step < _CHAINS_MAX and [*where] == [*range(where[0] % step, number, step)]
+
+
+def _is_under_several_stems(rows: Rows, where: Sequence[int]) -> bool:
+    """Whether the names of these records have one word at an end, and other records have the rest of each name."""
+    is_block = where[-1] - where[0] == len(where) - 1
+    for is_fine, end in itertools.product((False, True), (-1, 0)):
+        names = [split_name(name, is_fine=is_fine) or [""] for name in rows.names]
+        rests = [tuple(words[:-1] if end else words[1:]) for words in names]
+        labels, stems = {names[at][end] for at in where}, {rests[at] for at in where}
+        if len(labels) > 1 or () in stems or len(stems) < len(where):
+            continue
+        if is_block and (end == 0 or labels.pop().isdecimal()):
+            continue  # all samples of one backbone are the same
+        copies = set(where)
+        beside = {rest for at, rest in enumerate(rests) if at not in copies}
+        if len(stems & beside) >= _MOST * len(stems):
+            return True
+    return False
+
+
+def _take_labelled(rows: Rows, groups: Groups, chosen: str, stem: str) -> None:
+    at_of: dict[int, tuple[str, str]] = {
+        at: (name, label) for name, group in groups.items() for label, where in group.items() for at in where
+    }
+    chains = []
+    for at, name in enumerate(rows.names):
+        entry, label = at_of.get(at, (name, ""))
+        chains.append(Chain(entry or stem, (label,), rows.residues[at], rows.lines[at], row=at))
+    take_named_chains(rows, rows.read.format or "records", chains, chosen)
+
+
+# -- targets
+
+
+def _ask_about_targets(rows: Rows) -> None:
+    """Note records that are called what designs bind, and rows of which a column says so."""
+    designs = [at for at in range(len(rows.names)) if at not in rows.controls]
+    if not _may_name_target(rows):
+        return
+    texts = [f"{rows.names[at]}\n{_description(rows, at)}" for at in designs]
+    named = [
+        at for at, text in zip(designs, texts, strict=True) if any(map(has_target_word, text.split("\n")))
+    ]
+    if 2 * len(named) > len(designs):  # the designs are called after their target
+        named = []
+    in_column = [at for at in designs if _column_says_target(rows, at)]
+    if len(in_column) == len(designs):  # it tells nothing apart
+        in_column = []
+    called = [at for at in designs if is_called_target(rows.names[at])]
+    chosen = sorted({*named, *in_column, *called})
+    if chosen:
+        names = listed([quoted(rows.names[at]) for at in chosen], _LISTED)
+        rows.read.asked.append(
+            f"a record is called {names}: it looks like what the designs bind; leave it out of the file, or take it as a design with {KEEP}"
+        )
+
+
+def _may_name_target(rows: Rows) -> bool:
+    titles = [title for extra in rows.extras[:1] for title in rows.unpack(extra)]
+    for column in (rows.names, rows.extras, titles):
+        text = "\n".join(column).casefold()
+        if any(word in text for word in ("target", "antigen", "receptor")):
+            return True
+    return False
+
+
+def _description(rows: Rows, at: int) -> str:
+    """The free text of a header's line; a table has columns, whose text may be about anything."""
+    return "" if rows.read.columns else rows.unpack(rows.extras[at]).get("description", "")
+
+
+def _column_says_target(rows: Rows, at: int) -> bool:
+    """Whether a cell of a row is `target`, `antigen chain` or the like, or a column such as `is_target` is true."""
+    for title, cell in rows.unpack(rows.extras[at]).items():
+        if len(cell) < _CELL_MAX and is_called_target(cell):
+            return True
+        if key_of(title) in {"istarget", "isantigen"} and cell.casefold() in {"true", "t", "yes", "y", "1"}:
+            return True
+    return False
