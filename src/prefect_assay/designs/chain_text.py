@@ -11,7 +11,9 @@ from typing import Final
 from prefect_assay.designs.parts import antibody_chain
 from prefect_assay.models.spec_rules import quoted
 
-PEPTIDE: Final = 12  # residues; a shorter chain may be a word
+PEPTIDE: Final = (
+    9  # residues; a shorter chain may be a word. Measured designs of public rounds have ten and more
+)
 STOP: Final = "*"
 # What programs write for an empty cell. In a column of chains the chain is missing; as a whole sequence it is an error.
 MISSING_WORDS: Final = frozenset({"", "na", "nan", "n/a", "none", "null", "<na>"})

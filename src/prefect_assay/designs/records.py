@@ -32,7 +32,7 @@ _CLEAN = re.compile(f"[{_LETTERS}]+")
 _FOREIGN = re.compile(f"[^{_LETTERS}{_LETTERS.lower()}{CHAIN_SEPARATOR}]")
 _BATCH: Final = 250  # residues that are looked at together: of most batches nothing is wrong
 _LISTED: Final = 5
-_PROTEIN: Final = 30  # residues; where most designs have them, a chain of fewer than twelve may be a word
+_PROTEIN: Final = 30  # residues; where most designs have them, a chain that is shorter than a peptide may be a word
 # The beginning of nucleotides with IUPAC codes, or of three-letter codes: to be looked at more closely.
 _SUSPECT = re.compile(f"[ACGTUNRYSWKMBDHV]{{12}}|{THREE_CODES}")
 _NUCLEOTIDES = re.compile("[ACGTUNRYSWKMBDHV]{12,}")
@@ -251,7 +251,7 @@ def _check_letters(rows: Rows, errors: SourceErrors, *, as_protein: bool) -> Non
             short += [
                 (at, place)
                 for place, chain in enumerate(text.split(CHAIN_SEPARATOR))
-                if len(chain) < PEPTIDE and not chain.rstrip().endswith(STOP)
+                if len("".join(chain.split())) < PEPTIDE and not chain.rstrip().endswith(STOP)
             ]
             if text.islower():
                 lower.append(quoted(rows.names[at]))

@@ -10,16 +10,22 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
 from prefect_assay.tables.errors import UnreadableFile
 from prefect_assay.tables.text import Block, blocks
+from prefect_assay.tables.workbook import Layout, layouts_of
 
 # A workbook and a Parquet file are held in memory as a whole.
 WHOLE_BYTES: Final = 256 * 1024 * 1024
 UNPACKED_BYTES: Final = 1024 * 1024 * 1024
+_RATIO: Final = 100  # of a workbook; real ones unpack to five to twenty times their size
+_RATIO_FROM: Final = 16 * 1024 * 1024
+_BATCH_ROWS: Final = 65_536
+_BATCH_BYTES: Final = 64 * 1024 * 1024
 _NESTED: Final = 3  # a gzip file in a zip archive is two
 _LISTED: Final = 8
 _HEAD: Final = 64
@@ -50,6 +56,8 @@ class Sheet:
 
     name: str
     rows: Iterable[Cells]
+    is_hidden: bool = False
+    layout: Layout = field(default_factory=Layout)
 
 
 @dataclass(slots=True)
@@ -88,9 +96,12 @@ def _content(stream: BinaryIO, limit: int, notes: list[str], depth: int) -> Cont
     if head.startswith(_ZIP):
         return _from_zip(_whole(buffered), limit, notes, depth)
     if head.startswith(_OLD_WORKBOOK):
-        return Content("xls", sheets=_sheets(_whole(buffered)), notes=notes)
+        notes.append(
+            "rows that are hidden in an xls file are not told apart: save it as xlsx if rows were filtered"
+        )
+        return Content("xls", sheets=_sheets(_whole(buffered), {}), notes=notes)
     if head.startswith(_PARQUET):
-        return Content("Parquet", sheets=(Sheet("", _parquet_rows(_whole(buffered))),), notes=notes)
+        return Content("Parquet", sheets=(Sheet("", _parquet_rows(_whole(buffered), limit)),), notes=notes)
     return Content("text", lines=blocks(buffered, limit, notes), notes=notes)
 
 
@@ -147,7 +158,8 @@ def _from_zip(data: bytes, limit: int, notes: list[str], depth: int) -> Content:
         )
     if "[Content_Types].xml" in names or "content.xml" in names:
         kind = "ods" if "content.xml" in names else "xlsx"
-        return Content(kind, sheets=_sheets(data), notes=notes)
+        _check_ratio(sum(each.file_size for each in archive.infolist()), len(data))
+        return Content(kind, sheets=_sheets(data, layouts_of(archive)), notes=notes)
     _check_depth(depth)
     members = [each for each in archive.infolist() if _is_member(each)]
     if len(members) != 1:
@@ -174,30 +186,52 @@ def _is_member(member: zipfile.ZipInfo) -> bool:
     return not (member.is_dir() or name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith("."))
 
 
-def _sheets(data: bytes) -> tuple[Sheet, ...]:
+def _check_ratio(unpacked: int, packed: int) -> None:
+    if unpacked > _RATIO_FROM and unpacked > _RATIO * packed:
+        raise UnreadableFile(
+            f"the workbook unpacks to {unpacked // packed:,} times its size; save the sheet as CSV UTF-8"
+        )
+
+
+def _sheets(data: bytes, layouts: Mapping[str, Layout]) -> tuple[Sheet, ...]:
+    """The sheets, whose rows are read when they are asked for, one sheet after the other."""
     try:
         import python_calamine as calamine  # noqa: PLC0415  an optional extra
     except ImportError:
         raise UnreadableFile(
             "a workbook; install prefect-assay[spreadsheets] to read it, or save the sheet as CSV UTF-8"
         ) from None
-    try:
+    with _named_workbook_errors(calamine):
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data))
-        tables = [
-            (name, book.get_sheet_by_name(name).to_python(skip_empty_area=False)) for name in book.sheet_names
+        sheets = [
+            (sheet.name, sheet.visible is not calamine.SheetVisibleEnum.Visible)
+            for sheet in book.sheets_metadata
         ]
+
+    def rows(name: str, layout: Layout) -> Iterator[Cells]:
+        with _named_workbook_errors(calamine):
+            table = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+        for number, row in enumerate(table, 1):
+            cells = [_text(cell) for cell in row]
+            for column, error in layout.errors.get(number, {}).items():
+                cells[column - 1] = error
+            yield cells
+
+    found = [(name, is_hidden, layouts.get(name, Layout())) for name, is_hidden in sheets]
+    return tuple(Sheet(name, rows(name, layout), is_hidden, layout) for name, is_hidden, layout in found)
+
+
+@contextmanager
+def _named_workbook_errors(calamine: Any) -> Iterator[None]:
+    try:
+        yield
     except calamine.PasswordError:
         raise UnreadableFile("the workbook is protected by a password; save the sheet as CSV UTF-8") from None
-    except (calamine.CalamineError, OSError, ValueError) as error:
+    except (calamine.CalamineError, OSError, ValueError, MemoryError, OverflowError) as error:
         raise UnreadableFile(f"the workbook cannot be read: {error}; save the sheet as CSV UTF-8") from None
-    return tuple(
-        Sheet(name, [[_text(cell) for cell in row] for row in rows])
-        for name, rows in tables
-        if any(map(any, rows))
-    )
 
 
-def _parquet_rows(data: bytes) -> Iterator[Cells]:
+def _parquet_rows(data: bytes, limit: int) -> Iterator[Cells]:
     try:
         from pyarrow import ArrowException  # noqa: PLC0415  an optional extra
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415
@@ -207,11 +241,24 @@ def _parquet_rows(data: bytes) -> Iterator[Cells]:
         ) from None
     try:
         file = ParquetFile(io.BytesIO(data))
+        groups = [file.metadata.row_group(at) for at in range(file.metadata.num_row_groups)]
+        # A value that is repeated is stored once, and takes at most the room of its column.
+        largest = max(
+            (group.column(at).total_uncompressed_size for group in groups for at in range(group.num_columns)),
+            default=0,
+        )
+        if largest > UNPACKED_BYTES:
+            raise UnreadableFile(
+                f"a column of more than {UNPACKED_BYTES:,} bytes; divide the file into several"
+            )
         yield list(file.schema_arrow.names)
-        for batch in file.iter_batches():
+        for batch in file.iter_batches(batch_size=max(1, min(_BATCH_ROWS, _BATCH_BYTES // (largest + 1)))):
             columns = [[_text(cell) for cell in column.to_pylist()] for column in batch.columns]
+            limit -= sum(len(cell) for column in columns for cell in column)
+            if limit < 0:
+                raise UnreadableFile("more characters than are read; divide the file into several")
             yield from map(list, zip(*columns, strict=True))
-    except (ArrowException, OSError) as error:
+    except (ArrowException, OSError, MemoryError) as error:
         raise UnreadableFile(
             f"the Parquet file cannot be read ({type(error).__name__}); write it again"
         ) from None

@@ -16,6 +16,7 @@ from typing import BinaryIO, Final
 from prefect_assay.tables.content import Sheet, content
 from prefect_assay.tables.errors import NoHeader, UnreadableFile
 from prefect_assay.tables.text import Block
+from prefect_assay.tables.workbook import Layout
 
 SPACE: Final = " "
 DELIMITERS: Final = (",", "\t", ";", "|")
@@ -100,7 +101,7 @@ def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None
     lines = iter(lines)
     hinted: str | None = None
     for first, block in lines:
-        for at, line in enumerate(block):
+        for at, line in enumerate(block if any(block) else ()):
             if not line.strip():
                 continue
             if hint := _HINT.fullmatch(line.strip()):
@@ -242,36 +243,66 @@ def _parsed(table: Iterator[list[str]], at: _Position, delimiter: str) -> Iterat
 
 
 def sheet_table(sheets: Iterable[Sheet], accepts: Accepts, notes: list[str] | None = None) -> Table:
-    """The table of the one sheet that has such a header, within its first lines."""
+    """The table of the one sheet that has such a header, within its first lines.
+
+    Raises:
+        UnreadableFile: several sheets have one, or a hidden one; rows below it are hidden, or have no values.
+    """
     notes = notes if notes is not None else []
-    found: list[tuple[str, int, list[str], Iterator[list[str]]]] = []
+    found: list[tuple[Sheet, int, list[str], Iterator[list[str]]]] = []
     first: list[str] = []
     others = []
     for sheet in sheets:
         rows = iter(sheet.rows)
         head = list(itertools.islice(rows, _ABOVE))
         at = next((at for at, cells in enumerate(head) if accepts(cells)), None)
-        if at is None:
+        if at is not None:
+            found.append((sheet, at, head[at], itertools.chain(head[at + 1 :], rows)))
+        elif any(map(any, head)):
             others.append(sheet.name)
-            first = first or next(([cell for cell in cells if cell] for cells in head if any(cells)), [])
-        else:
-            found.append((sheet.name, at, head[at], itertools.chain(head[at + 1 :], rows)))
-    if len(found) > 1:
-        listed = ", ".join(repr(each[0]) for each in found)
-        raise UnreadableFile(
-            f"several sheets hold such a table: {listed}; save the one that is meant as a file of its own"
-        )
+            first = first or next([cell for cell in cells if cell] for cells in head if any(cells))
     if not found:
         if not first:
             raise UnreadableFile("empty")
         raise NoHeader(first, "", 1)
-    name, at, titles, rows = found[0]
+    visible = [entry for entry in found if not entry[0].is_hidden]
+    if len(visible) != 1:
+        listed = ", ".join(repr(sheet.name) for sheet, *_ in visible or found)
+        what = "several sheets hold" if visible else "only a hidden sheet holds"
+        raise UnreadableFile(
+            f"{what} such a table: {listed}; save the one that is meant as a file of its own"
+        )
+    sheet, at, titles, rows = visible[0]
+    others += [f"{hidden.name} (hidden)" for hidden, *_ in found if hidden.is_hidden]
     if others:
-        notes.append(f"read from the sheet {name!r}; other sheets: {', '.join(map(repr, others))}")
+        notes.append(f"read from the sheet {sheet.name!r}; other sheets: {', '.join(map(repr, others))}")
     while titles and not titles[-1].strip():  # a sheet is as wide as its widest row
         titles = titles[:-1]
-    numbered = ((number, [cell.strip() for cell in cells]) for number, cells in enumerate(rows, at + 2))
-    return _table(titles, at + 1, None, numbered, notes)
+    numbered = [(number, [cell.strip() for cell in cells]) for number, cells in enumerate(rows, at + 2)]
+    _check_layout(sheet.layout, titles, numbered, notes)
+    return _table(titles, at + 1, None, iter(numbered), notes)
+
+
+def _check_layout(layout: Layout, titles: Sequence[str], rows: Sequence[Row], notes: list[str]) -> None:
+    filled = [line for line, cells in rows if any(cells)]
+    hidden = [line for line in filled if line in layout.hidden_rows]
+    if hidden:
+        raise UnreadableFile(
+            f"{len(hidden):,} of {len(filled):,} rows are hidden, as by a filter, from this one on; show them to read all rows, or "
+            "copy the visible rows to a sheet of their own",
+            hidden[0],
+        )
+    open_lines = [line for line in layout.formulas if rows and line >= rows[0][0]]
+    if open_lines:
+        line = min(open_lines)
+        raise UnreadableFile(
+            f"column {layout.formulas[line]} has a formula without a value, as programs write it; open the workbook in a "
+            "spreadsheet program and save it, or write values",
+            line,
+        )
+    columns = [repr(title) for at, title in enumerate(titles, 1) if at in layout.hidden_columns and title]
+    if columns:
+        notes.append(f"columns that are hidden in the sheet are read like the others: {', '.join(columns)}")
 
 
 def _table(
