@@ -7,7 +7,6 @@ one, which a single stray cell can move out to 17 billion; and it leaves out wha
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 from xml.etree.ElementTree import ParseError, fromstring
@@ -17,7 +16,6 @@ from prefect_assay.tables.errors import UnreadableFile
 
 MAX_CELLS: Final = 20_000_000  # up to the last one of a sheet: some 600 MB
 _CHUNK: Final = 1024 * 1024
-_DEPTH: Final = 64  # of elements in elements
 _REFERENCE = re.compile(r"([A-Za-z]{1,3})(\d{1,7})")
 _TRUE: Final = frozenset({"1", "true"})
 _HIDDEN: Final = frozenset({"collapse", "filter"})
@@ -80,45 +78,23 @@ def _xlsx_layouts(archive: zipfile.ZipFile) -> dict[str, Layout]:
         relation = next((value for key, value in sheet.attrib.items() if key.endswith("}id")), "")
         path = posixpath.normpath(posixpath.join("/xl", targets[relation]))
         scanner = _Xlsx()
-        _scan(archive, path[1:], scanner.start, scanner.end, scanner.text)
+        _scan(archive, path[1:], scanner)
         layouts[sheet.get("name", "")] = scanner.layout
     return layouts
 
 
 def _ods_layouts(archive: zipfile.ZipFile) -> dict[str, Layout]:
     scanner = _Ods()
-    _scan(archive, "content.xml", scanner.start, scanner.end, scanner.text)
+    _scan(archive, "content.xml", scanner)
     return scanner.layouts
 
 
-def _scan(
-    archive: zipfile.ZipFile,
-    path: str,
-    start: Callable[[str, Attributes], None],
-    end: Callable[[str], None],
-    text: Callable[[str], None],
-) -> None:
-    """Call a function for each element, by its name without a namespace."""
+def _scan(archive: zipfile.ZipFile, path: str, scanner: "_Xlsx | _Ods") -> None:
+    """Call the scanner for each element of a member."""
     reader = expat.ParserCreate()
-    depth = 0
-
-    def start_element(name: str, attributes: Attributes) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _DEPTH:
-            raise ValueError("too many elements in elements")
-        start(name.rpartition(":")[2], attributes)
-
-    def end_element(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        end(name.rpartition(":")[2])
-
-    reader.StartElementHandler, reader.EndElementHandler, reader.CharacterDataHandler = (
-        start_element,
-        end_element,
-        text,
-    )
+    reader.StartElementHandler = scanner.start
+    reader.EndElementHandler = scanner.end
+    reader.CharacterDataHandler = scanner.text
     with archive.open(path) as stream:
         while data := stream.read(_CHUNK):
             reader.Parse(data, False)
@@ -134,7 +110,8 @@ class _Xlsx:
         self._kind = self._value = ""
         self._has_formula = self._is_in_value = False
 
-    def start(self, tag: str, attributes: Attributes) -> None:
+    def start(self, name: str, attributes: Attributes) -> None:
+        tag = name[name.rfind(":") + 1 :]
         if tag == "c":
             self._column += 1
             if match := _REFERENCE.fullmatch(attributes.get("r", "")):
@@ -157,7 +134,8 @@ class _Xlsx:
         if self._is_in_value:
             self._value = data
 
-    def end(self, tag: str) -> None:
+    def end(self, name: str) -> None:
+        tag = name[name.rfind(":") + 1 :]
         if tag in {"v", "t"}:
             self._is_in_value = False
         elif tag == "c" and (self._value or self._has_formula):
@@ -189,7 +167,8 @@ class _Ods:
         self._row_is_hidden = self._has_value = self._has_formula = self._is_error = False
         self._text = ""
 
-    def start(self, tag: str, attributes: Attributes) -> None:
+    def start(self, name: str, attributes: Attributes) -> None:
+        tag = name[name.rfind(":") + 1 :]
         if tag == "table":
             self._layout = self.layouts.setdefault(attributes.get("table:name", ""), Layout())
             self._row, self._rows = 0, 1
@@ -214,7 +193,8 @@ class _Ods:
     def text(self, data: str) -> None:
         self._text = self._text or data.strip()
 
-    def end(self, tag: str) -> None:
+    def end(self, name: str) -> None:
+        tag = name[name.rfind(":") + 1 :]
         layout = self._layout
         if tag in {"table-cell", "covered-table-cell"}:
             first = self._column + 1
