@@ -11,7 +11,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay import lake
-from prefect_assay.archive import Document, Measurement, archive_version, latest, ro_crate
+from prefect_assay.archive import Document, archive_version, latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.archive.store import Digest, json_bytes, save
@@ -34,7 +34,7 @@ from prefect_assay.models.job import Order, Payment
 from prefect_assay.models.result import Result
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import ResultRow, match, results_in, rows, sequence_names, to_csv, unread_values
+from prefect_assay.results import ResultRow, make_table, results_in, to_csv
 from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs import can_suspend
 from prefect_assay.runs.transient_failures import READ
@@ -100,7 +100,18 @@ def archive_experiment(
         for result in results:  # also where they are no JSON that the client reads, such as a row per line
             require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
-        table = _table(received, experiment, spec, results, notes, complete=complete, unread=bool(unread))
+        before = latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
+        mapping = lake.archived_mapping(before) if before else None
+        table, unread_lines = make_table(
+            results,
+            spec,
+            experiment_code=experiment.code,
+            sequences=[document.body for document in received if document.name.startswith("sequences-")],
+            complete=complete,
+            has_unread_answers=bool(unread),
+            mapping=mapping,
+        )
+        notes += unread_lines
         record = archive_version(
             archive.get_store(),
             archive.prefix,
@@ -112,9 +123,10 @@ def archive_experiment(
                 *(_document(document) for document in received),
                 *_packages(client, experiment.id, results, Path(folder), notes, away),
                 *_own_documents(spec, order, payment, table),
+                *([lake.mapping_document(mapping)] if mapping else []),
             ],
             now=datetime.now(UTC),
-            crate=partial(ro_crate, about=_measurement(spec)),
+            crate=partial(ro_crate, about=lake.describe_measurement(spec)),
         )
     get_run_logger().info(
         "%s %s (%d files, %d bytes)",
@@ -156,15 +168,6 @@ def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> s
     return found.location if found else None
 
 
-def _measurement(spec: ExperimentSpec) -> Measurement:
-    return Measurement(
-        experiment_type=spec.experiment_type,
-        method=spec.method,
-        target=spec.target_id,
-        designs=len(spec.sequences),
-    )
-
-
 def _received(client: AssayClient, experiment_id: str, notes: list[str]) -> Iterator[RawDocument]:
     """Every response body as received, byte for byte, before any of it is read."""
     for document in client.documents(experiment_id):
@@ -182,31 +185,6 @@ def _document(received: RawDocument) -> Document:
         content_type=received.content_type,
         body=received.body,
         links=received.links,
-    )
-
-
-def _table(
-    received: Iterable[RawDocument],
-    experiment: Experiment,
-    spec: ExperimentSpec,
-    results: tuple[Result, ...],
-    notes: list[str],
-    *,
-    complete: bool,
-    unread: bool,
-) -> tuple[ResultRow, ...]:
-    """The rows, each under its design; a note for what cannot be read or names none. Nothing here ends the run."""
-    ids = sequence_names(document.body for document in received if document.name.startswith("sequences-"))
-    matched = match(results, spec.designs, ids)
-    notes += matched.nameless
-    notes += unread_values(results)
-    return rows(
-        results,
-        experiment_code=experiment.code,
-        ordered=spec.designs,
-        complete=complete,
-        matched=matched,
-        unread=unread,
     )
 
 

@@ -36,13 +36,13 @@ _VARIABLES: Final = (
 _KINETIC: Final = frozenset({"kd_M", "kon_per_M_s", "koff_per_s"})
 _OF_TYPE: Final = {
     "affinity": _KINETIC,
-    "screening": frozenset({"kd_M"}),
     "thermostability": frozenset({"tm_C"}),
     "expression": frozenset({"concentration_nM"}),
 }
 
 _KNOWN: Final = {
     "results.csv": "results table: one row per replicate and one summary per design",
+    "mapping.json": "mapping: which fields of the raw answers the results table was made of, as declared",
     "spec.json": "specification: the designs and the assay, as ordered",
     "receipt.json": "receipt of the payment, without secrets",
     "plan.json": "plan of the campaign: its experiments, in their order",

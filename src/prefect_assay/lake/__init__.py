@@ -14,6 +14,13 @@ from prefect_assay.lake.candidates import (
 from prefect_assay.lake.designs import MeasuredDesigns, Unanswered, measured_designs, reported_designs
 from prefect_assay.lake.parts import Rebuilt, add, rebuild
 from prefect_assay.lake.query import Query, earlier_replicates, query
+from prefect_assay.lake.reread import (
+    RereadExperiment,
+    archived_mapping,
+    describe_measurement,
+    mapping_document,
+    reread,
+)
 
 __all__ = [
     "MeasuredDesigns",
@@ -21,15 +28,20 @@ __all__ = [
     "ProposedRound",
     "Query",
     "Rebuilt",
+    "RereadExperiment",
     "Unanswered",
     "add",
     "add_candidates",
+    "archived_mapping",
     "candidates_location",
+    "describe_measurement",
     "earlier_replicates",
+    "mapping_document",
     "measured_designs",
     "proposals",
     "query",
     "rebuild",
     "reported_designs",
+    "reread",
     "sequence_digest",
 ]

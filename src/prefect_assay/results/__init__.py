@@ -5,6 +5,7 @@ Knows neither Prefect nor where the tables are kept.
 
 from prefect_assay.models.calls import Call, ReadCall, read_call
 from prefect_assay.models.quantities import Quantity, Unread, read_quantity
+from prefect_assay.results.answers import make_table
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import from_csv, molar, to_csv, to_parquet
 from prefect_assay.results.matching import match
@@ -35,6 +36,7 @@ __all__ = [
     "competition_csv",
     "competition_replicates_csv",
     "from_csv",
+    "make_table",
     "markdown_table",
     "match",
     "molar",

@@ -7,7 +7,7 @@ that casts doubt on a number, such as a qualifier in an unknown word, leaves the
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from prefect_assay.models.calls import CALL_FIELDS, Call, CallField, ReadCall, is_negative_phrase, read_call
@@ -27,15 +27,15 @@ from prefect_assay.models.quantities import (
 )
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.vocabulary import ExperimentType, snake_case
+from prefect_assay.results.mapping import OTHER_FIELDS, ResultMapping
 from prefect_assay.results.row import Outcome
 
 
 class AssayFields(NamedTuple):
-    """The fields of an assay type: quantities with a column, those that are a measurement, and measured fields without a column."""
+    """The quantities of an assay type that have a column, and those of them that are a measurement of it."""
 
     columns: tuple[QuantityKind, ...] = ()
     measured: tuple[QuantityKind, ...] = ()
-    others: tuple[str, ...] = ()
 
 
 # Affinity and thermostability: published shapes. The others have none; their fields are those of the local lab.
@@ -43,12 +43,10 @@ ASSAYS: Final[Mapping[str, AssayFields]] = {
     ExperimentType.AFFINITY: AssayFields((KD, KON, KOFF, CONCENTRATION), (KD, KON, KOFF)),
     ExperimentType.SCREENING: AssayFields((CONCENTRATION,)),
     ExperimentType.THERMOSTABILITY: AssayFields((TM,), (TM,)),
-    ExperimentType.FLUORESCENCE: AssayFields(others=("intensity_mean", "intensity")),
-    ExperimentType.EXPRESSION: AssayFields(
-        (CONCENTRATION,), (CONCENTRATION,), ("yield_mean", "yield_mg_per_l")
-    ),
-    ExperimentType.ENZYME_ACTIVITY: AssayFields(others=("kcat_mean", "kcat", "km_mean", "km")),
-    ExperimentType.EPITOPE_BINNING: AssayFields(others=("bin", "responses")),
+    ExperimentType.FLUORESCENCE: AssayFields(),
+    ExperimentType.EXPRESSION: AssayFields((CONCENTRATION,), (CONCENTRATION,)),
+    ExperimentType.ENZYME_ACTIVITY: AssayFields(),
+    ExperimentType.EPITOPE_BINNING: AssayFields(),
     "": AssayFields(QUANTITIES, (KD, KON, KOFF, TM)),  # a result that does not state its type
 }
 EXTRAPOLATED: Final = "extrapolated"
@@ -137,19 +135,55 @@ class RecordReader:
 
     in_other_units: frozenset[str] = frozenset()
     highest_molar: float | None = None
+    mapping: ResultMapping | None = None
     results: tuple[Result, ...] = field(default=(), repr=False)
 
     @classmethod
-    def of(cls, results: Iterable[Result], highest_molar: float | None = None) -> "RecordReader":
+    def of(
+        cls,
+        results: Iterable[Result],
+        highest_molar: float | None = None,
+        mapping: ResultMapping | None = None,
+    ) -> "RecordReader":
         """The reader of an experiment's results."""
         known = tuple(results)
-        return cls(frozenset(_find_kinds_in_other_units(known)), highest_molar, known)
+        reader = cls(highest_molar=highest_molar, mapping=mapping, results=known)
+        return replace(reader, in_other_units=frozenset(reader.find_kinds_in_other_units()))
+
+    def find_fields(self, kind: str) -> AssayFields:
+        """The fields of an assay type, with those that the mapping declares."""
+        assay = ASSAYS.get(kind, AssayFields())
+        declared = self.mapping.find_kinds(kind) if self.mapping else ()
+        measured = () if kind == ExperimentType.SCREENING else declared
+        return AssayFields((*assay.columns, *declared), (*assay.measured, *measured))
+
+    def find_places(
+        self, result: Result, entry: ResultEntry, part: ResultEntry | Replicate
+    ) -> tuple[Mapping[str, Any], ...]:
+        """Where a unit of a record may be named, from the inside out: the record itself comes first."""
+        record = record_of(part)
+        if self.mapping:
+            record = self.mapping.apply(name_assay_type(result, entry), record)
+        return record, entry.model_extra or {}, result.model_extra or {}, result.metadata
+
+    def find_kinds_in_other_units(self) -> Iterator[str]:
+        """The kinds with a number without a unit that cannot be in the column's."""
+        for result in self.results:
+            for entry in result.summary:
+                kinds = self.find_fields(name_assay_type(result, entry)).columns
+                for places in (self.find_places(result, entry, part) for part in parts_of(entry)):
+                    for kind in kinds:
+                        if find_unit(kind, *places) is None and not all(
+                            _may_be_in_column_unit(kind, number) for number in _list_numbers(kind, places[0])
+                        ):
+                            yield kind.word
 
     def read(self, result: Result, entry: ResultEntry, part: ResultEntry | Replicate) -> RecordReading:
         """Read one record: the entry itself, or one of its replicates."""
         kind = name_assay_type(result, entry)
-        assay = ASSAYS.get(kind, AssayFields())
-        record, places = record_of(part), places_of(result, entry, part)
+        assay = self.find_fields(kind)
+        places = self.find_places(result, entry, part)
+        record = places[0]
         columns: dict[str, Any] = {kind.column: None for kind in QUANTITIES}
         taken: set[str] = set()
         problems: list[Problem] = []
@@ -177,7 +211,7 @@ class RecordReader:
             if call.unread is not None:
                 problems.append(Problem(name, f"{call.unread[:60]!a}, which is no known word for a call"))
         is_measured = any(columns[quantity.column] is not None for quantity in assay.measured) or any(
-            _holds_value(record.get(name)) for name in assay.others
+            _holds_value(name, record.get(name)) for name in OTHER_FIELDS.get(kind, ())
         )
         outcome = decide_outcome(
             {name: call for name, (call, _, _) in calls.items()},
@@ -323,32 +357,17 @@ def read_apparent_kd(extra: Mapping[str, Any]) -> float | None:
     return reading.value if isinstance(reading, Quantity) and reading.qualifier is None else None
 
 
-def _find_kinds_in_other_units(results: Iterable[Result]) -> Iterator[str]:
-    for result in results:
-        for entry in result.summary:
-            assay = ASSAYS.get(name_assay_type(result, entry), AssayFields())
-            for part in parts_of(entry):
-                places = places_of(result, entry, part)
-                for kind in assay.columns:
-                    values = [places[0].get(name) for name in kind.fields]
-                    if kind is KD and isinstance(apparent := places[0].get("kd_app"), Mapping):
-                        values.append(apparent.get("value"))
-                    numbers = [
-                        value
-                        for value in values
-                        if isinstance(value, int | float) and not isinstance(value, bool)
-                    ]
-                    if (
-                        numbers
-                        and find_unit(kind, *places) is None
-                        and not all(map(_may_be_in_column_unit(kind), numbers))
-                    ):
-                        yield kind.word
+def _list_numbers(kind: QuantityKind, record: Mapping[str, Any]) -> list[float]:
+    """The plain numbers of a kind in a record, the apparent K_D among them."""
+    values = [record.get(name) for name in kind.fields]
+    if kind is KD and isinstance(apparent := record.get("kd_app"), Mapping):
+        values.append(apparent.get("value"))
+    return [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
-def _may_be_in_column_unit(kind: QuantityKind) -> Any:
+def _may_be_in_column_unit(kind: QuantityKind, number: float) -> bool:
     least = 0.0 if kind.is_positive else kind.least
-    return lambda value: least <= value <= min(kind.most, kind.most_without_unit)
+    return least <= number <= min(kind.most, kind.most_without_unit)
 
 
 def _apply_limits(
@@ -443,22 +462,13 @@ def _show_word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _holds_value(value: Any) -> bool:
-    """A number, a word such as the name of a bin, or numbers by name."""
+def _holds_value(name: str, value: Any) -> bool:
+    """A number, numbers by name, or the name of a bin."""
+    if name == "bin":
+        return isinstance(value, str) and not is_empty(value)
     if isinstance(value, Mapping):
-        return any(_holds_value(one) for one in value.values())
-    if isinstance(value, bool):
-        return False
-    return (isinstance(value, int | float) and math.isfinite(value)) or (
-        isinstance(value, str) and not is_empty(value)
-    )
-
-
-def places_of(
-    result: Result, entry: ResultEntry, part: ResultEntry | Replicate
-) -> tuple[Mapping[str, Any], ...]:
-    """Where a unit of a record may be named, from the inside out."""
-    return record_of(part), entry.model_extra or {}, result.model_extra or {}, result.metadata
+        return any(_holds_value(name, one) for one in value.values())
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _name_type(kind: str) -> str:

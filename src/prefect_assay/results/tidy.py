@@ -18,6 +18,7 @@ from prefect_assay.models.quantities import KD, KOFF, KON, Unread
 from prefect_assay.models.result import Replicate, Result, ResultEntry
 from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.models.words import many
+from prefect_assay.results.mapping import OTHER_FIELDS, ResultMapping
 from prefect_assay.results.matching import Matched, match
 from prefect_assay.results.measurements import (
     RecordReader,
@@ -26,8 +27,6 @@ from prefect_assay.results.measurements import (
     find_unit,
     name_assay_type,
     parts_of,
-    places_of,
-    record_of,
 )
 from prefect_assay.results.row import HAS_RESULT, OPEN, Level, Outcome, ResultRow
 
@@ -48,6 +47,7 @@ def rows(
     matched: Matched | None = None,
     unread: bool = False,
     highest_molar: float | None = None,
+    mapping: ResultMapping | None = None,
 ) -> tuple[ResultRow, ...]:
     """Tidy rows: for each design a summary row, then one row per replicate.
 
@@ -58,10 +58,11 @@ def rows(
     `unknown` beside an entry that may be its, or where part of the results is `unread`. `matched` says which design each entry
     is about. Whether a design is a control, and its residues, come from the result, or else from the order: a thermostability
     result says neither (service-shapes, Results). A K_D above `highest_molar`, the highest concentration, gets a doubt.
+    `mapping` declares fields that have no published meaning.
     """
     results = tuple(results)
     matched = matched or match(results, ordered)
-    reader = RecordReader.of(results, highest_molar)
+    reader = RecordReader.of(results, highest_molar, mapping)
     made = [
         row
         for i, result in enumerate(results)
@@ -74,10 +75,10 @@ def rows(
     return (*made, *(_absent_row(design, experiment_code, outcome) for design in absent))
 
 
-def unread_values(results: Iterable[Result]) -> tuple[str, ...]:
+def unread_values(results: Iterable[Result], mapping: ResultMapping | None = None) -> tuple[str, ...]:
     """A line per result and value that is not read, with the reason: numbers, qualifiers, units and words for calls."""
     results = tuple(results)
-    reader = RecordReader.of(results)
+    reader = RecordReader.of(results, mapping=mapping)
     counts = Counter(
         (result.id, problem)
         for result in results
@@ -165,7 +166,8 @@ def _row(
     reading: RecordReading,
     reader: RecordReader,
 ) -> ResultRow:
-    record = record_of(part)
+    places = reader.find_places(result, entry, part)
+    record = places[0]
     values = {
         **reading.columns,
         "log10_kd": _log10(reading.columns["kd_M"]),
@@ -178,10 +180,13 @@ def _row(
     raw = without_open_links(part.model_dump(mode="json"))
     left_out = _ROW_FIELDS | reading.taken | own
     extra = {key: value for key, value in raw.items() if key not in left_out and value not in (None, "")}
+    for name in OTHER_FIELDS.get(name_assay_type(result, entry), ()):
+        if name not in extra and record.get(name) is not None:
+            extra[name] = record[name]  # also where a mapping says so
     if part is entry:
         _keep_rest_of_sequence(extra)
     if "kd_app" in extra or any(name in extra for name in KD.fields):
-        unit = find_unit(KD, *places_of(result, entry, part))
+        unit = find_unit(KD, *places)
         if isinstance(unit, Unread) or (unit is None and KD.word in reader.in_other_units):
             extra["kd_units"] = UNCLEAR_UNIT
         elif unit is not None:

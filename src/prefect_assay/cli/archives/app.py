@@ -65,10 +65,38 @@ def results(
         str | None, typer.Option(metavar="FILE", help="Write CSV for a spreadsheet; - prints it.")
     ] = None,
     parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write Parquet; - prints it.")] = None,
+    reread: Annotated[
+        bool,
+        typer.Option(
+            "--reread", help="Read the raw answers again; a table that differs becomes a new version."
+        ),
+    ] = False,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --reread: which fields go to which columns, as TOML or JSON."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the results of all campaigns in an archive, best first."""
     with reported(as_json=as_json):
+        if reread:
+            from prefect_assay.cli.archives.reread import reread_results
+
+            idle = {
+                "--target": target, "--name": name, "--type": experiment_type, "--outcome": outcome, "--sort": sort,
+                "--replicates": replicates, "--all-versions": all_versions, "--limit": limit, "--csv": csv,
+                "--parquet": parquet,
+            }  # fmt: skip
+            refuse_ignored(
+                idle, "--reread takes --campaign, --experiment and --mapping; show the results afterwards"
+            )
+            reread_results(
+                path, archive, campaign=campaign, experiment=experiment, mapping_file=mapping, as_json=as_json
+            )
+            return
+        refuse_ignored({"--mapping": mapping}, "it needs --reread")
         if sort is None:
             refuse_ignored({"--descending": descending}, "it turns the order of --sort")
         from prefect_assay.cli.archives.results import show_results

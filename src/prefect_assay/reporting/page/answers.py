@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion
+from prefect_assay.lake import archived_mapping
 from prefect_assay.models.archived import Manifest, is_open_link
 from prefect_assay.models.base import Model
 from prefect_assay.models.experiment import Experiment
@@ -20,7 +21,7 @@ from prefect_assay.models.result import Result
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.orders import OrderFacts
-from prefect_assay.results import from_csv, match, results_in, rows, sequence_names, to_csv, unread_values
+from prefect_assay.results import from_csv, make_table, results_in, to_csv
 from prefect_assay.results.row import ResultRow
 
 
@@ -146,16 +147,16 @@ def _rows(
     if not results and archived is not None:
         return from_csv(archived), []
     manifest = version.manifest
-    designs = spec.designs if spec else ()
-    table = rows(
+    table, unread_lines = make_table(
         results,
+        spec,
         experiment_code=manifest.experiment_code,
-        ordered=designs,
+        sequences=_raw(version, "sequences").values(),
         complete=manifest.results_status == ResultsStatus.ALL,
-        matched=match(results, designs, sequence_names(_raw(version, "sequences").values())),
-        unread=bool(unread),
+        has_unread_answers=bool(unread),
+        mapping=archived_mapping(version),
     )
-    notes = [*unread, *unread_values(results)]
+    notes = [*unread, *unread_lines]
     notes += [
         f"the data package of result {result.id} could not be fetched, so its curves are missing. Run the campaign again "
         "to fetch it"

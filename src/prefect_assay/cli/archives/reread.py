@@ -1,0 +1,48 @@
+"""`prefect-assay results --reread`: makes the tables of archived experiments again from their raw answers."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect_assay import lake
+from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.output import plain, print_json
+from prefect_assay.errors import InputError
+from prefect_assay.results.formats import table_content
+from prefect_assay.results.mapping import read_mapping
+
+
+def reread_results(
+    path: Path | None,
+    archive: str | None,
+    *,
+    campaign: str | None,
+    experiment: str | None,
+    mapping_file: Path | None,
+    as_json: bool,
+) -> None:
+    """Read archived answers again, and print what became of each experiment."""
+    if mapping_file is not None and campaign is None:
+        raise InputError("a mapping is declared for one campaign: name it with --campaign")
+    mapping = None if mapping_file is None else read_mapping(table_content(mapping_file), str(mapping_file))
+    store, prefix = opened(path, archive)
+    made = lake.reread(
+        store,
+        prefix,
+        now=datetime.now(UTC),
+        campaign_id=campaign,
+        experiment_code=experiment,
+        mapping=mapping,
+    )
+    if as_json:
+        print_json({"experiments": [one.model_dump(mode="json") for one in made]})
+        return
+    say = plain().print
+    for one in made:
+        record = one.record
+        if record is not None:
+            what = "unchanged" if record.unchanged else "read again"
+            say(f"{one.experiment_code}: {what}, version {record.version} in {record.location}")
+        for note in one.notes:
+            say(f"{one.experiment_code}: {note}")
+    if any(one.record is not None and not one.record.unchanged for one in made):
+        say("Run the campaign again for its table, or `prefect-assay report` for its page")
