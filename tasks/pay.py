@@ -22,6 +22,7 @@ from prefect_assay.errors import (
     PaymentFailed,
     PaymentOutcomeUnknown,
     PaymentsDisabled,
+    TransientError,
     is_absent,
 )
 from prefect_assay.models.billing import Invoice, PayAnswer, usd
@@ -333,12 +334,10 @@ def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, book: Order
     ordered = state.ordered
     if ordered is not None and ordered.experiment_id == order.experiment_id:
         own = (
-            state.tied_invoice()
+            (state.tied_invoice(_shown_page(client, order)) if state.accepted is not None else None)
             or ordered.invoice_id
             or (state.payment.invoice_id if state.payment else None)
         )
-        if own is None and state.accepted is not None:
-            own = state.tied_invoice(page_digest(_page_of(client, order)))
         if own:
             invoice = due.invoice_by_id(own)
             if invoice.experiment_id in {None, order.experiment_id}:
@@ -360,6 +359,16 @@ def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, book: Order
 def no_list(error: AssayError) -> bool:
     """Return True for an answer with success that is no list: the address belongs to something else."""
     return error.status_code == HTTPStatus.OK
+
+
+def _shown_page(client: AssayClient, order: Order) -> str | None:
+    """What tells the hosted page that the experiment shows from others; None where it shows none."""
+    try:
+        return page_digest(_page_of(client, order))
+    except TransientError:
+        raise
+    except AssayError:
+        return None
 
 
 def _page_of(client: AssayClient, order: Order) -> str | None:

@@ -271,6 +271,10 @@ class MixedAnswer(ServiceUnavailable):
     """An answer that names another experiment, quote, invoice or result than was asked for; it counts as not received."""
 
 
+class OrderPending(ServiceUnavailable):
+    """The service has named the experiment of an order and does not show it yet: the order stands, nothing is sent again."""
+
+
 class ClockDiffers(TransientError):
     """The clocks of this machine and of the service differ by more than minutes; nothing was ordered or paid by machine."""
 

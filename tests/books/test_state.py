@@ -12,6 +12,7 @@ from prefect_assay.books.log import (
     Confirming,
     InDoubt,
     Left,
+    Named,
     NotSettled,
     Ordered,
     Paying,
@@ -106,6 +107,17 @@ def test_the_settled_invoice_comes_first_and_zero_is_an_amount(records, amount, 
     assert (state.amount_cents, state.invoice_id) == (amount, invoice)
 
 
+def test_what_an_answer_names_is_no_order_and_leaves_the_attempt_open():
+    state = folded(sending(), Named(experiment_id="exp_1"))
+    assert (type(state), state.ordered, state.named) == (NotOrdered, None, ("exp_1",))
+    assert len(state.open_attempts) == 1
+    assert state.placed
+    assert folded(sending(), Named(experiment_id="exp_1"), ORDERED, Named(experiment_id="exp_2")).named == (
+        "exp_1",
+        "exp_2",
+    )
+
+
 def test_attempts_are_open_until_they_are_refused_or_the_order_is_known():
     state = folded(sending(1), sending(2, PaymentMethod.MPP_SPT))
     assert [sent.attempt for sent in state.open_attempts] == [1, 2]
@@ -155,6 +167,7 @@ def test_the_runs_that_work_on_an_order_are_those_that_have_not_left():
 def test_notes_leave_the_state_where_it_was():
     noted = (
         surplus("exp_2", "exp_1"),
+        Named(experiment_id="exp_3"),
         Approved(amount_cents=1, approver="x"),
         Working(run="r", name="c-0"),
         Left(run="r"),
@@ -234,7 +247,10 @@ def test_a_record_that_contradicts_the_log_is_refused(before, record):
         state.next(record)
 
 
-@pytest.mark.parametrize("record", [ORDERED, sending(), Approved(amount_cents=1, approver="x"), settled()])
+@pytest.mark.parametrize(
+    "record",
+    [ORDERED, sending(), Named(experiment_id="exp_1"), Approved(amount_cents=1, approver="x"), settled()],
+)
 def test_a_log_begins_with_its_plan(record):
     with pytest.raises(ArchiveError, match=r"record 1 .*contradicts"):
         folded(record, planned=False)
@@ -265,6 +281,7 @@ class AnyRecords(RuleBasedStateMachine):
             st.just(PLANNED),
             st.builds(sending, st.integers(1, 3)),
             st.builds(refused, st.integers(1, 3)),
+            st.builds(Named, experiment_id=experiments),
             st.builds(Ordered, experiment_id=experiments),
             st.builds(surplus, experiments, experiments),
             st.just(Approved(amount_cents=1, approver="x")),

@@ -12,6 +12,7 @@ from prefect_assay.errors import (
     NotFound,
     OrderMismatch,
     OrderOutcomeUnknown,
+    OrderPending,
     PartialOrder,
     RequestRefused,
     ServiceUnavailable,
@@ -68,7 +69,7 @@ def test_creates_when_nothing_is_found(book):
     order, _ = ordered(service, book)
     assert (order.experiment_id, order.adopted, service.creates) == ("id-1", False, 1)
     assert order.hosted_invoice_url == "https://pay.example/inv"
-    assert kinds(book) == ["planned", "sending", "ordered"]
+    assert kinds(book) == ["planned", "sending", "named", "ordered"]
 
 
 def test_what_stands_in_another_log_of_the_archive_is_not_ordered_again(tmp_path):
@@ -192,27 +193,34 @@ def test_a_partial_failure_that_names_the_experiment_is_the_order(book):
     "trouble", [ServiceUnavailable("503"), NotFound("404"), UnexpectedAnswer("html"), Forbidden("403")]
 )
 @pytest.mark.parametrize("partial", [True, False])
-def test_an_order_that_its_answer_names_is_the_order_even_if_it_cannot_be_read(book, trouble, partial):
-    """Else the next execution would depend on a search that may not list it yet, and order again."""
+def test_an_order_that_its_answer_names_stands_while_it_cannot_be_read(book, trouble, partial):
+    """The next execution must not depend on a search that may not list it yet, and order again."""
     lost = PartialOrder("failed", experiment_id="id-1") if partial else None
     service = OrderService(unread=trouble, lag=NEVER, trouble=lost)
-    assert ordered(service, book)[0].experiment_id == "id-1"
+    for _ in range(2):
+        with pytest.raises(
+            OrderPending, match=r"experiment id-1 .* The order stands, nothing is sent again"
+        ) as caught:
+            ordered(service, book)
+        assert caught.value.retriable
+        assert (kinds(book), service.creates) == (["planned", "sending", "named"], 1)
     service.unread = service.trouble = None
     assert (ordered(service, book)[0].experiment_id, service.creates) == ("id-1", 1)
+    assert (book.read().ordered.experiment_id, book.state.ordered.adopted) == ("id-1", False)
 
 
-def test_the_experiment_is_recorded_before_anything_else_is_asked(book):
+def test_the_answer_is_recorded_before_anything_else_is_asked(book):
     service = OrderService()
     asked = []
 
     def experiment(experiment_id):
-        asked.append([*kinds(new_view), experiment_id])
+        asked.append([*kinds(new_view), experiment_id])  # another run sees what the answer named
         return service._read(experiment_id)
 
     new_view = book.books.order("camp", KEY)
     service.experiment = experiment
     ordered(service, book)
-    assert asked[0] == ["planned", "sending", "ordered", "id-1"]
+    assert asked[0] == ["planned", "sending", "named", "id-1"]
 
 
 def test_an_acceptance_that_names_no_experiment_is_resolved_by_its_invoice(book):
@@ -354,7 +362,7 @@ def test_of_two_writers_the_second_to_record_sends_nothing(book):
     other = book.books.order("camp", KEY)
     order, _ = ordered(service, book, reserve=lambda: ordered(service, other))
     assert (order.experiment_id, order.adopted, service.creates) == ("id-1", True, 1)
-    assert kinds(book) == ["planned", "sending", "ordered"]
+    assert kinds(book) == ["planned", "sending", "named", "ordered"]
 
 
 def test_a_create_that_is_answered_after_another_was_sent_is_the_order_if_nothing_is_committed(book):

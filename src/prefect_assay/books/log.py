@@ -79,13 +79,24 @@ class Accepted(Record):
     rails: tuple[str, ...] = ()
 
 
+class Named(Record):
+    """The experiment that the answer to a create names. It becomes the order when its own record agrees."""
+
+    kind: Literal["named"] = "named"
+    experiment_id: str
+
+
 class Ordered(Record):
-    """The experiment of this order, at most once. `invoice_id` is set only if the invoice names the experiment."""
+    """The experiment of this order, at most once, after its own record was read and agreed with the order.
+
+    `invoice_id` is set only if the invoice names the experiment. With `by_person`, a person has said that it is the order.
+    """
 
     kind: Literal["ordered"] = "ordered"
     experiment_id: str
     invoice_id: str | None = None
     adopted: bool = False
+    by_person: bool = False
 
 
 class Surplus(Record):
@@ -193,6 +204,7 @@ OrderRecord = Annotated[
     | Sending
     | Refused
     | Accepted
+    | Named
     | Ordered
     | Surplus
     | Invoiced

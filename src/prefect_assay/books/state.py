@@ -21,6 +21,7 @@ from prefect_assay.books.log import (
     InDoubt,
     Invoiced,
     Left,
+    Named,
     NotSettled,
     Ordered,
     OrderRecord,
@@ -53,6 +54,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     attempts: int = 0  # creates that were sent, refused ones included
     refused: int = 0  # those of them that were refused
     rail: PaymentMethod | None = None  # of the last create
+    named: tuple[str, ...] = ()  # experiments that answers to the order's creates have named
     surplus: tuple[str, ...] = ()  # other experiments with the order's key
     others: tuple[str, ...] = ()  # experiments with the key that are not the order's, as a person has said
     approved: Approved | None = None
@@ -102,22 +104,27 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         """The id of the invoice that is certainly the recorded experiment's; None if that is not certain.
 
         It answered the order's own request, and there was no other one and no other experiment with the key; or the
-        experiment shows the same hosted page, whose digest is given.
+        experiment shows the same hosted page, whose digest is given. Where both show a page and these differ, the
+        answer is about another invoice.
         """
         answer = self.accepted
         if self.ordered is None or answer is None:
+            return None
+        if None not in {page, answer.page} and page != answer.page:
             return None
         own = answer.experiment_id == self.ordered.experiment_id
         only = answer.experiment_id is None and not self.surplus and self.attempts - self.refused == 1
         return answer.invoice_id if own or only or (page is not None and page == answer.page) else None
 
-    def _note(self, record: Approved | Accepted | Surplus | Delivered | Working | Left) -> Self:
+    def _note(self, record: Approved | Accepted | Named | Surplus | Delivered | Working | Left) -> Self:
         """The same state, after a record that leaves the order where it was."""
         match record:
             case Approved():
                 noted: dict[str, object] = {"approved": record}
             case Accepted():
                 noted = {"accepted": record}
+            case Named():
+                noted = {"named": (*self.named, record.experiment_id)}
             case Surplus() if not record.kept:
                 noted = {"others": (*self.others, record.experiment_id)}
             case Surplus():
@@ -175,7 +182,7 @@ class NotOrdered(_State, frozen=True):
                 return self._become(Unpaid, ordered=record, open_attempts=())
             case Withdrawn():
                 return self._become(NotOrdered, withdrawn=True)
-            case Surplus() | Approved() | Accepted() | Working() | Left():
+            case Surplus() | Approved() | Accepted() | Named() | Working() | Left():
                 return self._note(record)
             case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
                 raise self._contradiction(record)
@@ -194,7 +201,7 @@ class _Placed(_State, frozen=True):
     def _shared(self, record: OrderRecord) -> "Self | Paid":
         """The next state by the rules that all states with an experiment share."""
         match record:
-            case Approved() | Accepted() | Delivered() | Working() | Left():
+            case Approved() | Accepted() | Named() | Delivered() | Working() | Left():
                 return self._note(record)
             case Invoiced():
                 return self._become(type(self), invoiced=record)

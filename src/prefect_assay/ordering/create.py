@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
-from prefect_assay.books.log import Accepted, Ordered, Refused, Sending
+from prefect_assay.books.log import Accepted, Named, Ordered, Refused, Sending
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.failures import CLIENT_ERRORS, NO_VERDICT
 from prefect_assay.errors import (
@@ -18,20 +18,25 @@ from prefect_assay.errors import (
     NotFound,
     OrderMismatch,
     OrderOutcomeUnknown,
+    OrderPending,
+    OutcomeUnknown,
     PartialOrder,
     RequestRefused,
     TransientError,
     UnexpectedAnswer,
 )
-from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.models.experiment import Created, CreateRequest, Experiment, QuoteAcceptance
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod, snake_case
+from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod, snake_case
 from prefect_assay.ordering.find import (
+    NamedExperiment,
     adopt,
     confirm_order,
     find_order,
     order_of,
+    read_named,
+    read_order,
     record_surplus,
     the_order,
 )
@@ -42,7 +47,6 @@ MACHINE: Final = "machine"  # contract 2.6, the kinds of a payment pointer
 _HOSTED: Final = "hosted_invoice"
 # Neither the service nor a gateway carries out what it refuses so; the search confirms that.
 _REFUSALS: Final = CLIENT_ERRORS - NO_VERDICT - {HTTPStatus.CONFLICT}
-_NOT_READ: Final = "unknown"
 _UNREAD: Final = (TransientError, UnexpectedAnswer, NotFound, AccessError)
 # Longer than a create may take to be answered.
 PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -87,6 +91,7 @@ def find_or_create(
         OrderMismatch: a person has to say whether an experiment that carries the key is the order.
         OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed; or the order
             is in another log of the archive.
+        OrderPending: a create was answered, and the experiment that it names cannot be compared yet.
         RequestRefused: the service refused the specification; nothing was ordered.
     """
     ordering = _Ordering(api, request, book, sleep, patience)
@@ -149,8 +154,8 @@ class _Ordering:
         try:
             created = self.api.create(self.request)
         except PartialOrder as partial:
-            # contract 4.2, create rule 6: the experiment exists, so it is the order.
-            return self.ordered(partial.experiment_id)
+            # contract 4.2, create rule 6: the experiment exists.
+            return self.order_named(sent, partial.experiment_id)
         except OrderOutcomeUnknown as lost:
             try:
                 return self.lost(lost)
@@ -163,17 +168,19 @@ class _Ordering:
                 raise RequestRefused.of(error) from error
             raise
         if isinstance(created, Created):
-            return self.ordered(created.experiment_id, url=created.provider_hosted_invoice_url)
+            return self.order_named(sent, created.experiment_id, url=created.provider_hosted_invoice_url)
         # contract 2.6: the acceptance of a machine rail need not name the experiment; its invoice may.
         self.book.record(lambda _: acceptance_of(self.api, created))
         owner = self.owner(created.invoice_id)
+        if owner is not None:
+            self.book.record(lambda _: acceptance_of(self.api, created, owner))
         experiment_id = created.experiment_id or owner
         if experiment_id is None:
             return self.lost(
                 OrderOutcomeUnknown("the service accepted it and did not name its experiment"), first=0.0
             )
         tied = created.invoice_id if owner == experiment_id else None
-        return self.ordered(experiment_id, tied, created.hosted_invoice_url)
+        return self.order_named(sent, experiment_id, tied, created.hosted_invoice_url)
 
     def refused(self, sent: Sending, error: AssayError, release: Callable[[], None]) -> None:
         refused = Refused(attempt=sent.attempt, reason=str(error))
@@ -187,27 +194,75 @@ class _Ordering:
         except _UNREAD:
             return None
 
-    def ordered(self, mine: str, invoice_id: str | None = None, url: str | None = None) -> Order:
+    def order_named(
+        self, sent: Sending, experiment_id: str, invoice_id: str | None = None, url: str | None = None
+    ) -> Order:
+        """The order, after the record of the experiment that the answer names was read and agrees.
+
+        The answer is recorded at once. If the record is another order's, the answer counts as lost.
+
+        Raises:
+            OrderPending: the record cannot be read; nothing is sent again.
+        """
+        new = Named(experiment_id=experiment_id)
+        self.book.record(lambda state: None if experiment_id in state.named else new)
+        named = self.read_patiently(experiment_id)
+        if named.pending is not None and self.book.state.ordered is None:
+            raise named.pending
+        if named.differs:
+            return self.lost(
+                OrderOutcomeUnknown(
+                    f"the answer to create {sent.attempt} names experiment {experiment_id}, which is not this order "
+                    f"({'; '.join(named.differs)})"
+                )
+            )
+        if named.record is None:
+            return read_order(self.api, self.kept, self.book.order_key, surplus=self.book.state.surplus)
+        return self.settle(named.record, invoice_id, url)
+
+    def read_patiently(self, experiment_id: str) -> NamedExperiment:
+        """Read the experiment that an answer names; a record that is not shown yet is waited for (eventual consistency)."""
+        for seconds in (*self.patience, None):
+            named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
+            has_order = self.book.read().ordered is not None  # another run was faster
+            if (
+                seconds is None
+                or named.record is not None
+                or has_order
+                or isinstance(named.error, AccessError)
+            ):
+                break
+            self.sleep(seconds)
+        return named
+
+    @property
+    def kept(self) -> str:
+        """The experiment that the log names."""
+        ordered = self.book.state.ordered
+        if ordered is None:
+            raise OrderOutcomeUnknown(f"order {self.book.order_key} is not recorded in {self.book.location}")
+        return ordered.experiment_id
+
+    def settle(self, record: Experiment, invoice_id: str | None, url: str | None) -> Order:
         """Record a created experiment. If an older one has the key, that is the order, and this one is surplus."""
-        own = Ordered(experiment_id=mine, invoice_id=invoice_id)
+        own = Ordered(experiment_id=record.id, invoice_id=invoice_id)
         self.book.record(lambda state: None if state.ordered else own)
         with suppress(*_UNREAD, OrderMismatch):  # the search is repeated before money is committed
             confirm_order(self.api, self.spec, self.book)
-        record_surplus(self.book, [mine])
-        state = self.book.state
-        kept = state.ordered.experiment_id if state.ordered else mine
-        try:
-            read = self.api.experiment(kept)
-        except _UNREAD:
-            return Order(
-                order_key=self.book.order_key,
-                experiment_id=kept,
-                status=_NOT_READ,
-                adopted=kept != mine,
-                surplus=state.surplus,
-            )
-        url = url if kept == mine else None
-        return order_of(read, self.book.order_key, adopted=kept != mine, surplus=state.surplus, url=url)
+        record_surplus(self.book, [record.id])
+        surplus = self.book.state.surplus
+        if self.kept != record.id:
+            return read_order(self.api, self.kept, self.book.order_key, surplus=surplus)
+        if record.status == ExperimentStatus.DRAFT and self.request.skip_draft:
+            record = self.submit(record)
+        return order_of(record, self.book.order_key, adopted=False, surplus=surplus, url=url)
+
+    def submit(self, draft: Experiment) -> Experiment:
+        """Submit what the service has left a draft although `skip_draft` was set (contract 3); this commits nothing."""
+        with suppress(*_UNREAD, Conflict, OutcomeUnknown):
+            self.api.submit(draft.id)
+            return self.api.experiment(draft.id)
+        return draft
 
     def lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:
         """Search for an experiment whose answer was lost. It is never created again in this execution.
@@ -220,6 +275,8 @@ class _Ordering:
         order = find_order(self.api, self.book)
         if order is not None:
             return order
+        if isinstance(last, OrderPending):
+            raise last
         if last is None and lost.status_code in _REFUSALS:
             raise RequestRefused(
                 f"the order {search_token(self.book.order_key)} was refused, and the service lists no experiment of it after "
@@ -240,18 +297,32 @@ class _Ordering:
         for seconds in (*first, *self.patience):
             self.sleep(seconds)
             try:
-                last = None
-                if self.book.read().ordered is None:
-                    self.adopt_listed()
+                last = self.adopt_listed() if self.book.read().ordered is None else None
             except (TransientError, UnexpectedAnswer, NotFound) as error:  # a list may be ahead of a record
                 last = error
             if self.book.state.ordered is not None:
                 return None
         return last
 
-    def adopt_listed(self) -> None:
-        """Adopt the experiment that has the key; of several the oldest, and the others are surplus."""
-        found = the_order(self.api, self.book.order_key, self.spec, self.book.state)
+    def adopt_listed(self) -> OrderPending | None:
+        """Record the experiment that an answer has named, or else the one that has the key, as the order.
+
+        Of several with the key it is the oldest, and the others are surplus. Returns the error of a named experiment that
+        cannot be compared yet.
+        """
+        state = self.book.state
+        pending = None
+        for experiment_id in dict.fromkeys(state.named):
+            if experiment_id in {*state.surplus, *state.others}:
+                continue
+            named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
+            if named.is_order:
+                adopt(self.book, experiment_id)
+                return None
+            pending = pending or named.pending
+        others = state.model_copy(update={"named": ()})  # those are compared
+        found = the_order(self.api, self.book.order_key, self.spec, others)
         if found:
             adopt(self.book, found[0].id)
             record_surplus(self.book, [e.id for e in found])
+        return None if found else pending

@@ -3,9 +3,13 @@
 An experiment with the key is the order if its record proves it: type, target and sequences can be read and agree. The
 contract does not show the record (2.1). So an unanswered create of the order, sent before the experiment was made, is
 evidence as well, if everything in the record can be read and nothing contradicts. Everything else a person decides.
+
+The experiment that the answer to a create names is the order only if its own record has the key and nothing in it
+contradicts: a gateway may have mixed two answers up.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,12 +17,23 @@ from typing import Final
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Ordered, Surplus
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import Candidate, NotFound, OrderMismatch, OrderNotVisible, OrderOutcomeUnknown
-from prefect_assay.models.experiment import ExperimentSummary
+from prefect_assay.errors import (
+    AccessError,
+    AssayError,
+    Candidate,
+    NotFound,
+    OrderMismatch,
+    OrderNotVisible,
+    OrderOutcomeUnknown,
+    OrderPending,
+    TransientError,
+    UnexpectedAnswer,
+)
+from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
-from prefect_assay.ordering.identity import Evidence, evidence, search_token
+from prefect_assay.ordering.identity import Evidence, carries_key, contradictions, evidence, search_token
 from prefect_assay.payments.interfaces import CLOCKS_DIFFER
 
 # Experiments in these states compete with no order: they commit nothing any more.
@@ -37,8 +52,11 @@ class Found:
         """Whether a create of the order's log has made it: nothing contradicts, and it is not older than the create.
 
         What is there and cannot be read may contradict, unless the service has answered that it has accepted the create.
+        One that the answer to a create has named is made by it.
         """
-        fits = not self.evidence.differs and (not self.evidence.unread or state.accepted is not None)
+        if self.evidence.differs or self.row.id in state.named:
+            return not self.evidence.differs
+        fits = not self.evidence.unread or state.accepted is not None
         return fits and any(one.at - CLOCKS_DIFFER <= self.row.created_at for one in state.open_attempts)
 
     @property
@@ -51,27 +69,89 @@ class Found:
         return "; ".join(lines) or "its record does not show type, target and sequences"
 
 
-def carrying(api: AssayClient, key: str, spec: ExperimentSpec, skip: Iterable[str] = ()) -> list[Found]:
-    """The experiments that carry the order key, the order first; without those to `skip`."""
-    token, left_out = search_token(key), set(skip)
-    found = []
-    for row in api.iter_experiments(search=token):
-        if row.id in left_out or (row.name and not _carries(row, token)):
+def carrying(
+    api: AssayClient, key: str, spec: ExperimentSpec, skip: Iterable[str] = (), named: Iterable[str] = ()
+) -> list[Found]:
+    """The experiments that carry the order key, the order first; without those to `skip`.
+
+    `named` are ids that answers to the order's creates have named; the list may not show them yet.
+    """
+    passed = set(skip)
+    candidates: list[Found] = []
+    for row in api.iter_experiments(search=search_token(key)):
+        if row.id in passed or (row.name and not carries_key(row.name, key)):
             continue
-        record = api.experiment(row.id) if row.name else _named(api, row, token)
-        if record is not None:
-            found.append(Found(row, evidence(spec, record)))
-    return sorted(found, key=lambda one: _seniority(one.row))
+        passed.add(row.id)
+        record = api.experiment(row.id)
+        if row.name or carries_key(record.name, key):  # the name is optional in the list (contract 2.1)
+            candidates.append(Found(row, evidence(spec, record)))
+    for experiment_id in dict.fromkeys(named):
+        if experiment_id not in passed:
+            with suppress(NotFound):
+                record = api.experiment(experiment_id)
+                if carries_key(record.name, key):
+                    candidates.append(Found(record, evidence(spec, record)))
+    return sorted(candidates, key=lambda one: _seniority(one.row))
 
 
-def _named(api: AssayClient, row: ExperimentSummary, token: str) -> ExperimentSummary | None:
-    """The record of an experiment that the list shows without a name (contract 2.1), if its record has the key."""
-    record = api.experiment(row.id)
-    return record if _carries(record, token) else None
+@dataclass(frozen=True)
+class NamedExperiment:
+    """What the service shows of an experiment that the answer to a create has named.
+
+    Attributes:
+        experiment_id: the id in the answer.
+        record: its own record; None while it cannot be read, and then `error` says why.
+        differs: why it is not the order.
+    """
+
+    experiment_id: str
+    record: Experiment | None = None
+    differs: tuple[str, ...] = ()
+    error: AssayError | None = None
+
+    @property
+    def is_order(self) -> bool:
+        """Return True if its record was read and agrees with the order."""
+        return self.record is not None and not self.differs
+
+    @property
+    def pending(self) -> OrderPending | None:
+        """The error for an order that stands and cannot be compared yet; None once it was compared."""
+        if self.record is not None:
+            return None
+        return OrderPending(
+            f"the service answered the order with experiment {self.experiment_id} and does not show it yet: "
+            f"{self.error.message if self.error else 'no answer'}. The order stands, nothing is sent again, and nothing is "
+            "confirmed or paid. Run the same flow again with the same campaign id, which goes on with this experiment"
+        )
 
 
-def _carries(found: ExperimentSummary, token: str) -> bool:
-    return token in (found.name or "").casefold().split()
+def read_named(api: AssayClient, key: str, spec: ExperimentSpec, experiment_id: str) -> NamedExperiment:
+    """Compare the record of an experiment that the answer to a create has named with the order, by key and fields.
+
+    The name is in the record, or else in its row of the list (contract 2.1).
+
+    Raises:
+        OrderMismatch: a person has to decide, because the service shows no name of it at all.
+    """
+    try:
+        record = api.experiment(experiment_id)
+        row = record if record.name else _listed_row(api, key, experiment_id)
+    except (TransientError, UnexpectedAnswer, NotFound, AccessError) as error:
+        return NamedExperiment(experiment_id, error=error)
+    if row is None:
+        return NamedExperiment(
+            experiment_id, error=NotFound("its record has no name, and the list not yet its row")
+        )
+    if not row.name:
+        raise unclear(key, [Found(row, evidence(spec, record))])
+    differs = () if carries_key(row.name, key) else (f"its name {row.name!a} has not the key of the order",)
+    return NamedExperiment(experiment_id, record, (*differs, *evidence(spec, record).differs))
+
+
+def _listed_row(api: AssayClient, key: str, experiment_id: str) -> ExperimentSummary | None:
+    rows = api.iter_experiments(search=search_token(key))
+    return next((row for row in rows if row.id == experiment_id), None)
 
 
 def the_order(api: AssayClient, key: str, spec: ExperimentSpec, state: OrderState) -> list[ExperimentSummary]:
@@ -80,7 +160,7 @@ def the_order(api: AssayClient, key: str, spec: ExperimentSpec, state: OrderStat
     Raises:
         OrderMismatch: a person has to say which experiment, if any, is the order.
     """
-    found = carrying(api, key, spec, (*state.surplus, *state.others))
+    found = carrying(api, key, spec, (*state.surplus, *state.others), state.named)
     proven = [one.row for one in found if one.evidence.proves(spec)]
     if len(proven) == len(found):
         return proven
@@ -132,20 +212,26 @@ def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple
         ) from error
 
 
-def adopt(book: OrderBook, experiment_id: str) -> None:
-    """Record an experiment as the order, unless one is recorded.
+def adopt(book: OrderBook, experiment_id: str, *, by_person: bool = False) -> None:
+    """Record an experiment as the order, unless one is recorded. Its record agrees, or a person has said that it is.
 
     Raises:
         OrderOutcomeUnknown: the order is in another log of the archive.
     """
     book.require_only_log()
-    book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment_id, adopted=True))
+
+    def decide(state: OrderState) -> Ordered | None:
+        is_own = experiment_id in state.named  # the answer to the order's create named it
+        new = Ordered(experiment_id=experiment_id, adopted=not is_own, by_person=by_person)
+        return None if state.ordered else new
+
+    book.record(decide)
 
 
 def choose(book: OrderBook, chosen: str | None, candidates: Sequence[Candidate]) -> None:
     """Record which of some experiments is the order, as a person has decided; None: none of them is."""
     if chosen is not None:
-        adopt(book, chosen)
+        adopt(book, chosen, by_person=True)
         book.record(
             lambda state: (
                 Surplus(experiment_id=state.ordered.experiment_id, kept=chosen)
@@ -170,7 +256,8 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
     other is paid, and both sides come to the same result. An order with a commitment does not move.
 
     Raises:
-        OrderMismatch: another experiment may be the order as well, and its record does not say.
+        OrderMismatch: the record of the order does not agree with it any more, or another experiment may be the order as
+            well, and its record does not say.
     """
     state = book.read()
     if state.ordered is None:
@@ -180,14 +267,21 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
         return current
     others = [
         one
-        for one in carrying(api, book.order_key, spec, {current, *state.surplus, *state.others})
+        for one in carrying(api, book.order_key, spec, {current, *state.surplus, *state.others}, state.named)
         if one.row.status not in _INACTIVE and not one.evidence.differs
     ]
-    if not others:
-        return current
     try:
         known = api.experiment(current)
     except NotFound:
+        return current
+    against = () if state.ordered.by_person else contradictions(spec, book.order_key, known)
+    if against:
+        raise OrderMismatch(
+            f"experiment {known.code} is recorded as the order {search_token(book.order_key)}, and its record does not agree: "
+            f"{'; '.join(against)}. Nothing is confirmed or paid. Compare it in the portal with what you ordered, and ask the "
+            "laboratory"
+        )
+    if not others:
         return current
     doubtful = [one for one in others if not one.evidence.proves(spec)]
     if doubtful:

@@ -26,6 +26,7 @@ KEY_LENGTH: Final = 20  # hex digits: 80 bits
 _WORD_PREFIX: Final = "pa-"
 _LABEL_LENGTH: Final = 60
 _FORGED: Final = re.compile(rf"(pa)-(?=[0-9a-f]{{{KEY_LENGTH}}})", re.IGNORECASE | re.ASCII)
+_TOKEN: Final = re.compile(rf"(?<!\S){_WORD_PREFIX}[0-9a-f]{{{KEY_LENGTH}}}(?!\S)", re.ASCII)
 _FIELDS: Final = ("experiment_type", "method", "target_id", "n_replicates", "antigen_concentrations")
 _LISTED: Final = 3
 
@@ -66,6 +67,21 @@ def normalised(spec: ExperimentSpec) -> dict[str, Any]:
 def search_token(key: str) -> str:
     """The word in the experiment's name that `search` finds (contract 4.1)."""
     return f"{_WORD_PREFIX}{key}"
+
+
+def carries_key(name: str | None, key: str) -> bool:
+    """Return True if a name has the order key as a word of its own."""
+    return search_token(key) in (name or "").casefold().split()
+
+
+def contradictions(spec: ExperimentSpec, key: str, experiment: ExperimentSummary) -> tuple[str, ...]:
+    """Why a record cannot be that of the order: another order's key in its name, or a field that differs; empty otherwise.
+
+    A name without any key contradicts nothing, because people rename experiments in the portal.
+    """
+    is_other = not carries_key(experiment.name, key) and _TOKEN.search((experiment.name or "").casefold())
+    named = ("name: it has the key of another order",) if is_other else ()
+    return (*named, *evidence(spec, experiment).differs)
 
 
 def experiment_name(label: str, batch_index: int, batch_count: int, key: str) -> str:
