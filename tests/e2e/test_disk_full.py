@@ -35,13 +35,13 @@ def test_an_order_that_could_not_be_recorded_is_found_when_there_is_space(
     """The disk is full between the record of the sending and that of the order."""
     from prefect_assay.ordering import create
 
-    ordered = create._Ordering.ordered
+    order_named = create._Ordering.order_named
 
     def full_meanwhile(*arguments, **more):
         fill(tmp_path / "disk")
-        return ordered(*arguments, **more)
+        return order_named(*arguments, **more)
 
-    monkeypatch.setattr(create._Ordering, "ordered", full_meanwhile)
+    monkeypatch.setattr(create._Ordering, "order_named", full_meanwhile)
     run = held.experiment("full-ordered", archive=archive)
     state = held.execute(run)
     assert state.name == "Suspended", state.message

@@ -1,8 +1,8 @@
 """Matches each entry of a result to a design of the order: by name, folded name, residues or sequence id, in this order.
 
 No shape of results is in the contract, and name and sequence are optional in the published ones. A number under the
-wrong design is worse than one that is listed without its design. So an entry that names none for certain gets a row of
-its own, named by its place in the answer.
+wrong design is worse than one that is listed without its design. So an entry that names none for certain, or that shows
+other residues than were ordered, gets a row of its own, named by its place in the answer.
 """
 
 import re
@@ -10,13 +10,16 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import Final
 
+from prefect_assay.models.identifiers import normalize_id
 from prefect_assay.models.result import Result, ResultEntry
 from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.vocabulary import snake_case
+from prefect_assay.models.vocabulary import CHAIN_SEPARATOR, snake_case
 
 _SPACE: Final = re.compile(r"\s+")
+_CHAINS_REORDERED_MAX: Final = 5  # of more chains the number of orders is too large to try
 
 Place = tuple[int, int]  # the result and its entry, from 0
 
@@ -27,7 +30,9 @@ class Matched:
 
     designs: Mapping[Place, ProteinSequence]
     names: Mapping[Place, str]
-    nameless: tuple[str, ...]  # a line for each entry that may be about a design, and names none
+    nameless: tuple[
+        str, ...
+    ]  # a line for each entry that may be about a design and names none, or shows other residues
 
     def name(self, place: Place) -> str:
         """The name of an entry's row; two proteins never share one."""
@@ -44,26 +49,40 @@ def match(
     kinds = {
         (i, n): (i, snake_case(e.result_type or results[i].result_type)) for (i, n), e in entries.items()
     }
-    found: dict[Place, ProteinSequence] = {}
+    matched: dict[Place, ProteinSequence] = {}
+    refused: dict[Place, ProteinSequence] = {}
     for step in (designs.named, designs.folded, designs.with_residues, designs.with_id):
-        taken = {(kinds[place], design.name) for place, design in found.items()}
+        taken = {(kinds[place], design.name) for place, design in matched.items()}
         for place, entry in entries.items():
-            design = None if place in found else step(entry)
-            if design is None or designs.contradicts(entry, design):
+            design = None if place in matched or place in refused else step(entry)
+            if design is None:
+                continue
+            if designs.contradicts(entry, design):
+                refused[place] = design
                 continue
             by_name = step in (designs.named, designs.folded)
             if by_name or (kinds[place], design.name) not in taken:  # one to one
-                found[place] = design
+                matched[place] = design
                 taken.add((kinds[place], design.name))
-    rest = {place: entry for place, entry in entries.items() if place not in found}
-    names = _own_names(rest, results, {design.name for design in designs.all})
-    absent = {design.name for design in designs.all} - {design.name for design in found.values()}
-    nameless = tuple(
-        f"entry {n + 1} of result {results[i].id} names no design of the order, and is listed as {names[i, n]!r}"
-        for i, n in rest
-        if names[i, n] != rest[i, n].name or (absent and _may_be_ordered(rest[i, n]))
+    rest = {place: entry for place, entry in entries.items() if place not in matched}
+    names = _own_names(rest, results, {design.name for design in designs.all}, set(refused))
+    absent = {design.name for design in designs.all} - {design.name for design in matched.values()}
+    notes = tuple(
+        _note(place, results, names[place], refused.get(place))
+        for place in rest
+        if place in refused or names[place] != rest[place].name or (absent and _may_be_ordered(rest[place]))
     )
-    return Matched(found, names, nameless)
+    return Matched(matched, names, notes)
+
+
+def _note(place: Place, results: Sequence[Result], listed_name: str, refused: ProteinSequence | None) -> str:
+    entry = f"entry {place[1] + 1} of result {results[place[0]].id}"
+    if refused is None:
+        return f"{entry} names no design of the order, and is listed as {listed_name!r}"
+    return (
+        f"{entry} is called {refused.name!r} and shows other residues than were ordered under this name: its values are "
+        f"listed as {listed_name!r} and not as that design's. Ask the laboratory which protein it has measured"
+    )
 
 
 def _may_be_ordered(entry: ResultEntry) -> bool:
@@ -81,7 +100,8 @@ class _Designs:
         self._folded = _only(self.all, lambda design: fold(design.name))
         self._residues = _only(self.all, lambda design: _letters(design.aa_string))
         self._known_residues = {_letters(design.aa_string) for design in self.all}
-        self._ids = ids
+        self._names = {fold(design.name) for design in self.all}
+        self._ids = {normalize_id(sequence_id): name for sequence_id, name in ids.items()}
 
     def named(self, entry: ResultEntry) -> ProteinSequence | None:
         return self._by_name.get(
@@ -95,15 +115,40 @@ class _Designs:
         return self._residues.get(_letters(entry.aa_string)) if entry.aa_string else None
 
     def with_id(self, entry: ResultEntry) -> ProteinSequence | None:
-        name = self._ids.get(entry.design_id or "")
+        name = self._ids.get(normalize_id(entry.design_id or ""))
         if name is None:
             return None
         return self._by_name.get(name) or self._folded.get(fold(name))
 
     def contradicts(self, entry: ResultEntry, design: ProteinSequence) -> bool:
-        """The entry shows the residues of another design. A tag that the laboratory has added contradicts nothing."""
-        shown = _letters(entry.aa_string or "")
-        return shown in self._known_residues and shown != _letters(design.aa_string)
+        """Return True if the entry shows other residues than the design's. A tag around them contradicts nothing.
+
+        Where the designs of an order contain one another, the entry is about the longest one that it shows.
+        """
+        shown = self._shown_residues(entry)
+        if shown is None:
+            return False
+        own = _letters(design.aa_string)
+        return not has_chains_of(shown, own) or any(
+            has_chains_of(other, own) and has_chains_of(shown, other)
+            for other in self._known_residues - {own}
+        )
+
+    def _shown_residues(self, entry: ResultEntry) -> str | None:
+        """The residues of an entry; None without any. Some services put the name where residues may be."""
+        shown = entry.aa_string
+        if not shown or fold(shown) in self._names | {fold(entry.name or "")}:
+            return None
+        return _letters(shown)
+
+
+def has_chains_of(shown: str, ordered: str) -> bool:
+    """Return True if every ordered chain is a part of a chain of its own in what is shown, in any order of the chains."""
+    chains, others = ordered.split(CHAIN_SEPARATOR), shown.split(CHAIN_SEPARATOR)
+    if len(chains) != len(others):
+        return False
+    orders = permutations(others) if len(others) <= _CHAINS_REORDERED_MAX else [tuple(others)]
+    return any(all(chain in other for chain, other in zip(chains, order, strict=True)) for order in orders)
 
 
 def fold(name: str) -> str:
@@ -126,7 +171,7 @@ def _only(
 
 
 def _own_names(
-    rest: Mapping[Place, ResultEntry], results: Sequence[Result], taken: set[str]
+    rest: Mapping[Place, ResultEntry], results: Sequence[Result], taken: set[str], refused: set[Place]
 ) -> dict[Place, str]:
     """A name for each entry without a design: its own, such as that of the laboratory's control, or else its place."""
     proteins: defaultdict[str, set[str]] = defaultdict(set)
@@ -136,7 +181,7 @@ def _own_names(
     uses = Counter({name: len(shown) for name, shown in proteins.items()})
 
     def own(place: Place, entry: ResultEntry) -> str:
-        if entry.name and entry.name not in taken and uses[entry.name] <= 1:
+        if entry.name and entry.name not in taken and place not in refused and uses[entry.name] <= 1:
             return entry.name
         return f"{entry.name or 'unmatched'} [{results[place[0]].id}/{place[1] + 1}]"
 
