@@ -8,7 +8,7 @@ import pytest
 
 from prefect_assay import lake
 from prefect_assay.archive import LocalStore
-from support.archive.campaigns import archive_two_campaigns
+from support.archive.campaigns import archive_odd_answer, archive_two_campaigns
 from support.command import command
 
 
@@ -99,3 +99,34 @@ def test_what_is_wrong_is_named(archive, options, code, said):
     assert done.code == code
     assert said in done.err + done.out
     assert "Traceback" not in done.err
+
+
+def test_archived_answers_are_read_again_with_a_mapping(tmp_path):
+    """What no published shape has becomes a result, without another request to the service."""
+    archive_odd_answer(LocalStore(tmp_path / "archive"))
+    mapping = tmp_path / "map.toml"
+    mapping.write_text('[fluorescence.fields.brightness]\ncolumn = "intensity_mean"\n', encoding="utf-8")
+    run = ("results", str(tmp_path / "archive"), "--reread")
+    done = command(*run, "--campaign", "round-1", "--mapping", str(mapping))
+    assert done.code == 0, done.err
+    assert "LAB-001: read again, version 2 in " in done.out
+    assert "d1" in command("results", str(tmp_path / "archive"), "--outcome", "measured").out
+    assert "LAB-001: unchanged, version 2 in " in command(*run).out
+    (one,) = command(*run, "--json").json()["experiments"]
+    assert (one["record"]["version"], one["record"]["unchanged"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        (["--mapping", "map.toml"], "--mapping would be ignored: it needs --reread"),
+        (["--reread", "--sort", "kd_M"], "--sort would be ignored: --reread takes"),
+        (["--reread", "--mapping", "map.toml"], "name it with --campaign"),
+        (["--reread", "--campaign", "round-1", "--mapping", "none.toml"], "none.toml"),
+        (["--reread", "--campaign", "round-9"], "no archived experiment of campaign round-9"),
+    ],
+)
+def test_reading_again_says_what_is_wrong(archive, options, cause):
+    done = command("results", archive, *options)
+    assert done.code != 0
+    assert cause in " ".join(done.err.split())

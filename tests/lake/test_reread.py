@@ -6,47 +6,14 @@ from datetime import UTC, datetime
 import pytest
 
 from prefect_assay import lake
-from prefect_assay.archive import Document, archive_version, latest, verify, versions
+from prefect_assay.archive import latest, verify, versions
 from prefect_assay.errors import ArchiveError, InputError
 from prefect_assay.results import Outcome, from_csv
 from prefect_assay.results.mapping import read_mapping
+from support.archive.campaigns import archive_odd_answer
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 MAPPING = read_mapping(b'[fluorescence.fields.brightness]\ncolumn = "intensity_mean"', "map.toml")
-ANSWER = {
-    "items": [
-        {
-            "id": "r-1",
-            "result_type": "fluorescence",
-            "summary": [{"sequence": {"name": "d1", "aa_string": "MKV"}, "brightness": 12.5}],
-        }
-    ]
-}
-SPEC = {"experiment_type": "fluorescence", "sequences": {"d1": "MKV", "d2": "MKL"}}
-
-
-def archived(
-    store, prefix="lab", *, code="LAB-001", table=b"as another version wrote it", campaign="round-1"
-):
-    bodies = {
-        "raw/results-0001.json": json.dumps(ANSWER).encode(),
-        "raw/experiment.json": b"{}",
-        "packages/r-1.zip": b"PK raw curves",
-        "spec.json": json.dumps(SPEC).encode(),
-        "results.csv": table,
-    }
-    return archive_version(
-        store,
-        prefix,
-        campaign_id=campaign,
-        experiment_id="e-1",
-        experiment_code=code,
-        results_status="all",
-        documents=[
-            Document(path=path, content_type="x/y", body=body, links=("a",)) for path, body in bodies.items()
-        ],
-        now=datetime(2026, 4, 1, tzinfo=UTC),
-    )
 
 
 def again(store, **options):
@@ -60,7 +27,7 @@ def outcomes(store):
 
 
 def test_a_mapping_makes_a_version_from_the_same_bytes(any_store):
-    archived(any_store)
+    archive_odd_answer(any_store, "lab")
     plain = again(any_store)
     assert (plain.record.version, plain.record.unchanged) == (2, False)
     assert outcomes(any_store) == {"d1": Outcome.UNKNOWN, "d2": Outcome.MISSING}
@@ -85,7 +52,7 @@ def latest_files(store, number):
 
 
 def test_the_lake_shows_the_new_version(any_store):
-    archived(any_store)
+    archive_odd_answer(any_store, "lab")
     again(any_store, mapping=MAPPING)
     table = lake.query(any_store, "lab", lake.Query(outcome=Outcome.MEASURED))
     assert table.column("name").to_pylist() == ["d1"]
@@ -93,7 +60,7 @@ def test_the_lake_shows_the_new_version(any_store):
 
 def test_only_what_is_asked_for_is_read(any_store):
     for campaign, code in (("round-1", "LAB-001"), ("round-1", "LAB-002"), ("round 2", "LAB-003")):
-        archived(any_store, campaign=campaign, code=code)
+        archive_odd_answer(any_store, "lab", campaign=campaign, code=code)
     assert [one.experiment_code for one in lake.reread(any_store, "lab", now=NOW, campaign_id="round 2")] == [
         "LAB-003"
     ]
@@ -107,7 +74,7 @@ def test_only_what_is_asked_for_is_read(any_store):
 
 
 def test_a_raw_answer_that_has_changed_is_not_read(local_store):
-    archived(local_store)
+    archive_odd_answer(local_store, "lab")
     path = local_store.root / "lab/round-1/LAB-001/v001/raw/results-0001.json"
     path.chmod(0o644)
     path.write_bytes(b"{}")

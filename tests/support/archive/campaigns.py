@@ -71,3 +71,31 @@ def archive_two_campaigns(store, prefix):
         documents=[Document(path="results.csv", content_type="text/csv", body=to_csv([first]))],
         now=datetime(2026, 3, 3, tzinfo=UTC),
     )
+
+
+def archive_odd_answer(store, prefix="", *, campaign="round-1", code="LAB-001"):
+    """Archive a fluorescence experiment whose answer has its number in a field that no shape describes."""
+    entry = {"sequence": {"name": "d1", "aa_string": "MKV"}, "brightness": 12.5}
+    answer = {"items": [{"id": "r-1", "result_type": "fluorescence", "summary": [entry]}]}
+    bodies = {
+        "raw/results-0001.json": json.dumps(answer).encode(),
+        "raw/experiment.json": b"{}",
+        "packages/r-1.zip": b"PK raw curves",
+        "spec.json": json.dumps(
+            {"experiment_type": "fluorescence", "sequences": {"d1": "MKV", "d2": "MKL"}}
+        ).encode(),
+        "results.csv": b"as another version wrote it",
+    }
+    return archive_version(
+        store,
+        prefix,
+        campaign_id=campaign,
+        experiment_id=f"id-{code}",
+        experiment_code=code,
+        results_status="all",
+        documents=[
+            Document(path=path, content_type="application/octet-stream", body=body, links=("a",))
+            for path, body in bodies.items()
+        ],
+        now=datetime(2026, 4, 1, tzinfo=UTC),
+    )
