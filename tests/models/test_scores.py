@@ -22,7 +22,7 @@ esmfold_plddt; pTM; Average_Binder_pTM; ranking_score; ranking_confidence; confi
 overall_confidence; LigandMPNN ligand_confidence; seq_recovery; MPNN_seq_recovery; esm_pll; ESM
 pseudo-log-likelihood; log_likelihood; LLR; log_prob; pKd; pred_pKD; pIC50; affinity_probability_binary;
 affinity_probability_binary1; p_bind; binding probability; DMS_score; Average_ShapeComplementarity;
-shape_complementarity; delta_sasa_refolded; quality_score; TM-score
+shape_complementarity; shape_complimentarity_boltz2_binder_ss; delta_sasa_refolded; quality_score; TM-score
 """)
 LOWER = titles_in("""
 RMSD; bb_rmsd; Average_Binder_RMSD; binder_aligned_rmsd; target_aligned_rmsd; filter_rmsd; scRMSD;
@@ -37,7 +37,7 @@ Unrelaxed_Clashes; Rank; rank; final_rank; selection_rank
 UNKNOWN = titles_in("""
 magic; score; affinity; binding_affinity; Length; seed; Hydrophobicity; charge; n_hbonds; iptm_std;
 plddt_stdev; rmsd_error; KD error; kd_ci; iptm_rank; rank_by_iptm; iptm_percentile; delta_iptm; iptm_diff;
-plddt_loss; rmsd_cutoff; pass_rmsd; frac_plddt_above_70; low_confidence; confidence_interval; ptm_sites;
+plddt_loss; rmsd_cutoff; pass_rmsd; frac_plddt_above_70; low_confidence; confidence_interval; ptm_sites; n_contacts_pae5; num_plddt; dG_unfolding; ddG stability; rank_score;
 ptm_count; kD (kDa); 1-pAE; 1 - ipae; -dG; -log10(KD); neg_kd; neg_min_design_to_target_pae; minus_ddg;
 1/rmsd; inverse_rmsd; off_target_iptm; offtarget_ipsae; decoy_iptm; nonbinder_probability; iptm_pae; iptm/pae;
 plddt - rmsd; confidence_nll; mpnn_iptm_rmsd
@@ -75,7 +75,7 @@ def test_a_score_of_a_producers_file_is_known_by_the_producer():
     "title",
     titles_in(
         "Rank; final_rank; Length; binder_len; n_residues; seq_length; Seed; random_seed; Unnamed: 0; #; n; index; row; "
-        "row_number; loop; round; T; sample; Design; price_cents; mw; design_id; rank_iptm"
+        "row_number; loop; round; T; sample; Design; price_cents; design_id; rank_iptm"
     ),
 )
 def test_bookkeeping_is_never_a_prediction(title):

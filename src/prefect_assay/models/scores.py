@@ -49,7 +49,7 @@ _KINDS: Final = (
     # Rosetta's `total_score` and `I_sc` are energies.
     _kind("energy totalscore reu isc", higher=False),
     _kind("plddt iplddt meanplddt complexplddt lddt", higher=True, confidence=True),
-    _kind("rmsd bbrmsd scrmsd carmsd irmsd lrmsd bindrmsd binderrmsd designrmsd", higher=False, confidence=True),
+    _kind("rmsd rms bbrmsd scrmsd carmsd irmsd lrmsd bindrmsd binderrmsd designrmsd", higher=False, confidence=True),
     _kind("ptm", higher=True, confidence=True),
     _kind("pae minpae predictedalignederror pde ipde gpde", higher=False, confidence=True),
     _kind("confidence confidencescore rankingscore rankingconfidence", higher=True),
@@ -61,7 +61,7 @@ _KINDS: Final = (
     _kind("mpnn proteinmpnn ligandmpnn solublempnn globalscore", higher=False, tool=True),
     _kind("seqrecovery sequencerecovery seqrec", higher=True),
     _kind("tmscore gdt gdtts", higher=True),
-    _kind("shapecomplementarity packstat dsasa deltasasa", higher=True),
+    _kind("shapecomplementarity shapecomplimentarity packstat dsasa deltasasa", higher=True),
     _kind("clash clashes unsathbonds", higher=False),
     _kind("fitness dmsscore", higher=True),
     _RANK,
@@ -76,12 +76,13 @@ _TURNING: Final = _words_in(
     "complement non not no without threshold cutoff limit pass passed fail failed flag is has above below over under gt lt ge le "
     "low lower high upper fraction frac pct percent percentage percentile quantile bin class off offtarget nontarget "
     "antitarget counter decoy nonspecific nonbinder unbound scrambled random control wt wildtype "
-    "sites site liability liabilities motif motifs count mass weight mw da kda rank ranks ranked ranking by vs versus ratio"
+    "n num number count contacts contact pairs folding unfolding unfold stability sites site liability liabilities motif motifs "
+    "mass weight mw da kda rank ranks ranked ranking by vs versus ratio"
 )
 _OF_A_RANK: Final = _words_in("final overall total selection design designs")
 # What counts, names or measures rows instead of predicting anything.
 _BOOKKEEPING: Final = _words_in(
-    "rank ranks ranking row rows line index idx seed seeds length len lengths size residues mw mass kda weight "
+    "rank ranks ranking row rows line index idx seed seeds length len lengths size residues "
     "id ids uid number num no nr unnamed round cycle batch step epoch iteration trial attempt sample replicate "
     "replicates plate well position pos start end price cents cost usd date time timestamp day year hours minutes "
     "seconds version"

@@ -84,13 +84,18 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """What was played, and what came of it. `more_is_better` says it of the figures."""
+    """What was played, and what came of it. `more_is_better` says it of the figures.
+
+    `pool` and `hits` are means over the splits; `designs` and `designs_that_hit` count those of the pool's target in the table.
+    """
 
     played: tuple[Played, ...]
     pool: float
     hits: float
     families: int
     more_is_better: bool
+    designs: int = 0
+    designs_that_hit: int = 0
 
     def verdict(self) -> Verdict:
         """The best policy that can be taken, beside the best of all others."""
@@ -195,6 +200,8 @@ class _Game:
             float(np.mean([self._hits[pool].sum() for pool, _ in splits])),
             len(np.unique(self.families[self._own])),
             not self._best,
+            len(self._own),
+            int(self._hits[self._own].sum()),
         )
 
     def _splits(self) -> Iterator[tuple[list[int], list[int]]]:

@@ -27,6 +27,8 @@ def play(
     """Play all policies, and print what they found and which one to take."""
     history = read_history(*map(expanded, tables), kd_unit=kd_unit)
     settings = settings_of(chosen)
+    if not as_json:  # also of a table that cannot be played: a word that is not read may be the reason
+        _notes(history)
     try:
         from prefect_assay.selection.backtest import Plan, backtest, standard_error
     except ImportError as error:
@@ -51,6 +53,8 @@ def play(
         print_json(
             {
                 "policies": rows,
+                "designs": found.designs,
+                "designs_that_hit": found.designs_that_hit,
                 "pool": found.pool,
                 "hits": found.hits,
                 "families": found.families,
@@ -63,14 +67,13 @@ def play(
     _show(rows, plan.batch, plan.rounds, more=found.more_is_better)
     out = plain()
     out.print(
-        f"a pool of {found.pool:.0f} designs with {found.hits:.0f} hits on average; {found.families} families in the table; "
+        f"{found.designs} designs with an outcome, {found.designs_that_hit} of them hits; a pool of {found.pool:.0f} designs with {found.hits:.0f} hits on average; {found.families} families in the table; "
         f"{plan.splits} splits, the same for all policies; ± is a standard error"
     )
     what = "hits" if found.more_is_better else "decades or degrees nearer to the best value"
     sure = "the difference is real" if verdict.real else "the difference may be chance"
     difference = _with_error(verdict.difference, _finite(verdict.error), "+.2f")
     out.print(f"take {verdict.policy}: {difference} {what} beside {verdict.beside}; {sure}")
-    _notes(history)
 
 
 def _show(rows: Sequence[Mapping[str, Any]], batch: int, rounds: int, *, more: bool) -> None:
