@@ -207,3 +207,9 @@ def test_a_named_column_that_does_not_exist_is_an_error():
     how = Reading(name_column="Construct", sequence_column="Chain")
     with pytest.raises(InvalidSequences, match=r"no column 'Construct' and no column 'Chain' in \[id, seq\]"):
         read_sequences("d.csv", text="id,seq\n1,ACD\n", reading=how)
+
+
+def test_heavy_and_light_columns_become_heavy_and_light_in_whichever_order_they_stand():
+    assert [each.aa_string for each in read("name,vl,vh\nab1,EFGHIKLMNPQR,ACDEFGHIKLMN\n").items] == [
+        "ACDEFGHIKLMN:EFGHIKLMNPQR"
+    ]

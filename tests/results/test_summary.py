@@ -147,6 +147,33 @@ def test_binders_come_as_they_are_ranked_and_the_rest_by_outcome():
     assert order[len(binders) :] == ["melts-late", "melts", "zero", "none", "silent", "odd", "waits", "gone"]
 
 
+def test_controls_and_non_binders_are_not_among_the_best_whatever_number_they_have():
+    table = [*TABLE, row("artefact", kd_M=1e-10, outcome="no_binding"), *replicates("artefact", 1e-10)]
+    assert [each.name for each in best_binders(table)] == ["best", "a-tie", "weak", "screened"]
+
+
+def test_a_design_that_binds_weaker_than_a_limit_comes_after_all_that_were_measured():
+    table = [row("limit", kd_M=1e-7, qualifier=">"), row("weaker", kd_M=5e-7), row("at-most", kd_M=1e-9)]
+    assert [each.name for each in summarize(table)] == ["at-most", "weaker", "limit"]
+
+
+@pytest.mark.parametrize(("sign", "kd"), [("<", 3e-9), (">", 1e-9)])
+def test_of_several_limits_the_one_counts_that_all_agree_with(sign, kd):
+    parts = replicates("d1", 2e-9, 1e-9, 3e-9, qualifier=sign)
+    (found,) = summarize([row("d1", outcome="binding"), *parts])
+    assert (found.kd_M, found.qualifier) == (kd, sign)
+
+
+def test_a_design_is_compared_with_the_controls_of_its_own_experiment():
+    table = [
+        row("control", kd_M=1e-9, control=True, experiment_code="E-2"),
+        row("mine", kd_M=4e-9, control=True),
+        row("d1", kd_M=2e-9),
+    ]
+    found = {each.name: each for each in summarize(table)}
+    assert (found["d1"].reference, found["d1"].fold) == ("mine", 2.0)
+
+
 def test_the_order_of_the_rows_does_not_matter():
     few = TABLE[-6:]
     assert len({tuple(each.name for each in summarize(some)) for some in itertools.permutations(few)}) == 1
