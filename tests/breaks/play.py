@@ -8,7 +8,6 @@ import ast
 import json
 import multiprocessing
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +29,8 @@ RESULT = HERE / "result.toml"
 LIMIT_SECONDS = 180  # for the tests of one break
 UNBROKEN_SECONDS = 3600  # for all tests without a break
 KEPT_TESTS = 8
+CHUNK = 12  # breaks between two looks at whether their tests fail without them
+TIME_LIMIT = "the time limit"
 ROOMS_AT_THE_TOP = ("blocks", "deployments", "flows", "tasks")
 CODE = ("src", *ROOMS_AT_THE_TOP)
 # Imported once: each break is played in a fork.
@@ -50,7 +51,6 @@ FORKS.set_forkserver_preload(
         *("prefect.blocks.core", "prefect.client.orchestration", "prefect.flows"),
     ]
 )
-_FAILED = re.compile(r"^(?:FAILED|ERROR|SUBFAILED\S*) (tests/\S.*?)(?: - .*)?$")
 
 
 @dataclass(frozen=True)
@@ -144,27 +144,28 @@ class Copy:
         return cls(root)
 
     def run(
-        self, tests: Iterable[str], seconds: float, until_noticed: frozenset[str] | None = None
-    ) -> tuple[int, str]:
-        """The exit status and the output of pytest; the status is -1 when the time was over.
-
-        With `until_noticed` no further file is begun after one with a failure, apart from those named there.
-        """
-        output = self.root / "build" / "output.txt"
-        output.unlink(missing_ok=True)
-        pytest = FORKS.Process(
-            target=run_pytest, args=(str(self.root), tuple(tests), str(output), until_noticed)
-        )
+        self,
+        tests: Iterable[str],
+        *,
+        only: frozenset[str] | None = None,
+        ignored: frozenset[str] | None = None,
+    ) -> "Played":
+        """Run pytest; see `Watch` for `only` and `ignored`."""
+        output, answer = self.root / "build" / "output.txt", self.root / "build" / "failed.json"
+        answer.unlink(missing_ok=True)
+        pytest = FORKS.Process(target=run_pytest, args=(str(self.root), tuple(tests), only, ignored))
         pytest.start()
-        pytest.join(seconds)
+        pytest.join(LIMIT_SECONDS if ignored is not None else UNBROKEN_SECONDS)
         status = -1 if pytest.exitcode is None else pytest.exitcode
         with suppress(ProcessLookupError):  # also what its tests have left behind
             os.killpg(pytest.pid or 0, signal.SIGKILL)
         pytest.join()
-        return status, output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
+        failed = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else ()
+        text = output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
+        return Played(status, tuple(failed), text)
 
-    def play(self, one: Break, failing_unbroken: frozenset[str]) -> Outcome:
-        """Apply a break, run its tests, and take it back."""
+    def play(self, one: Break, ignored: frozenset[str]) -> Outcome:
+        """Apply a break, run its tests, and take it back; tests that are `ignored` do not count."""
         if one.is_stale(self.root):
             return Outcome(one.id, "stale")
         path = self.root / one.file
@@ -175,39 +176,76 @@ class Copy:
             # Compiled code is taken again for a file of the same size and second.
             changed = self._seconds + 10 * self.played
             os.utime(path, (changed, changed))
-            status, output = self.run(one.tests, LIMIT_SECONDS, failing_unbroken)
+            played = self.run(one.tests, ignored=ignored)
         finally:
             path.write_bytes(before)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        return judge(one.id, status, output, failing_unbroken)
+        return played.judge(one.id, ignored)
 
 
-class NoticedFirst:
-    """A plugin of pytest: after a file with a new failure the session ends."""
+@dataclass(frozen=True)
+class Played:
+    """What a run of pytest has left: its exit status (-1 when the time was over), the tests that failed, its output."""
 
-    def __init__(self, ignored: frozenset[str]) -> None:
+    status: int
+    failed: tuple[str, ...]
+    output: str
+
+    def judge(self, break_id: str, ignored: frozenset[str]) -> Outcome:
+        """What the run says about a break."""
+        new = [name for name in self.failed if name not in ignored]
+        if self.status == -1:
+            return Outcome(break_id, "seen", len(new) + 1, (*new[: KEPT_TESTS - 1], TIME_LIMIT))
+        is_run = self.status == (1 if self.failed else 0)
+        if not is_run or any("::" not in name for name in new):
+            return Outcome(break_id, "invalid", len(new), tuple(new[:KEPT_TESTS]) or (self.output[-200:],))
+        return Outcome(break_id, "seen" if new else "unseen", len(new), tuple(new[:KEPT_TESTS]))
+
+
+class Watch:
+    """A plugin of pytest that notes what fails.
+
+    Args:
+        only: the tests to run; None is all.
+        ignored: failures that do not count; after a file with another one the session ends. None: it goes on.
+    """
+
+    def __init__(self, only: frozenset[str] | None, ignored: frozenset[str] | None) -> None:
+        self.failed: dict[str, None] = {}
+        self._only = only
         self._ignored = ignored
-        self._noticed = False
+
+    def pytest_collection_modifyitems(self, items) -> None:
+        if self._only is not None:
+            items[:] = [item for item in items if item.nodeid in self._only]
+
+    def pytest_collectreport(self, report) -> None:
+        if report.failed:
+            self.failed[report.nodeid] = None
 
     def pytest_runtest_logreport(self, report) -> None:
-        self._noticed = self._noticed or (report.failed and report.nodeid not in self._ignored)
+        if report.failed:
+            self.failed[report.nodeid] = None
 
     def pytest_runtest_teardown(self, item, nextitem) -> None:
-        if self._noticed and nextitem is not None and nextitem.path != item.path:
+        is_last_of_file = nextitem is not None and nextitem.path != item.path
+        if is_last_of_file and self._ignored is not None and self.failed.keys() - self._ignored:
             item.session.shouldfail = "noticed"
 
 
-def run_pytest(root: str, tests: tuple[str, ...], output: str, until_noticed: frozenset[str] | None) -> None:
+def run_pytest(
+    root: str, tests: tuple[str, ...], only: frozenset[str] | None, ignored: frozenset[str] | None
+) -> None:
     """Run pytest in this process, a fork that has the libraries imported, on a copy of the tree."""
     os.setsid()
-    with Path(output).open("wb") as file:
+    build = Path(root, "build")
+    with (build / "output.txt").open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.chdir(root)
-    package = str(Path(root, "build", "package"))
+    package = str(build / "package")
     os.environ |= {
         "PYTHONPATH": package,
-        "COLUMNS": "1000",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
     }
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each run would compile the package again
@@ -216,30 +254,12 @@ def run_pytest(root: str, tests: tuple[str, ...], output: str, until_noticed: fr
     sys.path[:] = [package, *(place for place in sys.path if Path(place) != HERE)]
     import pytest
 
-    options = ("-q", "--tb=no", "-rfE", "--show-capture=no", "-p", "no:cacheprovider", "-p", "no:xdist")
-    plugins = [] if until_noticed is None else [NoticedFirst(until_noticed)]
-    status = pytest.main([*options, *tests], plugins)
+    watch = Watch(only, ignored)
+    options = ("-q", "--tb=line", "--show-capture=no", "-p", "no:cacheprovider", "-p", "no:xdist")
+    status = pytest.main([*options, *tests], [watch])
+    (build / "failed.json").write_text(json.dumps([*watch.failed]), encoding="utf-8")
     sys.stdout.flush()
     os._exit(status)
-
-
-def judge(break_id: str, status: int, output: str, failing_unbroken: frozenset[str]) -> Outcome:
-    """What pytest's answer says about a break."""
-    failed = list(dict.fromkeys(read_failures(output)))
-    new = [name for name in failed if name not in failing_unbroken]
-    if status == -1:
-        return Outcome(break_id, "seen", len(new) + 1, (*new[: KEPT_TESTS - 1], "the time limit"))
-    if status not in {0, 1} or any("::" not in name for name in new) or bool(status) is not bool(failed):
-        return Outcome(break_id, "invalid", len(new), tuple(new[:KEPT_TESTS]) or (output[-200:],))
-    return Outcome(break_id, "seen" if new else "unseen", len(new), tuple(new[:KEPT_TESTS]))
-
-
-def read_failures(output: str) -> Iterator[str]:
-    """The ids of the tests that failed, by pytest's short summary."""
-    for line in output.splitlines():
-        matched = _FAILED.match(line)
-        if matched:
-            yield matched[1]
 
 
 def list_files(tree: Path) -> list[str]:
@@ -259,38 +279,41 @@ def git(tree: Path, *words: str) -> str:
 
 
 def play_breaks(tree: Path, breaks: Sequence[Break], jobs: int) -> Iterator[Outcome]:
-    """The outcomes as they come, from as many copies of the tree as there are jobs."""
+    """The outcomes, a dozen at a time, from as many copies of the tree as there are jobs."""
+    passing, ignored = set[str](), set[str]()  # tests, by what they do without a break
     with tempfile.TemporaryDirectory(prefix="breaks-") as folder, ThreadPoolExecutor(jobs) as pool:
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(jobs):
             copies.put(Copy.make(tree, Path(folder) / str(number)))
 
-        def run_unbroken(tests: Sequence[str]) -> tuple[int, str]:
-            copy = copies.get()
-            try:
-                return copy.run(tests, UNBROKEN_SECONDS)
-            finally:
-                copies.put(copy)
-
-        tests = sorted({path for one in breaks for path in one.tests})
-        shares = [share for share in (tests[number::jobs] for number in range(jobs)) if share]
-        failing = set()
-        for status, output in pool.map(run_unbroken, shares):
-            failing |= set(read_failures(output))
-            if status not in {0, 1}:
-                raise SystemExit(f"the tests cannot be played without a break:\n{output[-3000:]}")
-        for name in sorted(failing):
-            report(f"fails without a break, and is ignored: {name}")
-        failing_unbroken = frozenset(failing)
-
         def play(one: Break) -> Outcome:
             copy = copies.get()
             try:
-                return copy.play(one, failing_unbroken)
+                return copy.play(one, frozenset(ignored))
             finally:
                 copies.put(copy)
 
-        yield from pool.map(play, breaks)
+        def run_unbroken(tests: Sequence[str]) -> tuple[str, ...]:
+            copy = copies.get()
+            try:
+                files = sorted({name.partition("::")[0] for name in tests})
+                return copy.run(files, only=frozenset(tests)).failed
+            finally:
+                copies.put(copy)
+
+        for start in range(0, len(breaks), CHUNK):
+            chunk = breaks[start : start + CHUNK]
+            outcomes = list(pool.map(play, chunk))
+            failed = sorted({name for one in outcomes for name in one.tests if "::" in name} - passing)
+            shares = [share for share in (failed[number::jobs] for number in range(jobs)) if share]
+            found = {name for share in pool.map(run_unbroken, shares) for name in share}
+            for name in sorted(found):
+                report(f"fails without a break, and is ignored: {name}")
+            passing |= {*failed} - found
+            ignored |= found
+            again = [one for one, outcome in zip(chunk, outcomes, strict=True) if found & {*outcome.tests}]
+            replayed = {outcome.id: outcome for outcome in pool.map(play, again)}
+            yield from (replayed.get(outcome.id, outcome) for outcome in outcomes)
 
 
 def read_result(commit: str) -> dict[str, Outcome]:
