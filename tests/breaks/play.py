@@ -29,6 +29,7 @@ RESULT = HERE / "result.toml"
 LIMIT_SECONDS = 180  # for the tests of one break
 UNBROKEN_SECONDS = 3600  # for all tests without a break
 KEPT_TESTS = 8
+SHOWN_TESTS = 3  # in the result
 CHUNK = 12  # breaks between two looks at whether their tests fail without them
 TIME_LIMIT = "the time limit"
 ROOMS_AT_THE_TOP = ("blocks", "deployments", "flows", "tasks")
@@ -94,7 +95,7 @@ class Outcome:
         return self.id.partition(".")[0]
 
     def line(self) -> str:
-        values = {"result": self.result, "failing": self.failing, "tests": list(self.tests)}
+        values = {"result": self.result, "failing": self.failing, "tests": list(self.tests[:SHOWN_TESTS])}
         shown = ", ".join(
             f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in values.items() if value
         )
