@@ -5,7 +5,7 @@ headers) is looked for once per record.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,10 +40,10 @@ def is_header(line: str) -> bool:
 
 @dataclass(slots=True)
 class _Wrapping:
-    """How bodies of several lines are wrapped: all of them by their width, and those that may be several chains."""
+    """The number of bodies in several lines, and those that may be several chains, by position."""
 
-    widths: dict[int, int] = field(default_factory=dict)
-    doubtful: dict[int, str] = field(default_factory=dict)  # by position
+    wrapped: int = 0
+    doubtful: dict[int, str] = field(default_factory=dict)
     all_begin_with_m: dict[int, tuple[int, str]] = field(default_factory=dict)  # width and body
     pir: list[str] = field(default_factory=list)
 
@@ -62,17 +62,43 @@ def read_fasta(rows: Rows, blocks: Iterable[Block]) -> None:
         else:  # the first header of a file may be indented
             line, text = first, text.lstrip()[1:]
         *records, rest = text.split(f"\n{HEADER}")
-        for record in records:
-            _add(rows, line, record, wrapping)
-            line += record.count("\n") + 1 + cut
-            cut = 0
+        line = _add_records(rows, line, records, cut, wrapping)
+        cut = 0 if records else cut
         rows.check_number()
         if len(rest) > 2 * MAX_RESIDUES:
             rest, gone = _shortened(rest)
             cut += gone
-    _add(rows, line, rest, wrapping)
+    _add_records(rows, line, [rest], 0, wrapping)
     _settle_wrapping(rows, wrapping)
     rows.check_number()
+
+
+def _add_records(rows: Rows, line: int, records: Sequence[str], cut: int, wrapping: _Wrapping) -> int:
+    """Add records without their `>`; of the first, `cut` lines are gone. Returns the line of the record behind them.
+
+    This loop is the cost of reading: it calls nothing for records of letters alone in lines of one width.
+    """
+    add_line, add_name, add_residues = rows.lines.append, rows.names.append, rows.residues.append
+    wrapped = 0
+    for record in records:
+        header, _, body = record.partition("\n")
+        residues = body.replace("\n", "")
+        ends = len(body) - len(residues)
+        is_usual = not (COMMENT in record or HEADER in residues or " " in residues)
+        if ends and is_usual:
+            width = body.index("\n")
+            is_usual = 0 < len(body) - (width + 1) * ends <= width < _LONG_LINE and body[0] != body[width + 1]
+            wrapped += 1
+        if is_usual:
+            add_line(line)
+            add_name(header.strip())
+            add_residues(residues)
+        else:
+            _add(rows, line, header, body, wrapping)
+        line += record.count("\n") + 1 + cut
+        cut = 0
+    wrapping.wrapped += wrapped
+    return line
 
 
 def name_records(rows: Rows, *, keep_native: bool) -> None:
@@ -89,19 +115,20 @@ def name_records(rows: Rows, *, keep_native: bool) -> None:
         add_parents(rows)
 
 
-def _add(rows: Rows, line: int, record: str, wrapping: _Wrapping) -> None:
-    header, _, body = record.partition("\n")
+def _add(rows: Rows, line: int, header: str, body: str, wrapping: _Wrapping) -> None:
     if header[2:3] == COMMENT and (pir := _PIR.match(header)):
         header, body = _open_pir(pir, line, body, wrapping)
     if COMMENT in body or HEADER in body:
         _add_by_line(rows, line, header, body, wrapping)
         return
-    residues = body.replace("\n", "")
-    if " " in residues or body.find("\n", 0, -1) >= 0:
-        _note_wrapping(len(rows.names), body, wrapping)
+    _append(rows, line, header, body, wrapping)
+
+
+def _append(rows: Rows, line: int, header: str, body: str, wrapping: _Wrapping) -> None:
+    _note_wrapping(len(rows.names), body, wrapping)
     rows.lines.append(line)
     rows.names.append(header.strip())
-    rows.residues.append(residues)
+    rows.residues.append(body.replace("\n", ""))
 
 
 def _add_by_line(rows: Rows, start: int, header: str, body: str, wrapping: _Wrapping) -> None:
@@ -109,14 +136,11 @@ def _add_by_line(rows: Rows, start: int, header: str, body: str, wrapping: _Wrap
     kept: list[str] = []
     for number, line in enumerate(body.split("\n"), start + 1):
         if is_header(line):
-            _add(rows, start, "\n".join([header, *kept]), wrapping)
+            _append(rows, start, header, "\n".join(kept), wrapping)
             start, header, kept = number, line.lstrip()[1:], []
         elif not line.startswith(COMMENT):
             kept.append(line)
-    _note_wrapping(len(rows.names), "\n".join(kept), wrapping)
-    rows.lines.append(start)
-    rows.names.append(header.strip())
-    rows.residues.append("".join(kept))
+    _append(rows, start, header, "\n".join(kept), wrapping)
 
 
 def _open_pir(pir: re.Match[str], line: int, body: str, wrapping: _Wrapping) -> tuple[str, str]:
@@ -145,7 +169,6 @@ def _note_wrapping(at: int, body: str, wrapping: _Wrapping) -> None:
     if not ends:
         return
     width = body.index("\n")
-    wrapping.widths[width] = wrapping.widths.get(width, 0) + 1
     last = len(body) - (width + 1) * ends
     if not 0 < last <= width:
         lengths = [len(part) for part in body.split("\n")]
@@ -162,11 +185,9 @@ def _note_wrapping(at: int, body: str, wrapping: _Wrapping) -> None:
 def _settle_wrapping(rows: Rows, wrapping: _Wrapping) -> None:
     """Give doubtful bodies their line ends back. Of many records of one usual width, some have M at the beginning of a line."""
     doubtful = wrapping.doubtful
-    together: dict[int, int] = {}
-    for width, _ in wrapping.all_begin_with_m.values():
-        together[width] = together.get(width, 0) + 1
+    are_many = 3 * len(wrapping.all_begin_with_m) > wrapping.wrapped
     for at, (width, body) in wrapping.all_begin_with_m.items():
-        if width not in USUAL_WIDTHS or 3 * together[width] > wrapping.widths[width]:
+        if are_many or width not in USUAL_WIDTHS:
             doubtful[at] = body
     for at, body in doubtful.items():
         rows.residues[at] = body

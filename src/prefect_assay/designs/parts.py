@@ -85,12 +85,15 @@ def known_parts(chain: str) -> list[Part]:
 
 def _long_parts(chain: str) -> Iterator[Part]:
     """Stretches of the words of one part; gaps of a few residues are variants."""
+    places = range(len(chain) - _WORD + 1)
+    if _WORDS.keys().isdisjoint([chain[at : at + _WORD] for at in places]):  # as of most chains
+        return
     hits: dict[str, list[int]] = {}
-    for at in range(len(chain) - _WORD + 1):
+    for at in places:
         if name := _WORDS.get(chain[at : at + _WORD]):
             hits.setdefault(name, []).append(at)
-    for name, places in hits.items():
-        yield Part(name, places[0], places[-1] + _WORD)
+    for name, starts in hits.items():
+        yield Part(name, starts[0], starts[-1] + _WORD)
 
 
 def _constant_domains(chain: str) -> Iterator[Part]:
