@@ -16,6 +16,7 @@ from prefect_assay.errors import (
     ApprovalExpired,
     ApprovalRejected,
     ArchiveError,
+    DecisionNeeded,
     ExperimentCanceled,
     InvalidSpec,
     OrderMismatch,
@@ -24,12 +25,13 @@ from prefect_assay.errors import (
 )
 from prefect_assay.events import concerning, emit, kinds
 from prefect_assay.flows import form
-from prefect_assay.flows.experiment_billing import approve_price, decide_which, place_order
+from prefect_assay.flows.experiment_billing import accept_ledger, approve_price, decide_which, place_order
 from prefect_assay.flows.experiment_steps import announce, complete_order, leave, outlasting
 from prefect_assay.flows.first_look import look_first
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.models.bounds import CampaignId, Cents, Count, Position
 from prefect_assay.models.job import Order
+from prefect_assay.models.question import QuestionKind
 from prefect_assay.models.report import ExperimentReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -175,6 +177,10 @@ def _find_and_complete(run: ExperimentRun) -> ExperimentReport:
             return _once(run)
         except OrderMismatch as error:
             decide_which(run, error)
+        except DecisionNeeded as error:
+            if error.question.kind is not QuestionKind.LEDGER:
+                raise
+            accept_ledger(run, error)
 
 
 def _once(run: ExperimentRun) -> ExperimentReport:

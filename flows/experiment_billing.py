@@ -11,12 +11,14 @@ from typing import Final, TypeVar
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 
+from prefect_assay.approvals.decision_form import request_decision
 from prefect_assay.approvals.spending import Approval, approve_spending
 from prefect_assay.approvals.uncertain_payment import ask_about_payment, payment_decision
 from prefect_assay.approvals.which_order import which_order
 from prefect_assay.books.log import Approved
 from prefect_assay.errors import (
     BudgetExceeded,
+    DecisionNeeded,
     InputError,
     NotReady,
     OrderMismatch,
@@ -172,6 +174,12 @@ def decide_which(run: ExperimentRun, error: OrderMismatch) -> None:
     choose(run.book, chosen.experiment_id if chosen else None, error.candidates)
 
 
+def accept_ledger(run: ExperimentRun, error: DecisionNeeded) -> None:
+    """Ask whether an order whose records contradict each other continues, and make its budget again if it does."""
+    request_decision(error.question, key=run.key, hours=run.options.policy.approval_hours)
+    run.book.accept_records()
+
+
 def accept_quote(run: ExperimentRun, order: Order, quote: Quote) -> Billing:
     """Accept the quote if its total is within the budget, or a person approved it; the stage after that.
 
@@ -304,9 +312,9 @@ def _by_machine(run: ExperimentRun, order: Order, *, canceled: bool) -> Payment:
         if not asks:
             raise
         get_run_logger().warning("Asking a person: %s", error)
-        _ask_about_payment(
-            run, order, str(error), repeatable=not canceled and isinstance(error, PaymentOutcomeUnknown)
-        )
+        # Without a record of it, nothing is known that would exclude a second settlement.
+        known = isinstance(error, PaymentOutcomeUnknown) and run.book.state.payment is not None
+        _ask_about_payment(run, order, str(error), repeatable=not canceled and known)
         raise
 
 

@@ -13,6 +13,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import deployment as current_deployment
 from prefect.runtime import flow_run as current_run
 
+from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import (
     AssayError,
     ExperimentCanceled,
@@ -220,9 +221,14 @@ def _await_results(
         nonlocal news, seen
         with run.options.credentials.get_client() as client:
             seen, decision = look(client, order.experiment_id, run.options.patience)
+            now = time_at(client)
         facts.stage(seen, news=news)
         news = True
-        if decision is NotYet.PARTIAL and seen.status == ExperimentStatus.DONE and _partial_for_long(first):
+        if (
+            decision is NotYet.PARTIAL
+            and seen.status == ExperimentStatus.DONE
+            and _partial_for_long(first, now)
+        ):
             return seen, OutcomeKind.INCOMPLETE
         if decision is NotYet.NOTHING or (decision is NotYet.PARTIAL and partial_archived):
             return None
@@ -244,9 +250,11 @@ def _await_results(
         partial_archived = True
 
 
-def _partial_for_long(first: list[datetime]) -> bool:
-    """Whether a finished experiment has had partial results for `PARTIAL_WAIT`; `first` is when this process saw it."""
-    now = datetime.now(UTC)
+def _partial_for_long(first: list[datetime], now: datetime) -> bool:
+    """Whether a finished experiment has had partial results for `PARTIAL_WAIT`, by the service's clock.
+
+    `first` is when this process saw it.
+    """
     label = own_label(PARTIAL_LABEL)
     if not (first or label):
         first.append(now)

@@ -12,6 +12,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
 
 from prefect_assay.client import AssayClient
+from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import AssayError
 from prefect_assay.flows.experiment_billing import on_named_rail, show_payment
 from prefect_assay.flows.experiment_steps import show_progress_of
@@ -64,9 +65,9 @@ def look_first(run: ExperimentRun) -> None:
         nonlocal seen
         with run.options.credentials.get_client() as service:
             seen = service.experiment(experiments[0])
+            now = time_at(service)
             _record_payment(run, service, seen)
         facts.stage(seen, news=True)
-        now = datetime.now(UTC)
         go_on = is_worth_waking(kind, seen, patience=run.options.patience, now=now, news=True)
         return seen if go_on else None
 

@@ -130,9 +130,7 @@ class _Sweep:
     def run(self) -> SweepReport:
         """Run all parts, and save the state last: a sweep that dies earlier is repeated, which does no harm."""
         progress, watch = self.progress, self.watch
-        before = self.state.overall
-        if before.swept and before.swept > self.now:
-            before = SweepMemory()  # a clock was put back: the stored times are worth nothing
+        before = self._memory()
         since = before.swept - _MARGIN if before.swept else None
         watch.read_feeds(since)
         with progress.part("runs that have ended"):
@@ -196,6 +194,12 @@ class _Sweep:
             problems=tuple(progress.problems),
             attention=tuple(attention),
         )
+
+    def _memory(self) -> SweepMemory:
+        """What the last sweep has stored; nothing of it counts after a clock was put back."""
+        stored = self.state.overall
+        times = (stored.swept, stored.walked, stored.canceled)
+        return SweepMemory() if any(one is not None and one > self.now for one in times) else stored
 
     def _read_ended(self, since: datetime) -> None:
         """Note the groups of child runs that ended; reschedule runs that expired after a suspension by hand."""

@@ -59,6 +59,7 @@ def order_experiment(
 
     Raises:
         BudgetExceeded: the campaign would exceed its cap; nothing was ordered.
+        DecisionNeeded: the order's log and the budget contradict each other; nothing was ordered.
         OrderMismatch: a person has to say whether an experiment that carries the order key is the order; nothing was
             ordered.
         RequestRefused: the service refused the specification; nothing was ordered.
@@ -85,6 +86,7 @@ def order_experiment(
                     datetime.now(UTC),
                     else_="nothing is ordered that a machine would have to pay",
                 )
+            book.require_agreement()
             budget.reserve(
                 book.order_key, book.campaign_id, amount_cents, campaign_cap_cents=campaign_cap_cents
             )

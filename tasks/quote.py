@@ -1,6 +1,6 @@
 """The stages of an order between its creation and its invoice, and the confirmation of its quote."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 from prefect import task
@@ -9,6 +9,7 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
 from prefect_assay.books.log import Confirming, Withdrawn
 from prefect_assay.client import AssayClient
+from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import (
     BudgetExceeded,
     Conflict,
@@ -82,8 +83,7 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
     except NotReady:
         draft = status == ExperimentStatus.DRAFT
         return Billing(stage=BillingStage.NOT_SUBMITTED if draft else BillingStage.QUOTE_PENDING)
-    now = now or client.service_time or datetime.now(UTC)
-    stage = _stage_of(quote, now)
+    stage = _stage_of(quote, now or time_at(client))
     if stage is BillingStage.QUOTE_PENDING and status == ExperimentStatus.QUOTE_SENT and not is_known(quote):
         stage = BillingStage.QUOTE_UNKNOWN
     return Billing(stage=stage, quote=quote)
@@ -147,6 +147,7 @@ def confirm_quote(
     Raises:
         BudgetExceeded: the quote's total is over the approved amount or far below it, or the campaign would exceed its
             cap (`cap`); nothing was accepted.
+        DecisionNeeded: the order's log and the budget contradict each other; nothing was accepted.
         OrderOutcomeUnknown: the order is in another log of the archive; nothing was accepted.
         PaymentRefused: the quote is not in US dollars; nothing was accepted.
         TransientError: the order has another experiment by now, or the service did not accept an open quote; nothing was
@@ -167,6 +168,7 @@ def confirm_quote(
                 "nothing was accepted. Run the flow again to approve the new total"
             )
         book.require_only_log()
+        book.require_agreement()
         budget = book.books.budget
         budget.reserve(book.order_key, book.campaign_id, total, campaign_cap_cents=campaign_cap_cents)
         book.record(

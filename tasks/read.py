@@ -9,6 +9,7 @@ from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
+from prefect_assay.client.http.dates import time_at
 from prefect_assay.designs import (
     AS_WRITTEN,
     Reading,
@@ -94,10 +95,10 @@ def plan_campaign(
 
 
 def look(client: AssayClient, experiment_id: str, patience: timedelta) -> tuple[Experiment, Decision]:
-    """Read an experiment and decide. The deadline counts from the order, not from the run's start."""
+    """Read an experiment and decide. The deadline counts from the order, by the service's clock."""
     experiment = client.experiment(experiment_id)
     deadline = deadline_of(experiment.created_at, patience)
-    return experiment, decide(experiment.status, experiment.results_status, datetime.now(UTC), deadline)
+    return experiment, decide(experiment.status, experiment.results_status, time_at(client), deadline)
 
 
 def outcome_of(experiment: Experiment, kind: OutcomeKind) -> Outcome:

@@ -20,6 +20,7 @@ from prefect_assay.errors import (
     ApprovalRejected,
     ArchiveError,
     BudgetExceeded,
+    DecisionNeeded,
     ExperimentCanceled,
     NotFound,
     NotReady,
@@ -32,7 +33,7 @@ from prefect_assay.flows import experiment_billing as billing_steps
 from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.flows.experiment_billing import approve_price, place_order
 from prefect_assay.flows.run_options import ExperimentRun, RunOptions
-from prefect_assay.models.billing import Quote
+from prefect_assay.models.billing import CostEstimate, Quote
 from prefect_assay.models.experiment import CreateRequest, Experiment
 from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
@@ -155,7 +156,11 @@ def test_what_a_rule_approved_does_not_outlive_a_lowered_cap():
     work.book.record(lambda _: Approved(amount_cents=400_000, approver="within 5,000.00 USD"))
     with pytest.raises(BudgetExceeded, match=r"costs 4,000\.00 USD, the cap is 1,000\.00 USD"):
         price(amount_cents=400_000)
-    assert price(amount_cents=90_000) == 100_000
+    with pytest.raises(DecisionNeeded, match=r"4,000\.00 USD was approved for this order before"):
+        price(amount_cents=90_000)  # far below: another unit, or another order
+    work.book.record(lambda _: Approved(amount_cents=100_000, approver="within 5,000.00 USD"))
+    assert price(amount_cents=90_000) == 90_000
+    assert work.book.read().approved.amount_cents == 90_000
     work.book.record(lambda _: Approved(amount_cents=400_000, approver="Ada", by_person=True))
     assert price(amount_cents=400_000) == 400_000
 
@@ -510,6 +515,7 @@ def test_a_quote_that_expires_as_it_is_accepted_ends_the_order_although_it_reads
     monkeypatch.setattr(steps.facts, "quoted", lambda *_: None)
     monkeypatch.setattr(billing_steps, "confirm_quote", lambda *_, **__: expired)
     monkeypatch.setattr(billing_steps, "approve_price", lambda *_, **__: 1)
+    monkeypatch.setattr(billing_steps, "estimate_cost", lambda *_: CostEstimate())
     still_open = expired.model_copy(update={"stage": BillingStage.QUOTE_OPEN})
     with pytest.raises(QuoteExpired):
         steps._is_invoiced(work, order_of("mine"), still_open)
@@ -523,5 +529,6 @@ def test_a_quote_whose_total_has_changed_since_it_was_approved_is_read_again(mon
 
     monkeypatch.setattr(billing_steps, "confirm_quote", more)
     monkeypatch.setattr(billing_steps, "approve_price", lambda *_, **__: 1)
+    monkeypatch.setattr(billing_steps, "estimate_cost", lambda *_: CostEstimate())
     with pytest.raises(NotReady, match="approved were"):
         billing_steps.accept_quote(a_run(), order_of("mine"), Quote(status="open", amount_total=1))

@@ -37,6 +37,8 @@ def _no_run_logger(monkeypatch):
 class Service:
     """One organisation's experiments and updates; what is in `faults` cannot be read."""
 
+    service_time = None
+
     def __init__(self, *ids, done=()):
         self.experiments = {
             i: ExperimentSummary(
@@ -388,3 +390,32 @@ def test_prefect_away_for_good_ends_the_sweep_and_leaves_its_watermarks(monkeypa
     with pytest.raises(httpx.ConnectError):
         prefect.sweep({}, after=timedelta(hours=2))
     assert prefect.variables == kept
+
+
+YEAR = timedelta(days=365)
+
+
+def test_an_incomplete_sweep_with_a_clock_a_year_ahead_puts_off_no_later_full_check():
+    service, prefect = Service("e-1"), Prefect()
+    service.service_time = NOW
+    run = prefect.suspended(EXPERIMENT_TAG + "e-1")
+    prefect.sweep({"block": service}, minutes=60)
+    prefect.faults = {"ended": AWAY}  # so that the sweep is incomplete
+    prefect.sweep({"block": service}, after=YEAR, minutes=60)
+    prefect.faults = {}
+    service.experiments |= Service("e-1", done=["e-1"]).experiments
+    prefect.sweep({"block": service}, after=timedelta(minutes=5), minutes=60)
+    assert prefect.resumed == [run.id]
+    memory = SweepState.read(prefect).overall
+    assert max(memory.swept, memory.walked, memory.canceled) <= NOW + timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(("local", "woken"), [(timedelta(days=60), False), (timedelta(days=-60), True)])
+def test_a_sweep_counts_deadlines_by_the_services_clock(local, woken):
+    """This machine's clock is 60 days ahead of the service's, or behind it."""
+    service, prefect = Service("e-1"), Prefect()
+    prefect.suspended(EXPERIMENT_TAG + "e-1", deadline_days=30)
+    service.service_time = NOW + (YEAR if woken else timedelta())
+    service.experiments["e-1"] = service.experiments["e-1"].model_copy(update={"created_at": NOW})
+    prefect.sweep({"block": service}, after=local)
+    assert bool(prefect.resumed) is woken

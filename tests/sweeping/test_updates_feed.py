@@ -252,6 +252,8 @@ def test_labels_and_amounts_for_people():
 class Listing:
     """The service's list of experiments: one with each status."""
 
+    service_time = None
+
     def __init__(self, *statuses):
         self.found = [ExperimentSummary(id="e-1", code="LAB-1", status=s, created_at=NOW) for s in statuses]
 

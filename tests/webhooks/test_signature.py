@@ -355,3 +355,35 @@ class Hostile:
 def test_headers_that_cannot_be_read():
     with pytest.raises(SignatureError, match="LookupError"):
         check(body_of(), Hostile())
+
+
+class Pairs(dict):
+    """Headers as a server has them: one name several times."""
+
+    def __init__(self, headers, *more):
+        super().__init__(headers)
+        self.pairs = [*headers.items(), *more]
+
+    def items(self):
+        return self.pairs
+
+
+BAD = ("x-service-signature", "sha256=" + "0" * 64)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+def test_of_several_signatures_one_that_holds_is_enough(first, joined):
+    """A refusal is permanent (contract 6, rule 3), and a signature that holds proves the body, whatever else is there."""
+    body = body_of()
+    good = headers_of(body, SECRET)
+    name = next(name for name in good if name.lower() == BAD[0])
+    both = (good[name], BAD[1]) if first else (BAD[1], good[name])
+    if joined:
+        check(body, {**good, name: ", ".join(both)})
+    else:
+        rest = {key: value for key, value in good.items() if key != name}
+        check(body, Pairs({**rest, name: both[0]}, (name, both[1])))
+    with pytest.raises(SignatureError) as refused:
+        check(body, {**good, name: f"{BAD[1]}, {BAD[1]}"})
+    assert refused.value.reason == "signature"

@@ -21,15 +21,18 @@ from prefect_assay.archive.layout import (
     safe_prefix,
 )
 from prefect_assay.archive.store import Store, join_key
+from prefect_assay.books.agreement import contradicting_orders, find_contradiction, reservation_of
 from prefect_assay.books.budget import Budget, Reservation
 from prefect_assay.books.identity import Bound, Identity
 from prefect_assay.books.log import (
+    ACTIONS,
     Delivered,
     InDoubt,
     Invoiced,
     Left,
     Log,
     NotSettled,
+    Ordered,
     OrderRecord,
     Paying,
     Planned,
@@ -37,7 +40,7 @@ from prefect_assay.books.log import (
     Working,
 )
 from prefect_assay.books.state import NotBegun, OrderState
-from prefect_assay.errors import ArchiveError, OrderNotVisible
+from prefect_assay.errors import ArchiveError, DecisionNeeded, OrderNotVisible, PaymentOutcomeUnknown
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import PaymentState
@@ -69,6 +72,7 @@ class OrderBook:
         self.campaign_id = campaign_id
         self.order_key = order_key
         self.state: OrderState = NotBegun()
+        self.actions: tuple[str, ...] = ()  # ids of the records that preceded an action
         where = join_key(books.folder, folder or safe_name(campaign_id), order_key)
         self._log: Log[OrderRecord] = Log(books.store, where, _RECORDS)
 
@@ -80,9 +84,11 @@ class OrderBook:
     def read(self) -> OrderState:
         """The state after all records that exist now; ArchiveError for a damaged log or one of another archive."""
         state = self.state
+        actions = self.actions
         for record in self.records(state.count + 1):
             state = state.next(record)
-        self.state = state
+            actions = (*actions, record.id) if isinstance(record, ACTIONS) else actions
+        self.state, self.actions = state, actions
         return state
 
     def records(self, first: int = 1) -> Iterator[OrderRecord]:
@@ -134,6 +140,31 @@ class OrderBook:
                     "earlier token and address back into the credentials block and run it again"
                 )
 
+    def require_agreement(self) -> None:
+        """Compare the order's log with the budget, before money moves: one of them may come from an older backup.
+
+        Raises:
+            PaymentOutcomeUnknown: the log has lost a payment that the budget knows; nothing is paid.
+            DecisionNeeded: they contradict each other otherwise; a person decides, and `accept_records` records it.
+        """
+        contradiction = find_contradiction(self)
+        if contradiction is None:
+            return
+        question, is_payment = contradiction
+        if is_payment:
+            raise PaymentOutcomeUnknown(
+                f"{question.text} No other payment is sent; restore the archive, or pay the invoice at its page"
+            )
+        raise DecisionNeeded(question)
+
+    def accept_records(self) -> None:
+        """Write the budget again from the logs, as a person has decided after comparing them with the service."""
+        known = self.books.budget.read().reservations
+        for book in contradicting_orders(self):
+            new = reservation_of(book)
+            had = known.get(book.order_key)  # what a log has lost still counts against the caps
+            self.books.budget.restore(had.model_copy(update={"action": new.action}) if had else new)
+
     def record(self, decide: Callable[[OrderState], OrderRecord | None]) -> OrderRecord | None:
         """Append the record that `decide` makes of the state, or nothing when it makes None.
 
@@ -144,10 +175,15 @@ class OrderBook:
             record = decide(state) if state.planned else self._planned()
             if record is not None:
                 following = state.next(record)  # what contradicts the log is never written
-                if self._log.append(state.count + 1, record):
+                if self._log.append(
+                    state.count + 1, record, read_back=isinstance(record, (*ACTIONS, Ordered))
+                ):
                     state = self.state = following
                     if isinstance(record, Planned):
                         continue
+                    if isinstance(record, ACTIONS):
+                        self.actions = (*self.actions, record.id)
+                        self.books.budget.note_action(self.order_key, self.campaign_id, record.id)
                     return record
             seen, state = state, self.read()
             if record is None and state is seen:
@@ -274,6 +310,7 @@ class OrderLedger:
         """See `Ledger`."""
         book = self._book
         book.require_only_log()
+        book.require_agreement()
         book.books.budget.redate(self._counted, cap.at + 2 * CLOCKS_DIFFER)
         had = book.books.budget.read().reservations.get(book.order_key)
         book.books.budget.reserve(

@@ -13,14 +13,14 @@ from pydantic import AwareDatetime, Field, TypeAdapter
 from prefect_assay.archive.store import Store
 from prefect_assay.books.log import Log, Record
 from prefect_assay.errors import BudgetExceeded
-from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
 from prefect_assay.payments.interfaces import RollingCap
 
 EVERY: Final = 32
 
 
-class Reservation(StoredModel):
+class Reservation(Model):
     """The commitment of one order, in US cents."""
 
     order_key: str
@@ -28,6 +28,7 @@ class Reservation(StoredModel):
     cents: int
     paid_at: AwareDatetime | None = None  # when a machine payment of it was last reserved
     runs: tuple[str, ...] = ()  # those that reserved a machine payment and have not released it
+    action: str = ""  # id of the order's last record that preceded an action, for the comparison with its log
 
 
 class Reserved(Record):
@@ -134,6 +135,28 @@ class Budget:
 
         self._append(decide)
 
+    def note_action(self, order_key: str, campaign_id: str, action: str) -> None:
+        """Note the record of an order that precedes an action, so that a log that has lost it is found out."""
+
+        def decide(state: BudgetState) -> BudgetRecord | None:
+            before = state.reservations.get(order_key) or Reservation(
+                order_key=order_key, campaign_id=campaign_id, cents=0
+            )
+            noted = before.model_copy(update={"action": action})
+            return None if noted == state.reservations.get(order_key) else Reserved(reservation=noted)
+
+        self._append(decide)
+
+    def restore(self, reservation: Reservation) -> None:
+        """Write the reservation of an order again, as its log has it and a person has confirmed."""
+        self._append(
+            lambda state: (
+                None
+                if state.reservations.get(reservation.order_key) == reservation
+                else Reserved(reservation=reservation)
+            )
+        )
+
     def release(self, order_key: str, *, payment_only: bool = False, run: str | None = None) -> None:
         """Release an order, or only its machine payment; with `run`, unless another run pays it."""
 
@@ -218,7 +241,7 @@ def _after(state: BudgetState, record: BudgetRecord) -> BudgetState:
 
 def _checkpoint(state: BudgetState) -> Checkpoint:
     """A checkpoint without released reservations. None is left out for its age, which is a matter of clocks."""
-    kept = tuple(r for r in state.reservations.values() if r.cents or r.paid_at)
+    kept = tuple(r for r in state.reservations.values() if r.cents or r.paid_at or r.action)
     return Checkpoint(reservations=kept, caps=state.caps)
 
 

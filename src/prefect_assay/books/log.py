@@ -18,17 +18,20 @@ from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.base import StoredModel
+from prefect_assay.models.base import Model
 from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import PaymentAttempt
 
 
-class Record(StoredModel):
-    """A record: its format number, a random id, the wall clock's time, and the process that wrote it."""
+class Record(Model):
+    """A record: its format number, a random id, the wall clock's time, and the process that wrote it.
 
-    record_schema: int = RECORD_FORMAT
+    A field or a kind that this version does not know is refused: it may say that money has moved.
+    """
+
+    record_schema: Literal[1] = RECORD_FORMAT
     id: str = Field(default_factory=lambda: uuid4().hex)
     at: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     by: str = Field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
@@ -221,6 +224,8 @@ OrderRecord = Annotated[
     Field(discriminator="kind"),
 ]
 
+# Each is written, and read back, right before the service is asked to do something that costs money.
+ACTIONS: Final = (Sending, Confirming, Paying)
 
 R = TypeVar("R", bound=Record)
 
@@ -247,10 +252,24 @@ class Log(Generic[R]):
                         f"{self.store.location(self._key(number))} is missing, and the record after it exists; "
                         "nothing is ordered or paid. Restore it from a backup of the archive"
                     )
+            if record is None and number == 1:
+                record = self._first()
             if record is None:
                 return
             yield record
             number += 1
+
+    def _first(self) -> R | None:
+        """The first record where none was found, which is certain only if the folder is empty."""
+        others = [key for key in self.store.keys(self.folder) if not key.endswith("/")]
+        record = self.find(1) if others else None  # another writer may have come in between
+        if others and record is None:
+            raise ArchiveError(
+                f"{self.store.location(self.folder)} has files, such as {others[0].rpartition('/')[2]}, and no first record: "
+                "records are missing, or another version of prefect-assay wrote them; nothing is ordered or paid. Restore "
+                "the folder from a backup of the archive, or use the version that wrote it"
+            )
+        return record
 
     def find(self, number: int) -> R | None:
         """One record, or None."""
@@ -263,24 +282,26 @@ class Log(Generic[R]):
             return self._adapter.validate_json(body)
         except ValidationError as error:
             raise ConfigurationError(
-                f"{self.store.location(key)} cannot be read ({error.error_count()} errors): it is damaged; nothing is "
-                "ordered or paid. Restore it from a backup of the archive"
+                f"{self.store.location(key)} cannot be read ({error.error_count()} errors): it is damaged, or another version "
+                "of prefect-assay wrote it; nothing is ordered or paid. Restore it from a backup of the archive, or use the "
+                "version that wrote it"
             ) from None
 
     def exists(self, number: int) -> bool:
         """Return True if the number is taken."""
         return self.store.stat(self._key(number)) is not None
 
-    def append(self, number: int, record: R) -> bool:
+    def append(self, number: int, record: R, *, read_back: bool = False) -> bool:
         """Write the record under the number; False when the number belongs to another record.
 
+        With `read_back`, it counts as written only when the store shows it: a store may promise more than it does.
         When the store's answer was lost, the id of the record under the number decides; when the store was away
         (ArchiveUnavailable), the next reading does.
         """
         body = self._adapter.dump_json(record)
         for wait in (*_WAITS, None):
             try:
-                if self.store.put_if_absent(self._key(number), body, "application/json"):
+                if self.store.put_if_absent(self._key(number), body, "application/json") and not read_back:
                     return True
                 there = self.find(number)
                 if there is not None:

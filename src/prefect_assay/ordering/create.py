@@ -22,6 +22,7 @@ from prefect_assay.errors import (
     OutcomeUnknown,
     PartialOrder,
     RequestRefused,
+    ServiceUnavailable,
     TransientError,
     UnexpectedAnswer,
 )
@@ -50,6 +51,13 @@ _REFUSALS: Final = CLIENT_ERRORS - NO_VERDICT - {HTTPStatus.CONFLICT}
 _UNREAD: Final = (TransientError, UnexpectedAnswer, NotFound, AccessError)
 # Longer than a create may take to be answered.
 PATIENCE_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+# From the record of a create to its sending. With the time for its answer it is less than others wait for it.
+SEND_WITHIN_SECONDS: Final = 30.0
+
+
+def elapsed_seconds() -> float:
+    """A clock that nobody sets, and that runs on while the machine sleeps or the process is stopped."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def acceptance_of(api: AssayClient, answer: QuoteAcceptance, experiment_id: str | None = None) -> Accepted:
@@ -119,7 +127,9 @@ def find_or_create(
         book.require_only_log()
         reserve()
         attempt = ordering.attempt(state)
+        recorded = elapsed_seconds()
         if book.record(lambda now, new=attempt: ordering.unless_changed(now, new)) is not None:  # type: ignore[misc]
+            ordering.require_recent(attempt, recorded, release)
             return ordering.create(attempt, release)
 
 
@@ -149,6 +159,22 @@ class _Ordering:
     def unless_changed(self, state: OrderState, attempt: Sending) -> Sending | None:
         """The attempt; None if another run has ordered or sent meanwhile."""
         return None if state.ordered or state.attempts + 1 != attempt.attempt else attempt
+
+    def require_recent(self, sent: Sending, recorded: float, release: Callable[[], None]) -> None:
+        """Raise before a create whose record is old: this process was stopped, and others may have looked for the order.
+
+        The record says that it was never sent, so the next execution may send another one.
+        """
+        seconds = elapsed_seconds() - recorded
+        if seconds <= SEND_WITHIN_SECONDS:
+            return
+        late = ServiceUnavailable(
+            f"this process was stopped for {seconds:.0f} s after it recorded the order {search_token(self.book.order_key)}, "
+            f"which is longer than {SEND_WITHIN_SECONDS:.0f} s; the order was not sent. Run the same flow again, which looks "
+            "for the order first"
+        )
+        self.refused(sent, late, release)
+        raise late
 
     def create(self, sent: Sending, release: Callable[[], None]) -> Order:
         try:

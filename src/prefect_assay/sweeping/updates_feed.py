@@ -161,6 +161,7 @@ def select_runs_to_wake(
         for experiment_id in waiting.experiment_ids:
             by_id.setdefault(experiment_id, []).append(waiting)
     looked = _look(client, sorted(by_id))
+    local, now = now, client.service_time or now  # deadlines count from the service's times
     wake: dict[UUID, None] = {}
     deadlines: list[datetime] = []
     for found in looked.found.values():
@@ -176,7 +177,7 @@ def select_runs_to_wake(
     unlisted = sorted(by_id.keys() - looked.found.keys() - looked.unread)
     for waiting in (waiting for experiment_id in unlisted for waiting in by_id[experiment_id]):
         # The run itself finds out what it means. A gap in the list ends no run that waits for a laboratory in time.
-        if news or (waiting.since is not None and now - waiting.since > waiting.patience):
+        if news or (waiting.since is not None and local - waiting.since > waiting.patience):
             wake[waiting.reference.run_id] = None
     next_deadline = min((d for d in deadlines if d > now), default=None)
     asleep = tuple(

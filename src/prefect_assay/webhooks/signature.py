@@ -136,7 +136,7 @@ def prove(
     """
     words = words or WireWords()
     given = {str(name).lower(): value for name, value in headers.items()}
-    signed_by = _signed_by(body, _header(given, words, "Signature"), secrets)
+    signed_by = _signed_by(body, _claims(headers, _header(given, words, "Signature"), words), secrets)
     earlier = status_change(body, now)
     if earlier is not None:  # its headers are not described
         delivery, timed = earlier
@@ -155,14 +155,26 @@ def _header(given: Mapping[str, str], words: WireWords, suffix: str) -> str:
     return value.strip()
 
 
-def _signed_by(body: bytes, header: str, secrets: Sequence[str]) -> int:
+def _claims(headers: Mapping[str, str], last: str, words: WireWords) -> list[bytes]:
+    """Every signature that the headers state; a proxy may add a second header, or join the two with a comma.
+
+    The signature covers the body alone, so that any valid one proves it (contract 6 has exactly one).
+    """
+    name = words.header("Signature").lower()
+    stated = [value for key, value in headers.items() if str(key).lower() == name and isinstance(value, str)]
+    claims = [claim.strip() for value in (*stated, last) for claim in value.split(",")]
+    # Compared as bytes: compare_digest raises on text outside ASCII, and a header may hold any. Hex digits may be upper-case.
+    return [claim.encode("utf-8", "backslashreplace").lower() for claim in dict.fromkeys(claims)]
+
+
+def _signed_by(body: bytes, claims: Sequence[bytes], secrets: Sequence[str]) -> int:
     if isinstance(secrets, str):
         raise SignatureError("the secrets are one text, whose letters would count as secrets; give a list")
-    # Every secret is tried, so that the time reveals nothing. Compared as bytes: compare_digest raises on text outside
-    # ASCII, and a header may hold any. Hex digits may be upper-case.
-    claimed = header.encode("utf-8", "backslashreplace").lower()
+    # Every secret is tried with every claim, so that the time reveals nothing.
+    signatures = [sign(body, secret).encode() for secret in secrets]
     matches = [
-        hmac.compare_digest(sign(body, secret).encode(), claimed) and bool(secret) for secret in secrets
+        bool(secret) and sum(hmac.compare_digest(signature, claim) for claim in claims) > 0
+        for secret, signature in zip(secrets, signatures, strict=True)
     ]
     if not any(matches):
         raise SignatureError("the delivery's signature does not match its body; check the signing key")

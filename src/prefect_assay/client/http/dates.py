@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, Protocol
 
 # A proxy that adds its own header doubles it: httpx joins the two with a comma, which a date holds as well.
 _ONE: Final = re.compile(r"[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d:\d\d [A-Za-z+\-0-9]+")
@@ -21,6 +21,20 @@ def http_date(value: str) -> datetime | None:
     if first is None or any(other is None or abs(other - first) > _SAME for other in moments):
         return None
     return first
+
+
+class Timed(Protocol):
+    """What has read an answer of a service, such as a client."""
+
+    @property
+    def service_time(self) -> datetime | None:
+        """The service's clock at its last answer; None if it did not say."""
+        ...
+
+
+def time_at(client: Timed) -> datetime:
+    """Now, by the service's clock at its last answer, because this machine's may be wrong; else by this machine's."""
+    return client.service_time or datetime.now(UTC)
 
 
 def sent_at(headers: Mapping[str, str]) -> datetime | None:
