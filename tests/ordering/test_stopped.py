@@ -66,7 +66,7 @@ sys.path[:0] = [{tests!r}, {folder!r}]
 from prefect_assay.ordering import create
 from test_find_or_create import QUOTED, OrderService, find_or_create, new_book
 
-create.SEND_WITHIN_SECONDS = 1.0
+create.SEND_WITHIN_SECONDS = {limit}
 
 def ask(book):
     print("recorded", flush=True)  # the parent stops this process here, and lets it go on later
@@ -95,7 +95,7 @@ else:
 def test_a_stopped_process_sends_nothing_when_it_continues(tmp_path, stops):
     """The clock runs on while a process is stopped, so that the time is seen."""
     program = textwrap.dedent(PROGRAM).format(
-        tests=str(Path(FOLDER).parent), folder=FOLDER, archive=str(tmp_path)
+        tests=str(Path(FOLDER).parent), folder=FOLDER, archive=str(tmp_path), limit=1.0 if stops else 600.0
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
