@@ -275,7 +275,7 @@ class _Columns:
     number: int | None
     control: int | None
     calls: Mapping[CallField, int]
-    dashed: frozenset[CallField]
+    dashed: frozenset[str]
     own: tuple[int, ...]
 
     @classmethod
@@ -284,7 +284,7 @@ class _Columns:
     ) -> "_Columns":
         name, sequence = _place(titles, NAME), _place(titles, SEQUENCE)
         number, control = _place(titles, (_NUMBER,)), _place(titles, OPTIONAL["control"])
-        calls = {
+        calls: dict[CallField, int] = {
             field: at for field, aliases in CALL_FIELDS.items() if (at := _place(titles, aliases)) is not None
         }
         rates = {_place(titles, (rate,)) for rate in _RATES}
