@@ -105,6 +105,32 @@ def test_paying_again_is_not_offered_where_it_could_pay_twice():
     assert schema["properties"]["decision"]["enum"] == ["paid", "stop"]
 
 
+@pytest.mark.parametrize(
+    ("method", "repeatable", "form"),
+    [
+        (PaymentMethod.X402_EXACT, True, RepeatablePaymentDoubt),
+        (PaymentMethod.X402_EXACT, False, PaymentDoubt),
+        (PaymentMethod.MPP_SPT, True, PaymentDoubt),
+        (PaymentMethod.ASYNC_INVOICE, True, PaymentDoubt),
+    ],
+)
+def test_paying_again_is_offered_on_the_rail_whose_nonce_excludes_a_second_settlement(
+    monkeypatch, method, repeatable, form
+):
+    asked = []
+    monkeypatch.setattr(doubt, "ask", lambda kind, **_: asked.append(kind))
+    doubt.ask_about_payment(
+        SimpleNamespace(approval_hours=1),
+        method,
+        key="k",
+        what="It",
+        why="lost",
+        status=PaymentStatus(),
+        repeatable=repeatable,
+    )
+    assert asked == [form]
+
+
 def spend(amount, cap=100, **changes):
     policy = SimpleNamespace(approval_hours=1)
     return approve_spending(

@@ -171,7 +171,8 @@ def test_a_webhook_endpoint_gives_every_order_a_secret_of_its_own():
 def test_machine_payments_need_a_rolling_cap():
     with pytest.raises(ValidationError, match="rolling_cents"):
         SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, machine_payments=True)
-    assert not SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1).machine_payments
+    policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
+    assert (policy.machine_payments, policy.accept_quotes) == (False, False)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,18 @@ def test_a_refusal_that_the_present_state_does_not_explain_yet_is_looked_at_agai
         confirm(a_service(Conflict(refusal)), a_book(), "exp_1")
 
 
+def test_what_is_confirmed_counts_in_the_campaign_and_never_passes_its_cap():
+    service, book = a_service(), a_book()
+    confirm(service, book, "exp_1")
+    assert book.books.budget.read().campaign_cents(book.campaign_id) == 500
+    service, book = a_service(), a_book()
+    book.books.budget.reserve("another order", book.campaign_id, 1)
+    with pytest.raises(BudgetExceeded) as over:
+        confirm(service, book, "exp_1")
+    assert (over.value.cap, over.value.total_cents, service.confirmed) == ("campaign", 501, [])
+    assert not book.read().confirmed
+
+
 def test_a_total_above_what_was_approved_is_not_accepted():
     with pytest.raises(
         BudgetExceeded, match=r"is 5.01 USD, approved were 5.00 USD; nothing was accepted"
