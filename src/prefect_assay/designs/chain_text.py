@@ -28,10 +28,11 @@ _WORDS = re.compile(
     "undefined|unfilled|unknown|unnamed|untested|value|variant|vh|vhh|vk|vl|waiting|wildtype|withdrawn|wt|"
     "xxx|yes"
 )
-_CODE: Final = "(?:ALA|ARG|ASN|ASP|CYS|GLN|GLU|GLY|HIS|ILE|LEU|LYS|MET|PHE|PRO|SER|THR|TRP|TYR|VAL|SEC|PYL|ASX|GLX|XAA|UNK)"
-_THREE_LETTERS = re.compile(rf"{_CODE}(?:[\s,-]*{_CODE}){{2,}}", re.IGNORECASE)
-# Three codes at the beginning are enough for a closer look, and cheap to look for.
-THREE_CODES: Final = f"{_CODE}{{3}}"
+_CODE: Final = (
+    "ALA|ARG|ASN|ASP|CYS|GLN|GLU|GLY|HIS|ILE|LEU|LYS|MET|PHE|PRO|SER|THR|TRP|TYR|VAL|SEC|PYL|ASX|GLX|XAA|UNK"
+)
+CODES: Final = frozenset(_CODE.split("|"))
+_THREE_LETTERS = re.compile(rf"(?:{_CODE})(?:[\s,-]*(?:{_CODE})){{2,}}", re.IGNORECASE)
 _BLOCK: Final = 10  # residues between blanks in GenBank, EMBL and UniProt
 USUAL_WIDTHS: Final = frozenset({50, 60, 64, 70, 72, 75, 76, 78, 79, 80, 100, 120})
 _CHAIN: Final = 20  # residues of a part that begins with M and is a chain of its own

@@ -231,7 +231,8 @@ def _wanted(reading: Reading) -> int:
 
 def mangled_names(names: Sequence[str]) -> list[str]:
     """A line if any of the names look like what a spreadsheet makes of others, such as `2-Mar` of MARCH2."""
-    found = [name for name in names if name[:1] in _MAY_BE and _MANGLED.fullmatch(name)]
+    # No such name has `_`, which most names of designs have.
+    found = [name for name in names if "_" not in name and name[:1] in _MAY_BE and _MANGLED.fullmatch(name)]
     if not found:
         return []
     names_shown = listed([*map(quoted, found)], _LISTED)

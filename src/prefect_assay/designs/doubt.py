@@ -11,6 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from prefect_assay.designs.parts import antibody_chain, known_parts, variable_domains
@@ -23,6 +24,7 @@ SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the res
 _PEPTIDE: Final = 8  # fewer residues say nothing
 _SAMPLE: Final = 80
 _SAID_SAMPLE: Final = 500
+_PARTS_SAMPLE: Final = 200
 _SAID_FROM: Final = 15
 _ALIKE: Final = 0.7  # of the words: the same protein with small differences
 _UNRELATED: Final = 0.3
@@ -79,6 +81,7 @@ def spread(items: Sequence[T], most: int = _SAMPLE) -> Sequence[T]:
     return [items[at * (len(items) - 1) // (most - 1)] for at in range(most)]
 
 
+@lru_cache(maxsize=4 * _SAMPLE)  # each design of a sample is compared with several others
 def words(chain: str) -> frozenset[str]:
     """Every stretch of four residues."""
     return frozenset(chain[at : at + WORD] for at in range(len(chain) - WORD + 1))
@@ -336,9 +339,10 @@ def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
 
 def _beside(reference: str, other: str) -> _Shared | None:
     """The stretch at an end that two designs share, if it is unexplained and the rests are unrelated."""
-    if min(len(reference), len(other)) < 2 * SHARED_FROM:
-        return None
     mask = covered(reference, words(other))
+    # A dense stretch of that length has at least two of three residues.
+    if min(len(reference), len(other)) < 2 * SHARED_FROM or 3 * sum(mask) < 2 * SHARED_FROM:
+        return None
     antibodies = variable_domains(reference) if variable_domains(other) else []
     for domain in antibodies:  # whose frameworks are alike: what counts is what is beside them
         mask[domain.start : domain.end] = [False] * (domain.end - domain.start)
@@ -436,7 +440,7 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
             doubts.said.append(
                 f"all {len(residues):,} designs share their last {len(ending)} residues ({_shown(ending)})"
             )
-    sample = spread(residues, _SAID_SAMPLE)
+    sample = spread(residues, _PARTS_SAMPLE)
     counts: Counter[str] = Counter()
     for design in sample:
         chains = design.split(CHAIN_SEPARATOR)

@@ -81,7 +81,7 @@ def _add_records(rows: Rows, line: int, records: Sequence[str], cut: int, wrappi
     add_line, add_name, add_residues = rows.lines.append, rows.names.append, rows.residues.append
     wrapped = 0
     for record in records:
-        header, _, body = record.partition("\n")
+        header, end, body = record.partition("\n")
         residues = body.replace("\n", "")
         ends = len(body) - len(residues)
         is_usual = not (COMMENT in record or HEADER in residues or " " in residues)
@@ -95,8 +95,9 @@ def _add_records(rows: Rows, line: int, records: Sequence[str], cut: int, wrappi
             add_residues(residues)
         else:
             _add(rows, line, header, body, wrapping)
-        line += record.count("\n") + 1 + cut
-        cut = 0
+        line += ends + (2 if end else 1)
+        if cut:
+            line, cut = line + cut, 0
     wrapping.wrapped += wrapped
     return line
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from prefect_assay.designs.chain_text import PEPTIDE, STOP, THREE_CODES, judge_chain
+from prefect_assay.designs.chain_text import CODES, PEPTIDE, STOP, judge_chain
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.sequences import LeftOut, Pool
 from prefect_assay.models.spec_rules import QUOTED_MAX, quoted
@@ -32,9 +32,12 @@ _CLEAN = re.compile(f"[{_LETTERS}]+")
 _FOREIGN = re.compile(f"[^{_LETTERS}{_LETTERS.lower()}{CHAIN_SEPARATOR}]")
 _BATCH: Final = 250  # residues that are looked at together: of most batches nothing is wrong
 _LISTED: Final = 5
-_PROTEIN: Final = 30  # residues; where most designs have them, a chain that is shorter than a peptide may be a word
-# The beginning of nucleotides with IUPAC codes, or of three-letter codes: to be looked at more closely.
-_SUSPECT = re.compile(f"[ACGTUNRYSWKMBDHV]{{12}}|{THREE_CODES}")
+_PROTEIN: Final = (
+    30  # residues; where most designs have them, a chain that is shorter than a peptide may be a word
+)
+_SUSPECT = re.compile(
+    "[ACGTUNRYSWKMBDHV]{12,}$"
+)  # nucleotides with IUPAC codes, to be looked at more closely
 _NUCLEOTIDES = re.compile("[ACGTUNRYSWKMBDHV]{12,}")
 _BASES: Final = "ACGTUN"
 _MOSTLY_BASES: Final = 0.9
@@ -301,8 +304,10 @@ def _unusual_texts(residues: Sequence[str]) -> Iterator[int]:
             None, _LETTERS.encode()
         )
         for at, text in enumerate(batch, start):
+            # Leucine is in nearly all proteins, and no code of a nucleotide.
             if (
-                suspect(text)
+                ("L" not in text and suspect(text))
+                or text[:3] in CODES
                 or len(text) < PEPTIDE
                 or not (is_clean or (len(text) <= MAX_RESIDUES and _CLEAN.fullmatch(text)))
             ):
