@@ -261,11 +261,12 @@ class Log(Generic[R]):
 
     def _first(self) -> R | None:
         """The first record where none was found, which is certain only if the folder is empty."""
-        others = [key for key in self.store.keys(self.folder) if not key.endswith("/")]
+        names = (key.removeprefix(f"{self.folder}/") for key in self.store.keys(self.folder))
+        others = [name for name in names if name and "/" not in name]  # folders below are no records
         record = self.find(1) if others else None  # another writer may have come in between
         if others and record is None:
             raise ArchiveError(
-                f"{self.store.location(self.folder)} has files, such as {others[0].rpartition('/')[2]}, and no first record: "
+                f"{self.store.location(self.folder)} has files, such as {others[0]}, and no first record: "
                 "records are missing, or another version of prefect-assay wrote them; nothing is ordered or paid. Restore "
                 "the folder from a backup of the archive, or use the version that wrote it"
             )
