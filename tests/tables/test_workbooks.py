@@ -184,6 +184,26 @@ def test_an_error_is_no_empty_cell():
     assert cells(ods(ODS + row))[1][:3] == ["b", "GHIKL", "#REF!"]
 
 
+@pytest.mark.parametrize("place", ["B2:B3", "B3:B4", "B3:C3"])
+def test_merged_cells_of_the_table_are_refused(place):
+    book = workbook()
+    book.active.merge_cells(place)
+    error = refused(saved(book))
+    assert (error.line, "are merged" in error.message) == (int(place[1]), True)
+    spanned = ods_row("b", "GHIKL").replace(
+        "<table:table-cell", '<table:table-cell table:number-rows-spanned="2"', 1
+    )
+    assert refused(ods(ODS + spanned)).line == 3
+
+
+def test_a_merged_title_above_the_header_is_no_matter():
+    book = workbook()
+    book.active.insert_rows(1)
+    book.active["A1"] = "Designs of round 2"
+    book.active.merge_cells("A1:C1")
+    assert len(cells(saved(book))) == 3
+
+
 # -- small files of large content
 
 BOMBS = {

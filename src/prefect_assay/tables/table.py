@@ -300,6 +300,13 @@ def _check_layout(layout: Layout, titles: Sequence[str], rows: Sequence[Row], no
             "spreadsheet program and save it, or write values",
             line,
         )
+    merged = [place for place in layout.merged if filled and filled[0] <= place[1] and place[0] <= filled[-1]]
+    if merged:
+        first, last = min(merged)
+        raise UnreadableFile(
+            f"cells of rows {first} to {last} are merged, so that all but the first are empty; divide them, and write each value",
+            first,
+        )
     columns = [repr(title) for at, title in enumerate(titles, 1) if at in layout.hidden_columns and title]
     if columns:
         notes.append(f"columns that are hidden in the sheet are read like the others: {', '.join(columns)}")

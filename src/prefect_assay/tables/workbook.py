@@ -29,7 +29,7 @@ class Layout:
     """What is beside the values of one sheet; rows and columns count from 1.
 
     `rows` and `columns` are the last ones with something in them. `formulas` has the columns of formulas without a value by
-    their rows, `errors` the texts of errors by their rows and columns.
+    their rows, `errors` the texts of errors by their rows and columns, `merged` the first and last rows of merged cells.
     """
 
     rows: int = 0
@@ -38,6 +38,7 @@ class Layout:
     hidden_columns: set[int] = field(default_factory=set)
     formulas: dict[int, int] = field(default_factory=dict)
     errors: dict[int, dict[int, str]] = field(default_factory=dict)
+    merged: list[tuple[int, int]] = field(default_factory=list)
 
     def check_size(self, name: str) -> None:
         """Refuse a sheet whose last cell is too far away.
@@ -126,6 +127,9 @@ class _Xlsx:
             self._row, self._column = int(attributes.get("r", self._row + 1)), 0
             if attributes.get("hidden") in _TRUE:
                 self.layout.hidden_rows.add(self._row)
+        elif tag == "mergeCell":
+            rows = [int(row) for _, row in _REFERENCE.findall(attributes["ref"])]
+            self.layout.merged.append((min(rows), max(rows)))
         elif tag == "col" and attributes.get("hidden") in _TRUE:
             first, last = int(attributes["min"]), int(attributes["max"])
             self.layout.hidden_columns.update(range(first, min(last, 16_384) + 1))
@@ -185,6 +189,9 @@ class _Ods:
             self._column += count
         elif tag in {"table-cell", "covered-table-cell"}:
             self._columns = int(attributes.get("table:number-columns-repeated", 1))
+            spanned = int(attributes.get("table:number-rows-spanned", 1))
+            if spanned > 1 or int(attributes.get("table:number-columns-spanned", 1)) > 1:
+                self._layout.merged.append((self._row + 1, self._row + spanned))
             self._has_value = "office:value-type" in attributes
             self._has_formula = "table:formula" in attributes
             self._is_error = attributes.get("calcext:value-type") == "error"
