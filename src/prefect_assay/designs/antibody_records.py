@@ -17,7 +17,7 @@ from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.models.words import listed, many
 from prefect_assay.tables import key_of
 
-_SAMPLE: Final = 200  # records that show whether antibodies are here
+_SAMPLE: Final = 100  # records that show whether antibodies are here
 _COLUMN_SAMPLE: Final = 20
 _MOSTLY_ANTIBODIES: Final = 0.6  # of the records: a target for each pair leaves two of three
 _LISTED: Final = 3

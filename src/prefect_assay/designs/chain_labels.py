@@ -21,7 +21,7 @@ _BETWEEN = re.compile(r"(?:(?<=[|:])\s*(?P<label>[A-Z])\s*(?:$|(?=[|:]))|^(?P<fi
 _LAST = re.compile(r"(?:^|(?<=[ _.-]))(?P<label>[A-Z]|alpha|beta|gamma|delta)$")
 _WORD = re.compile("[A-Za-z0-9]+")
 _TOKEN = re.compile("[A-Za-z]+|[0-9]+")
-_ENTITIES: Final = frozenset({"target", "antigen", "receptor"})
+ENTITIES: Final = frozenset({"target", "antigen", "receptor"})
 # Words beside these that say nothing else about a record.
 _EMPTY_WORDS: Final = frozenset(
     {"the", "protein", "chain", "sequence", "seq", "only", "native", "wt", "fasta"}
@@ -88,8 +88,8 @@ def _stem(name: str, match: re.Match[str]) -> str:
 def is_called_target(name: str) -> bool:
     """Whether a name says nothing but that this is what the designs bind: `target`, `antigen_chain_B`, `Receptor 1`."""
     words = set(re.findall("[a-z]+", name.casefold()))
-    return bool(words & _ENTITIES) and all(
-        len(word) == 1 or word in _ENTITIES or word in _EMPTY_WORDS for word in words
+    return bool(words & ENTITIES) and all(
+        len(word) == 1 or word in ENTITIES or word in _EMPTY_WORDS for word in words
     )
 
 

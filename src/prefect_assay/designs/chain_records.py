@@ -11,6 +11,7 @@ from typing import Final
 
 from prefect_assay.designs.antibody_records import Columns, Groups, plain, settle_antibodies
 from prefect_assay.designs.chain_labels import (
+    ENTITIES,
     Label,
     find_chain,
     find_label,
@@ -27,7 +28,7 @@ from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.words import listed, many
 from prefect_assay.tables import UnreadableFile, key_of
 
-_SAMPLE: Final = 200  # records that show whether names have labels, and whether antibodies are here
+_SAMPLE: Final = 60  # records that show whether names have labels, and whether antibodies are here
 _COLUMN_SAMPLE: Final = 20
 _MOST: Final = 0.8
 _CHAINS_MAX: Final = 4  # of one complex, where single letters are the only sign
@@ -53,18 +54,18 @@ def settle_chain_records(rows: Rows, reading: Reading, stem: str) -> None:
     """
     if rows.read.chain_taken:
         return
-    _ask_about_targets(rows)
+    names = "\n".join(rows.names).casefold()
+    _ask_about_targets(rows, names)
     if len(rows.names) < 2:  # noqa: PLR2004 - one record is no complex of several
         return
     columns = Columns(rows)
-    by_name, by_column = _group_by_name(rows), _group_by_column(rows, columns)
+    by_name, by_column = _group_by_name(rows, names), _group_by_column(rows, columns)
     if settle_antibodies(rows, columns, by_column, reading, has_groups=bool(by_name or by_column)):
         return
     groups, why = (
         (by_name, "names that differ only by a label") if by_name else (by_column, "the label of a chain")
     )
     if not groups:
-        _ask_about_repeated(rows)
         return
     if reading.chain is not None and not reading.keep_shared:
         _take_labelled(rows, groups, reading.chain, stem)
@@ -125,17 +126,16 @@ def _grouped(values: Sequence[str], labels: Sequence[str]) -> Groups:
 # -- names
 
 
-def _labels_of(names: Sequence[str]) -> list[Label | None]:
-    """The label of each name; empty if a sample has none."""
-    sample = [*names[:_SAMPLE], *spread(names, _SAMPLE)]
-    if any(map(find_label, sample)) or "chain" in "\n".join(names).casefold():
+def _labels_of(names: Sequence[str], folded: str) -> list[Label | None]:
+    """The label of each name; empty if a sample has none. `folded` is all names in lower case."""
+    if "chain" in folded or any(map(find_label, [*names[:_SAMPLE], *spread(names, _SAMPLE)])):
         return [find_label(name) for name in names]
     return []
 
 
-def _group_by_name(rows: Rows) -> Groups:
+def _group_by_name(rows: Rows, folded: str) -> Groups:
     """Records whose names differ only by the label of a chain, or by a letter where more than that shows a complex."""
-    labels = _labels_of(rows.names)
+    labels = _labels_of(rows.names, folded)
     for is_plain in (True, False):
         groups: Groups = {}
         for at, label in enumerate(labels):
@@ -189,10 +189,13 @@ def _has_shared_chain(rows: Rows, several: Groups) -> bool:
     return False
 
 
-def _ask_about_repeated(rows: Rows) -> None:
-    """Note one sequence beside each design: under several stems of names, or in every second or third record."""
+def ask_about_repeated(rows: Rows) -> None:
+    """Note one sequence beside each design: under several stems of names, or in every second or third record.
+
+    The residues are checked ones.
+    """
     number = len(rows.residues)
-    if number < 2 * 2 or len(set(rows.residues)) == number:
+    if number < 2 * 2 or rows.read.asked or rows.read.chain_taken:
         return
     places: defaultdict[str, list[int]] = defaultdict(list)
     for at, residues in enumerate(rows.residues):
@@ -254,11 +257,13 @@ def _take_labelled(rows: Rows, groups: Groups, chosen: str, stem: str) -> None:
 # -- targets
 
 
-def _ask_about_targets(rows: Rows) -> None:
+def _ask_about_targets(rows: Rows, folded: str) -> None:
     """Note records that are called what designs bind, and rows of which a column says so."""
-    designs = [at for at in range(len(rows.names)) if at not in rows.controls]
-    if not _may_name_target(rows):
+    titles = [title for extra in rows.extras[:1] for title in rows.unpack(extra)]
+    searched = (folded, "\n".join(rows.extras).casefold(), "\n".join(titles).casefold())
+    if not any(word in text for text in searched for word in ENTITIES):
         return
+    designs = [at for at in range(len(rows.names)) if at not in rows.controls]
     texts = [f"{rows.names[at]}\n{_description(rows, at)}" for at in designs]
     named = [
         at for at, text in zip(designs, texts, strict=True) if any(map(has_target_word, text.split("\n")))
@@ -275,15 +280,6 @@ def _ask_about_targets(rows: Rows) -> None:
         rows.read.asked.append(
             f"a record is called {names}: it looks like what the designs bind; leave it out of the file, or take it as a design with {KEEP}"
         )
-
-
-def _may_name_target(rows: Rows) -> bool:
-    titles = [title for extra in rows.extras[:1] for title in rows.unpack(extra)]
-    for column in (rows.names, rows.extras, titles):
-        text = "\n".join(column).casefold()
-        if any(word in text for word in ("target", "antigen", "receptor")):
-            return True
-    return False
 
 
 def _description(rows: Rows, at: int) -> str:

@@ -231,8 +231,10 @@ def _wanted(reading: Reading) -> int:
 
 def mangled_names(names: Sequence[str]) -> list[str]:
     """A line if any of the names look like what a spreadsheet makes of others, such as `2-Mar` of MARCH2."""
-    # No such name has `_`, which most names of designs have.
-    found = [name for name in names if "_" not in name and name[:1] in _MAY_BE and _MANGLED.fullmatch(name)]
+    starts = {start for start in {name[:_START] for name in names} if _MAY_BE.match(start)}
+    if not starts:
+        return []
+    found = [name for name in names if name[:_START] in starts and _MANGLED.fullmatch(name)]
     if not found:
         return []
     names_shown = listed([*map(quoted, found)], _LISTED)
@@ -241,7 +243,8 @@ def mangled_names(names: Sequence[str]) -> list[str]:
     ]
 
 
-_MAY_BE: Final = frozenset("0123456789#jfmasondJFMASOND")
+_START: Final = 3  # letters, which many names have in common
+_MAY_BE = re.compile(rf"[0-9#]|{_MONTH}", re.IGNORECASE)
 
 
 def _report(pool: Pool, rows: Rows, said: Sequence[str]) -> ReadingReport:

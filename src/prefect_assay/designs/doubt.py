@@ -24,12 +24,13 @@ SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the res
 _PEPTIDE: Final = 8  # fewer residues say nothing
 _SAMPLE: Final = 80
 _SAID_SAMPLE: Final = 500
-_PARTS_SAMPLE: Final = 200
+_PARTS_SAMPLE: Final = 100
 _SAID_FROM: Final = 15
 _ALIKE: Final = 0.7  # of the words: the same protein with small differences
 _UNRELATED: Final = 0.3
 _RELATED: Final = 0.35  # of the residues at the same places: also variants that share few words
 _MOST: Final = 0.8  # of the designs
+_WORDS_IN_COMMON: Final = 5  # of a shared stretch, which is mostly covered by words of four
 _PAIRS: Final = 0.3  # of the designs share it and are unrelated beside it
 _LOOSE: Final = 15  # residues of a tag or code beside a shared end
 _LISTED: Final = 3
@@ -326,9 +327,11 @@ def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
         if len(texts) < 2:  # noqa: PLR2004 - a single design shares nothing
             continue
         sample = list(dict.fromkeys(spread(texts)))
+        known = {text: words(text) for text in sample}
         for reference in dict.fromkeys((sample[0], sample[len(sample) // 2], sample[-1])):
             others = [text for text in sample if text != reference]
-            found = [each for each in (_beside(reference, other) for other in others) if each]
+            near = [text for text in others if len(known[reference] & known[text]) >= _WORDS_IN_COMMON]
+            found = [shared for other in near if (shared := _beside(reference, other, known[other]))]
             if found and len(found) >= max(1, _PAIRS * len(others)):
                 part = _middle(reference, found)
                 sharing = 1 + sum(_has(other, part) for other in others)
@@ -337,9 +340,9 @@ def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
                     return
 
 
-def _beside(reference: str, other: str) -> _Shared | None:
+def _beside(reference: str, other: str, known: frozenset[str]) -> _Shared | None:
     """The stretch at an end that two designs share, if it is unexplained and the rests are unrelated."""
-    mask = covered(reference, words(other))
+    mask = covered(reference, known)
     # A dense stretch of that length has at least two of three residues.
     if min(len(reference), len(other)) < 2 * SHARED_FROM or 3 * sum(mask) < 2 * SHARED_FROM:
         return None

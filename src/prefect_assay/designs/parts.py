@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 _WORD: Final = 8  # residues: no two of the parts below share so many, and by chance it never happens
+_STEP: Final = 4  # every fourth word is looked at first: each part of eleven residues has one of them
 _TAGS: Final = (
     ("His tag", re.compile("H{6,}")),
     ("Strep tag", re.compile("WSHPQFEK")),
@@ -49,6 +50,7 @@ _WORDS: Final = {
     text[at : at + _WORD]: name for name, text in _LONG.items() for at in range(len(text) - _WORD + 1)
 }
 # A variable domain: its two cysteines, the tryptophan between them, and the J segment's WG-G of heavy or FG-G of light chains.
+_JOINING = re.compile("[WF]G.G[ST]")  # which most chains do not have
 _VARIABLE = re.compile(r"C.{8,20}?W.{40,80}?C.{2,45}?([WF])G.G[ST]")
 MOTIFS: Final = {"heavy": "WG", "light": "FG"}  # that every domain of the kind has
 # A constant domain of an antibody of any mammal: the first cysteine with what follows it in CH1, CH3 and light chains or in CH2,
@@ -86,7 +88,7 @@ def known_parts(chain: str) -> list[Part]:
 def _long_parts(chain: str) -> Iterator[Part]:
     """Stretches of the words of one part; gaps of a few residues are variants."""
     places = range(len(chain) - _WORD + 1)
-    if _WORDS.keys().isdisjoint([chain[at : at + _WORD] for at in places]):  # as of most chains
+    if not any(chain[at : at + _WORD] in _WORDS for at in places[::_STEP]):
         return
     hits: dict[str, list[int]] = {}
     for at in places:
@@ -109,7 +111,9 @@ def _constant_domains(chain: str) -> Iterator[Part]:
 
 def variable_domains(chain: str) -> list[Part]:
     """The antibody domains of a chain, called `heavy` and `light`."""
-    found = []
+    found: list[Part] = []
+    if not _JOINING.search(chain):
+        return found
     for match in _VARIABLE.finditer(chain[:_LOOKED_AT]):
         kind = "heavy" if match[1] == "W" else "light"
         found.append(Part(kind, max(0, match.start() - _BEFORE), min(len(chain), match.end() + _BEHIND)))

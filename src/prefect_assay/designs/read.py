@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import BinaryIO, Final
 
-from prefect_assay.designs.chain_records import settle_chain_records
+from prefect_assay.designs.chain_records import ask_about_repeated, settle_chain_records
 from prefect_assay.designs.chains import choose_chains, settled
 from prefect_assay.designs.fasta import HEADER
 from prefect_assay.designs.formats import fill
@@ -108,4 +108,6 @@ def _read(stream: BinaryIO, source: str, reading: Reading, sequences: int, chara
     said = [line for line in (mutated.refused, mutated.said) if line]
     pool = checked(rows, source, errors, as_protein=reading.as_protein)
     errors.check()
+    if pool.duplicates:
+        ask_about_repeated(rows)
     return settled(pool, rows, reading, said)
