@@ -39,9 +39,32 @@ _CHAIN_TITLES: Final = frozenset(
         ("chain", "chain id", "chain name", "chain type", "chain label", "chains", "locus", "auth chain"),
     )
 )
+_PAIRS_OF_CHAINS: Final = ({"A", "B"}, {"ALPHA", "BETA"})
+_SETS: Final = frozenset(
+    {
+        "round",
+        "rd",
+        "r",
+        "set",
+        "batch",
+        "lib",
+        "library",
+        "pool",
+        "plate",
+        "p",
+        "group",
+        "run",
+        "cluster",
+        "v",
+    }
+)
+_STRUCTURES: Final = frozenset({"complex", "structure", "model", "prediction", "pdb", "cif", "assembly"})
 _LABEL_MAX: Final = 2  # letters
 _LABELS: Final = frozenset({"IGH", "IGK", "IGL", "TRA", "TRB", "TRG", "TRD", "ALPHA", "BETA"})
 _OF_EVERY_PLATE: Final = frozenset({"ctrl", "control", "ctl", "wt", "ref", "reference", "rep", "pos", "neg"})
+_TARGET_TITLES: Final = frozenset(
+    f"{entity}{end}" for entity in ENTITIES for end in ("", "s", "name", "id")
+)  # what a design is for
 _CELL_MAX: Final = 30  # letters: longer text is about anything
 _COMPARED: Final = 3
 
@@ -142,42 +165,46 @@ def _group_by_name(rows: Rows, folded: str) -> Groups:
             if label and (label.is_plain or not is_plain):
                 groups.setdefault(label.stem, {}).setdefault(label.label, []).append(at)
         several = {stem: group for stem, group in groups.items() if len(group) > 1}
+        several = {} if is_plain and _is_numbering(several) else several
         if several and (is_plain or _are_complexes(rows, groups, several)):
             return groups
     return {}
 
 
+def _is_numbering(several: Groups) -> bool:
+    """Whether the labels only count many designs, as in `chain_1` to `chain_12`."""
+    return len(several) == 1 and all(
+        len(group) > _CHAINS_MAX and all(map(str.isdecimal, group)) for group in several.values()
+    )
+
+
 def _are_complexes(rows: Rows, groups: Groups, several: Groups) -> bool:
     """Whether single letters at the end are chains: nearly all records have them, and those of one stem are unrelated.
 
-    Letters also tell variants and unrelated designs apart. So one stem alone counts only with two or three letters from A on, and
-    with a number that says which design it is, or without anything else.
+    Letters also tell variants, families and unrelated designs of a round apart. So they count where a chain is under several stems,
+    or where there are two of each stem and the stem is of one design.
     """
     records = sum(len(where) for group in several.values() for where in group.values())
     if records < _MOST * len(rows.names) or max(map(len, several.values())) > _CHAINS_MAX:
         return False
-    if len(several) == 1:
-        ((stem, group),) = several.items()
-        letters = "".join(sorted(group))
-        is_one = letters == "AB" if not stem else letters in {"AB", "ABC"} and _has_digit(stem)
-        if not is_one or len(groups) > 1 or rows.read.columns:
+    if not _has_shared_chain(rows, several):
+        is_pair = all(group.keys() in _PAIRS_OF_CHAINS for group in several.values())
+        of_designs = sum(map(_is_of_one_design, several)) >= _MOST * len(several)
+        if not is_pair or not of_designs:
             return False
-    elif not (_MOST * len(several) <= sum(map(_has_digit, several)) or _has_shared_chain(rows, several)):
-        return False  # names of families, such as GFP_A
-    elif not all(
-        "A" in group or {"H", "L"} <= group.keys() or "ALPHA" in group for group in several.values()
-    ):
-        return False
+        if len(several) == 1 and (len(groups) > 1 or rows.read.columns):
+            return False
     for group in spread([*several.values()], _COLUMN_SAMPLE):
         first, second = (rows.residues[where[0]] for where in list(group.values())[:2])
         if first != second and is_alike(plain(first), plain(second)):
             return False
-    is_antibody = any({"H", "L"} <= group.keys() for group in several.values())
-    return not is_antibody or _has_shared_chain(rows, several)
+    return True
 
 
-def _has_digit(stem: str) -> bool:
-    return any(map(str.isdecimal, stem))
+def _is_of_one_design(stem: str) -> bool:
+    """Whether a name without its letter is that of one design: it has a number, and is not a round or a plate."""
+    words = {word.casefold() for word in split_name(stem)}
+    return not words or bool(words & _STRUCTURES) or (any(map(str.isdecimal, words)) and not words & _SETS)
 
 
 def _has_shared_chain(rows: Rows, several: Groups) -> bool:
@@ -290,7 +317,7 @@ def _description(rows: Rows, at: int) -> str:
 def _column_says_target(rows: Rows, at: int) -> bool:
     """Whether a cell of a row is `target`, `antigen chain` or the like, or a column such as `is_target` is true."""
     for title, cell in rows.unpack(rows.extras[at]).items():
-        if len(cell) < _CELL_MAX and is_called_target(cell):
+        if len(cell) < _CELL_MAX and is_called_target(cell) and key_of(title) not in _TARGET_TITLES:
             return True
         if key_of(title) in {"istarget", "isantigen"} and cell.casefold() in {"true", "t", "yes", "y", "1"}:
             return True
