@@ -45,6 +45,12 @@ def test_a_doubled_delivery_is_acknowledged_and_wakes_once(receiver):
     assert len(receiver.wake.asked) == len(receiver.all_announced()) == 1
 
 
+def test_two_updates_of_one_experiment_wake_it_twice(receiver):
+    for update in ("u-1", "u-2"):
+        receiver.post(body_of(data_experiment_id="e-1", data_update_id=update))
+    assert receiver.wake.asked == ["e-1", "e-1"]
+
+
 def test_an_update_is_remembered_for_five_minutes(monkeypatch):
     wake, now = Wake(), [1000.0]
     monkeypatch.setattr(endpoint, "time", SimpleNamespace(monotonic=lambda: now[0]))

@@ -64,6 +64,16 @@ def test_addresses_that_cannot_work(base):
         delivery_url(base, ORDER_KEY)
 
 
+def test_the_signature_covers_the_bytes_as_they_came():
+    """Written anew by this side, the same JSON would have other bytes."""
+    written = json.loads(body_of(data_update_id="u-7"))
+    body = json.dumps(written, indent=4, sort_keys=True).encode() + b"\n"
+    assert check(body, headers_of(body, SECRET)).data.update_id == "u-7"
+    for other in (json.dumps(written).encode(), b" ".join(body.split())):
+        with pytest.raises(SignatureError, match="does not match its body"):
+            check(body, headers_of(other, SECRET))
+
+
 def test_a_genuine_delivery():
     body = body_of(data_update_id="u-7")
     delivery = check(body, headers_of(body, SECRET))
