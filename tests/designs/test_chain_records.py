@@ -271,6 +271,11 @@ def test_two_chains_of_one_complex_are_asked_about(names):
     assert "is it the target?" in asked(fasta(names, (BINDERS[0], TARGET)))
 
 
+@pytest.mark.parametrize("names", [("H", "A"), ("design_0_H", "design_0_T"), ("nb7_chainH", "nb7_chainT")])
+def test_a_nanobody_and_its_target_are_asked_about(names):
+    assert "is it the target?" in asked(fasta(names, (HEAVY[0], TARGET)))
+
+
 # -- columns
 
 COLUMNS = {

@@ -39,7 +39,8 @@ _CHAIN_TITLES: Final = frozenset(
         ("chain", "chain id", "chain name", "chain type", "chain label", "chains", "locus", "auth chain"),
     )
 )
-_PAIRS_OF_CHAINS: Final = ({"A", "B"}, {"ALPHA", "BETA"})
+# Two chains, alpha and beta chain, and a nanobody with its target, as antibody designers call them.
+_PAIRS_OF_CHAINS: Final = ({"A", "B"}, {"ALPHA", "BETA"}, {"H", "A"}, {"H", "T"})
 _SETS: Final = frozenset(
     {
         "round",
