@@ -2,6 +2,7 @@
 
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.reporting import artifacts
+from prefect_assay.results.mapping import read_mapping
 from prefect_assay.tasks.archive import _packages, archive_experiment
 
 SPEC = ExperimentSpec(experiment_type="expression", sequences={"a": SequenceValue(aa_string="MKT")})
@@ -277,3 +279,22 @@ def test_without_the_extra_an_experiment_is_archived_all_the_same(tmp_path, monk
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     found = kept(Credentials(GOOD), tmp_path)
     assert (found.notes, found.record.version, lake_files(tmp_path)) == ((), 1, [])
+
+
+def test_a_mapping_that_was_declared_stays_when_the_run_archives_again(tmp_path):
+    credentials = Credentials()
+    entry = {"sequence": {"name": "a", "aa_string": "MKT"}, "milligrams": 12.0}
+    credentials.results = [{"id": "r0", "result_type": "expression", "summary": [entry]}]
+    first = kept(credentials, tmp_path)
+    assert [row.outcome for row in first.rows] == ["unknown"]
+    store = LocalArchive(root=str(tmp_path)).get_store()
+    mapping = read_mapping(b'[expression.fields.milligrams]\ncolumn = "yield_mean"', "map.toml")
+    (again,) = lake.reread(store, "", now=datetime(2026, 12, 1, tzinfo=UTC), mapping=mapping)
+    assert again.record.version == 2
+
+    unchanged = kept(credentials, tmp_path)
+    assert (unchanged.record.version, unchanged.record.unchanged) == (2, True)
+    credentials.results[0]["title"] = "corrected"
+    later = kept(credentials, tmp_path)
+    assert (later.record.version, later.rows[0].outcome) == (3, "measured")
+    assert "mapping.json" in latest(store, "", "c", "LAB-001-001").files

@@ -148,14 +148,14 @@ def _reread_version(
     store: Store, prefix: str, version: ArchivedVersion, mapping: ResultMapping | None, now: datetime
 ) -> RereadExperiment:
     manifest = version.manifest
-    named = {"experiment_code": manifest.experiment_code, "campaign_id": manifest.campaign_id}
+    one = RereadExperiment(experiment_code=manifest.experiment_code, campaign_id=manifest.campaign_id)
     answers = {
         path.removeprefix("raw/"): version.read(path)
         for path in sorted(version.files)
         if path.startswith("raw/results-")
     }
     if not answers:
-        return RereadExperiment(**named, notes=(f"{version.location} has no answers with results",))
+        return one.model_copy(update={"notes": (f"{version.location} has no answers with results",)})
     results, unread = results_in(answers)
     spec = _spec(version)
     mapping = mapping or archived_mapping(version)
@@ -191,7 +191,7 @@ def _reread_version(
             add(store, prefix, newest)
     except ConfigurationError as error:
         notes.append(f"not in the lake: {error}")
-    return RereadExperiment(**named, record=record, notes=tuple(notes))
+    return one.model_copy(update={"record": record, "notes": tuple(notes)})
 
 
 def _kept_documents(version: ArchivedVersion, folder: Path) -> Iterator[Document]:

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from prefect_assay.models.base import Model
+from prefect_assay.models.calls import Call, read_call
 from prefect_assay.models.vocabulary import BINDING_TYPES
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.row import HAS_RESULT, Outcome
 from prefect_assay.tables import key_of
 
 _COLUMNS: Final = frozenset(map(key_of, ("control type", "expected")))
-_NEGATIVE: Final = frozenset(
-    map(key_of, ("negative", "negative control", "no binding", "non-binder", "no", "none", "false"))
-)
+_NEGATIVE: Final = frozenset({"negative control", "none"})  # besides the words for a call that is negative
 _WORDS: Final = {
     Outcome.NO_BINDING: "did not bind",
     Outcome.NO_EXPRESSION: "did not express",
@@ -51,8 +50,11 @@ def expects_binding(
     """Whether a control has to bind (or to give a value); None for a design."""
     if not control:
         return None
-    own = {key_of(title): key_of(value) for title, value in attributes.items()}
-    if any(value in _NEGATIVE for title, value in own.items() if title in _COLUMNS):
+    expected = [value for title, value in attributes.items() if key_of(title) in _COLUMNS]
+    if any(
+        value.strip().casefold() in _NEGATIVE or read_call(value).call is Call.DOES_NOT_BIND
+        for value in expected
+    ):
         return False
     return extra.get("positive_control") is not False
 

@@ -6,7 +6,7 @@ that casts doubt on a number, such as a qualifier in an unknown word, leaves the
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -204,7 +204,9 @@ class RecordReader:
                 qualifiers[quantity.column] = reading.qualifier
                 taken.update(fields)
         columns["qualifier"] = _find_main_qualifier(columns, qualifiers, record)
-        calls = {name: _read_call(name, record) for name in CALL_FIELDS}
+        names: tuple[CallField, ...] = tuple(CALL_FIELDS)
+        calls = {name: _read_call(name, record) for name in names}
+        stated: dict[CallField, ReadCall] = {name: calls[name][0] for name in names}
         for name, (call, text, used) in calls.items():
             columns[name] = text
             taken.update(used)
@@ -214,7 +216,7 @@ class RecordReader:
             _holds_value(name, record.get(name)) for name in OTHER_FIELDS.get(kind, ())
         )
         outcome = decide_outcome(
-            {name: call for name, (call, _, _) in calls.items()},
+            stated,
             has_kd=columns["kd_M"] is not None,
             is_measured=is_measured
             or (kind == ExperimentType.EXPRESSION and calls["expression"][0].call is Call.EXPRESSES),
@@ -241,16 +243,7 @@ class RecordReader:
             return unit
         if unit is None and kind.word in self.in_other_units:
             return Unread(f"without a unit, and the numbers of the experiment are not all in {kind.shown[0]}")
-        reading = read_quantity(record[fields[0]], unit=unit, quantity=kind)
-        if isinstance(reading, Unread):
-            return reading
-        for name in fields[1:]:
-            other = read_quantity(record[name], unit=unit, quantity=kind)
-            if not _agree(reading, other, _SAME_VALUE):
-                return Unread(
-                    f"{_show(record[fields[0]])} in {fields[0]} and {_show(record[name])} in {name}"
-                )
-        return _apply_limits(kind, reading, record, unit)
+        return read_recorded_quantity(kind, fields, record, unit)
 
     def _find_doubts(self, columns: Mapping[str, Any]) -> tuple[str, ...]:
         """What is odd about the numbers of a record, without any of them being impossible."""
@@ -293,6 +286,20 @@ def decide_outcome(
     elif binds or strength.call is Call.BINDS:
         outcome = Outcome.BINDING
     return outcome
+
+
+def read_recorded_quantity(
+    kind: QuantityKind, fields: Sequence[str], record: Mapping[str, Any], unit: str | None = None
+) -> Quantity | Unread:
+    """The quantity in the fields of a record, with the qualifier that other fields of the record give it."""
+    reading = read_quantity(record.get(fields[0]), unit=unit, quantity=kind)
+    if isinstance(reading, Unread):
+        return reading
+    for name in fields[1:]:
+        other = read_quantity(record[name], unit=unit, quantity=kind)
+        if not _agree(reading, other, _SAME_VALUE):
+            return Unread(f"{_show(record[fields[0]])} in {fields[0]} and {_show(record[name])} in {name}")
+    return _apply_limits(kind, reading, record, unit)
 
 
 def name_assay_type(result: Result, entry: ResultEntry) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from prefect_assay.models.calls import Call, read_call
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module
 from prefect_assay.results.row import HAS_RESULT, Level, ResultRow
@@ -128,7 +129,7 @@ def competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
                 _signed(design.reported_kd_M, design.reported_qualifier)
                 or _signed(design.kd_M, design.qualifier),
                 design.binding_strength,
-                design.binding,
+                _published_call(design.binding),
                 design.expression,
                 design.aa_string,
             )
@@ -147,13 +148,18 @@ def competition_replicates_csv(rows: Iterable[ResultRow]) -> bytes:
                 row.replicate,
                 *_constants(row),
                 row.binding_strength,
-                row.binding,
+                _published_call(row.binding),
                 row.expression,
             )
             for row in rows
             if row.level is Level.REPLICATE
         ),
     )
+
+
+def _published_call(word: str | None) -> str | None:
+    """A binding call in the words of the competition's files, `true` and `false`; other words as they came."""
+    return {Call.BINDS: "true", Call.DOES_NOT_BIND: "false"}.get(read_call(word).call, word)
 
 
 def _competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:

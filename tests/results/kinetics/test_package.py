@@ -232,7 +232,8 @@ def test_what_the_service_reports_is_read_as_its_results_are(binder):
         (item,) = analyze(zipped({**curve_files(binder, "d1"), "x_summary.csv": table})).analysis.kinetics
         return item.service
 
-    assert service("binder", "1e-7", "1e5", "1e-2").binding == "true"
+    found = service("binder", "1e-7", "1e5", "1e-2")
+    assert (found.binding, found.kd_M) == ("true", 1e-7)
     assert service("Non binder", "", "", "").binding == "false"
     assert service("true", ">1e-6", "0", "1_0").model_dump(include={"kd_M", "kon_per_M_s", "koff_per_s"}) == {
         "kd_M": None,

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from prefect_assay.models.calls import Call, read_call
-from prefect_assay.models.quantities import KD, KOFF, KON, TM, Quantity, QuantityKind, read_quantity
+from prefect_assay.models.quantities import KD, KOFF, KON, TM, Quantity, QuantityKind, Unread
 from prefect_assay.results.kinetics.analysis import ServiceValues
 from prefect_assay.results.kinetics.zip_reader import PackageFiles, UnreadableFile, number, table
+from prefect_assay.results.measurements import find_unit, read_recorded_quantity
 
 _CURVE: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)_(?P<nM>[0-9.eE+-]+)\.(?i:csv)", re.DOTALL)
 _MELT: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)\.(?i:csv)", re.DOTALL)
@@ -60,13 +61,13 @@ class Index:
         row = _row(self.summary, file)
         info = _row(self.info, file)
         return ServiceValues(
-            kon_per_M_s=_exact(row.get("kon"), KON),
-            koff_per_s=_exact(row.get("koff"), KOFF),
-            kd_M=_exact(row.get("kd"), KD),
+            kon_per_M_s=_read_exact(row, "kon", KON),
+            koff_per_s=_read_exact(row, "koff", KOFF),
+            kd_M=_read_exact(row, "kd", KD),
             mae=number(info.get("MAE")),
             relative_mae=number(info.get("rel_MAE")),
             binding=_CALLS.get(read_call(row.get("binding")).call),
-            tm_C=_exact(row.get("tm"), TM),
+            tm_C=_read_exact(row, "tm", TM),
         )
 
     @property
@@ -110,9 +111,10 @@ def read_index(files: PackageFiles) -> Index:
     return index
 
 
-def _exact(cell: str | None, kind: QuantityKind) -> float | None:
-    """An exact value of a cell, in the unit of its kind; a limit and what cannot be read are none."""
-    reading = read_quantity(cell, quantity=kind)
+def _read_exact(row: Row, column: str, kind: QuantityKind) -> float | None:
+    """The exact value of a column; None for a limit, and for what cannot be read."""
+    unit = find_unit(kind, row)
+    reading = unit if isinstance(unit, Unread) else read_recorded_quantity(kind, [column], row, unit)
     return reading.value if isinstance(reading, Quantity) and reading.qualifier is None else None
 
 
