@@ -8,7 +8,7 @@ import pytest
 from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.books import Books
-from prefect_assay.books.budget import Checkpoint, Reservation
+from prefect_assay.books.budget import Reservation
 from prefect_assay.books.log import (
     Approved,
     Confirming,
@@ -66,11 +66,12 @@ class Archive:
 
     def paid_by_machine(self, *payments):
         """`(cents, days ago)` each, as the budget counts them."""
-        counted = tuple(
-            Reservation(order_key=f"{n}", campaign_id="c-1", cents=c, paid_at=NOW - timedelta(days=ago))
-            for n, (c, ago) in enumerate(payments)
-        )
-        self.books.budget._log.append(1, Checkpoint(reservations=counted, caps={}))
+        for n, (cents, ago) in enumerate(payments):
+            self.books.budget.restore(
+                Reservation(
+                    order_key=f"{n}", campaign_id="c-1", cents=cents, paid_at=NOW - timedelta(days=ago)
+                )
+            )
 
 
 def paying(cents):
