@@ -61,8 +61,17 @@ def moto_endpoint():
 
 
 @pytest.fixture(scope="session")
-def swift_endpoint(tmp_path_factory):
-    """A real S3 server; each test makes a bucket of its own."""
+def swift_endpoint(bare_swift_endpoint):
+    """A real S3 server behind a front that passes one upload at a time; each test makes a bucket of its own."""
+    from support.archive.s3_proxy import s3_proxy
+
+    with s3_proxy(bare_swift_endpoint, one_upload_at_a_time=True) as proxy:
+        yield proxy.address
+
+
+@pytest.fixture(scope="session")
+def bare_swift_endpoint(tmp_path_factory):
+    """A real S3 server which looks first and writes then, so that the probe refuses it."""
     from support.archive.swift_server import reason_not_to_run, swift_server
 
     folder = tmp_path_factory.mktemp("swift")

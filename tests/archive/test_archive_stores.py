@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from prefect_assay.archive import s3 as s3_module
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from support.archive.moto_s3 import moto_server
 from support.archive.refusing_s3 import refusing_server
+from support.archive.stores import bucket_store
 from support.archive.swift_server import SECRET_KEY, s3_client
 
 
@@ -166,6 +168,50 @@ def test_a_server_that_overwrites_fails_the_probe():
         with pytest.raises(ArchiveError, match=r"overwrites objects .* use a server with conditional writes"):
             s3_module.S3Store("unsafe-archive", client).probe()
         assert "Contents" not in client.list_objects_v2(Bucket="unsafe-archive")
+
+
+def test_a_server_that_looks_first_and_writes_then_fails_the_probe_each_time():
+    with moto_server(looks_first=True) as endpoint:
+        store = bucket_store(endpoint)
+        for _ in range(5):
+            with pytest.raises(ArchiveError, match=r"writers at the same moment that each was the first"):
+                store.probe("lab")
+        assert "Contents" not in store._client.list_objects_v2(Bucket=store.bucket)
+        store.probe("lab", with_race=False)
+
+
+def test_a_real_server_that_looks_first_fails_the_probe(bare_swift_endpoint):
+    with pytest.raises(
+        ArchiveError, match="order or pay the same thing twice; use a server with conditional"
+    ):
+        bucket_store(bare_swift_endpoint).probe("lab")
+
+
+def test_a_race_whose_writers_fail_is_not_passed(moto_endpoint):
+    store = bucket_store(moto_endpoint)
+    calls = []
+
+    def fail(**_):
+        calls.append(1)
+        if len(calls) > 5:
+            raise OSError("no file handle is left")
+
+    store._client.meta.events.register("before-call.s3.PutObject", fail)
+    with pytest.raises(ArchiveUnavailable, match="no file handle"):
+        store.probe("lab")
+
+
+def test_a_folder_that_looks_first_and_writes_then_is_refused(tmp_path, monkeypatch):
+    def look_first(source, target):
+        if Path(target).exists():
+            raise FileExistsError(17, "File exists")
+        content = Path(source).read_bytes()
+        time.sleep(0.001)
+        Path(target).write_bytes(content)
+
+    monkeypatch.setattr(os, "link", look_first)
+    with pytest.raises(ArchiveError, match="replace a file"):
+        LocalStore(tmp_path).probe()
 
 
 def test_s3_errors_name_place_cause_and_next_step(swift_endpoint, swift_store):

@@ -338,7 +338,7 @@ def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(min
         def __init__(self, bucket):
             self.found = found[bucket]
 
-        def probe(self, _prefix):
+        def probe(self, _prefix, **_):
             pass
 
         def find(self, _key):

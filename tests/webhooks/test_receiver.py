@@ -347,3 +347,23 @@ def test_as_a_process_with_prefects_api_away(tmp_path):
         output, _ = process.communicate(timeout=20)
     assert "the service is asked to retry" in output
     assert SIGNING_KEY not in output
+
+
+@pytest.mark.parametrize(
+    ("root", "path"), [("/assay", "/assay"), ("/assay", "/assay/assay"), ("/lab/assay", "/lab/assay")]
+)
+def test_a_root_path_that_ends_with_the_prefix_is_served(root, path):
+    app = create_app(ReceiverSettings(signing_keys=[SIGNING_KEY], announce=False), wake=Wake())
+    client = TestClient(app, root_path=root)
+    assert client.get(f"{path}/health").status_code == 200
+    assert client.post(f"{path}/{ORDER_KEY}", content=b"{}").status_code == 401
+
+
+def test_a_receiver_that_is_mounted_below_its_prefix_is_served():
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    app = create_app(ReceiverSettings(signing_keys=[SIGNING_KEY], announce=False), wake=Wake())
+    client = TestClient(Starlette(routes=[Mount("/assay", app=app)]))
+    assert client.get("/assay/health").status_code == 200
+    assert client.post(f"/assay/{ORDER_KEY}", content=b"{}").status_code == 401

@@ -10,17 +10,21 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Barrier
 from typing import Final
 from uuid import uuid4
 
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
+    RACE_ROUNDS,
     Body,
     ObjectInfo,
     Stray,
     check_key,
     chunks_of,
     join_key,
+    race_writers,
+    wait_for_others,
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
@@ -109,20 +113,38 @@ class LocalStore:
         """The absolute path."""
         return str(self._path(key) if key else self.root)
 
-    def probe(self, prefix: str = "") -> None:
+    def probe(self, prefix: str = "", *, with_race: bool = True) -> None:
         """See `Store`."""
+        with self._probe_key(prefix) as key:
+            is_sound = self.put_if_absent(key, b"1", "text/plain") and not self._link(
+                b"2", self._path(key), None
+            )
+        for _ in range(RACE_ROUNDS if with_race else 0):
+            with self._probe_key(prefix) as key:
+                is_sound = is_sound and self._is_race_sound(self._path(key))
+        if not is_sound:
+            raise ArchiveError(
+                f"{self.root}: this file system lets a second write replace a file, so versions would not "
+                "be safe; choose a folder on a local or NFSv4 file system"
+            )
+
+    @contextlib.contextmanager
+    def _probe_key(self, prefix: str) -> Iterator[str]:
         key = join_key(prefix, f".probe-{uuid4().hex}")
         try:
-            first = self.put_if_absent(key, b"1", "text/plain")
-            second = self._link(b"2", self._path(key), None)
-            if not first or second:
-                raise ArchiveError(
-                    f"{self.root}: this file system lets a second write replace a file, so versions would not "
-                    "be safe; choose a folder on a local or NFSv4 file system"
-                )
+            yield key
         finally:
             with contextlib.suppress(OSError):
                 self._path(key).unlink()
+
+    def _is_race_sound(self, path: Path) -> bool:
+        def write(body: bytes, start: Barrier) -> bool:
+            with _readable_errors(path):
+                wait_for_others(start)
+                return self._link(body, path, None)
+
+        first = race_writers(write)
+        return len(first) == 1 and path.read_bytes() == first[0]
 
     def _path(self, key: str) -> Path:
         return self.root.joinpath(*check_key(key).split("/"))

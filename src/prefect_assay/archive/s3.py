@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from threading import Barrier, get_ident
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 from uuid import uuid4
 
@@ -19,12 +20,15 @@ from botocore.exceptions import ClientError
 
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
+    RACE_ROUNDS,
     Body,
     ObjectInfo,
     Stray,
     check_key,
     join_key,
     opened_body,
+    race_writers,
+    wait_for_others,
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
@@ -41,6 +45,9 @@ _ABSENT: Final = frozenset({"NoSuchKey", "NotFound", "404"})
 _UNNAMED: Final = frozenset({"400", "403", "501"})
 _REFUSING: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_IMPLEMENTED})
 _FEW: Final = 10  # objects that show that a folder has one: its first ones may be markers
+_SOUND_SERVERS: Final = (
+    "use a server with conditional writes (AWS S3, current MinIO or Ceph), or a LocalArchive"
+)
 _CONFLICT_WAITS: Final = (0.1, 0.3, 1.0, 3.0)  # seconds before each further try
 
 
@@ -239,23 +246,53 @@ class S3Store:
         """`s3://bucket/key`."""
         return f"s3://{self.bucket}/{key}"
 
-    def probe(self, prefix: str = "") -> None:
+    def probe(self, prefix: str = "", *, with_race: bool = True) -> None:
         """See `Store`."""
+        with self._probe_key(prefix) as key:
+            is_sound = self.put_if_absent(key, b"1", "text/plain")
+            is_sound = not self.put_if_absent(key, b"2", "text/plain") and is_sound and self.read(key) == b"1"
+        if not is_sound:
+            raise ArchiveError(
+                f"s3://{self.bucket}: this server overwrites objects although asked not to (If-None-Match: *), so "
+                f"two runs could destroy each other's versions; {_SOUND_SERVERS}"
+            )
+        for _ in range(RACE_ROUNDS if with_race else 0):
+            with self._probe_key(prefix) as key:
+                first = race_writers(partial(self._write_in_race, key))
+                # None may be first: a repeated request finds its own object.
+                if len(first) > 1 or (first and self.read(key) != first[0]):
+                    raise ArchiveError(
+                        f"s3://{self.bucket}: this server told {len(first)} writers at the same moment that each was the first "
+                        "(If-None-Match: *), so two runs could order or pay the same thing twice; "
+                        f"{_SOUND_SERVERS}"
+                    )
+
+    @contextlib.contextmanager
+    def _probe_key(self, prefix: str) -> Iterator[str]:
         key = join_key(prefix, f".probe-{uuid4().hex}")
         try:
-            first = self.put_if_absent(key, b"1", "text/plain")
-            second = self.put_if_absent(key, b"2", "text/plain")
-            kept = self.read(key)
+            yield key
         finally:
             # A bucket that forbids deletion is a fine archive; the probe remains, hidden from listings.
             with contextlib.suppress(Exception):
                 self._client.delete_object(Bucket=self.bucket, Key=key)
-        if not first or second or kept != b"1":
-            raise ArchiveError(
-                f"s3://{self.bucket}: this server overwrites objects although asked not to (If-None-Match: *), so "
-                "two runs could destroy each other's versions; use a server with conditional writes (AWS S3, "
-                "current MinIO or Ceph), or a LocalArchive"
-            )
+
+    def _write_in_race(self, key: str, body: bytes, start: Barrier) -> bool:
+        """Write with the others: the request is signed, and sent when theirs are."""
+        thread, is_waiting = get_ident(), True
+
+        def wait(**_: object) -> None:
+            nonlocal is_waiting
+            if is_waiting and get_ident() == thread:
+                is_waiting = False
+                wait_for_others(start)
+
+        name, events = f"assay-race-{thread}", self._client.meta.events
+        events.register("before-send.s3.PutObject", wait, unique_id=name)
+        try:
+            return self.put_if_absent(key, body, "text/plain")
+        finally:
+            events.unregister("before-send.s3.PutObject", wait, unique_id=name)
 
     def _errors(self, key: str) -> contextlib.AbstractContextManager[None]:
         return s3_errors(lambda error: archive_error(self.location(key), error, self._hidden))

@@ -3,15 +3,22 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
 from typing import Any, BinaryIO, Final, Literal, Protocol
 
-from prefect_assay.errors import ArchiveError
+from prefect_assay.errors import ArchiveError, AssayError
 from prefect_assay.models.base import Model
 
 CHUNK_BYTES: Final = 1 << 20
+# As many as a client of botocore has connections. OpenStack Swift, which looks first, passes one such round in three.
+RACE_WRITERS: Final = 10
+RACE_ROUNDS: Final = 8
+_RACE_SECONDS: Final = 10.0
 
 Body = bytes | Path
 Stray = Literal["hidden", "link"]
@@ -75,9 +82,45 @@ class Store(Protocol):
         """An address of the key that a person can open."""
         ...
 
-    def probe(self, prefix: str = "") -> None:
-        """Raise ArchiveError, with what to do, unless the store is writable below `prefix` and never overwrites."""
+    def probe(self, prefix: str = "", *, with_race: bool = True) -> None:
+        """Raise ArchiveError, with what to do, unless the store is writable below `prefix` and never overwrites.
+
+        With the race, also unless of several writers at the same moment one alone is told that it was first.
+        """
         ...
+
+
+def race_writers(write: Callable[[bytes, Barrier], bool]) -> list[bytes]:
+    """Let several threads write different contents under one fresh key at once; the contents that were told to be first.
+
+    Each is given a barrier to wait at just before it sends. A store that looks first and writes then tells it to several.
+
+    Raises:
+        AssayError: a writer failed, and no two were told to be first.
+    """
+    start = Barrier(RACE_WRITERS)
+    failures: list[AssayError] = []
+
+    def run(number: int) -> bytes | None:
+        body = f"writer {number}".encode()
+        try:
+            return body if write(body, start) else None
+        except AssayError as error:
+            start.abort()  # the others go on
+            failures.append(error)
+            return None
+
+    with ThreadPoolExecutor(RACE_WRITERS, thread_name_prefix="assay-probe") as pool:
+        first = [body for body in pool.map(run, range(RACE_WRITERS)) if body is not None]
+    if failures and len(first) < 2:  # noqa: PLR2004 - two winners are one too many
+        raise failures[0]
+    return first
+
+
+def wait_for_others(start: Barrier) -> None:
+    """Wait until every writer is ready, or not at all where one of them failed."""
+    with suppress(BrokenBarrierError):
+        start.wait(_RACE_SECONDS)
 
 
 def join_key(*parts: str) -> str:

@@ -1,11 +1,16 @@
 """The Prefect API for commands: blocks by name, addresses in the UI, and errors of this package."""
 
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Final, TypeVar, cast, get_args
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
 
 from prefect_assay.cli.options import BLOCKS
 from prefect_assay.errors import ConfigurationError, MissingBlock, ServiceUnavailable, Unauthorized
@@ -19,6 +24,18 @@ if TYPE_CHECKING:
 
 B = TypeVar("B", bound="Block")
 
+_OTHER: Final = "another program answers"
+# Refusals of a Prefect API, or of a front before one.
+_OF_AN_API: Final = frozenset(
+    {
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.MISDIRECTED_REQUEST,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    }
+)
+
 
 @contextmanager
 def api_errors() -> Iterator[None]:
@@ -30,6 +47,7 @@ def api_errors() -> Iterator[None]:
     import httpx
 
     check_client_variables()
+    check_api_address()
     try:
         yield
     except httpx.TransportError as error:
@@ -76,6 +94,74 @@ def check_client_variables() -> None:
     api = get_current_settings().api
     if api.ssl_cert_file and not api.tls_insecure_skip_verify:
         check_certificates("PREFECT_API_SSL_CERT_FILE", api.ssl_cert_file)
+    refuse_unusable_auth("PREFECT_API_AUTH_STRING", api.auth_string)
+
+
+def refuse_unusable_auth(name: str, auth: SecretStr | str | None) -> None:
+    """Raise ConfigurationError for user and password that Prefect's server cannot compare: it fails at each request."""
+    text = auth.get_secret_value() if isinstance(auth, SecretStr) else auth or ""
+    if not text.isascii():
+        raise ConfigurationError(
+            f"{name} has a letter outside of ASCII, which Prefect's server fails to compare; choose a password of ASCII "
+            "letters, digits and signs, on the server (PREFECT_SERVER_API_AUTH_STRING) and for its users"
+        )
+
+
+def check_api_address() -> None:
+    """Ask once whether PREFECT_API_URL leads to a Prefect API. A server that does not answer is another matter.
+
+    Raises:
+        ConfigurationError: another program, or another part of Prefect's server, answers there.
+    """
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings()
+    if settings.api.url:
+        _check_address(settings.api.url, settings.cloud.api_url)
+
+
+def _why_no_api() -> str | None:
+    """What shows that no Prefect API answers; None where one does, or nothing answers: each command says that by itself."""
+    import httpx
+    from prefect.client.orchestration import get_client
+
+    try:
+        answer = get_client(sync_client=True).request("GET", "/health")
+        return None if answer.json() is True else _OTHER
+    except httpx.TransportError:
+        return None
+    except httpx.HTTPStatusError as error:
+        is_refusal = error.response.status_code in _OF_AN_API or error.response.is_server_error
+        return None if is_refusal else f"it answers with HTTP {error.response.status_code}"
+    except httpx.TooManyRedirects:
+        return _OTHER
+    except (ValueError, httpx.InvalidURL):
+        return "it answers with a page"
+
+
+@cache
+def _check_address(address: str, cloud: str) -> None:
+    wrong = f"PREFECT_API_URL is {address}, which is not the address of a Prefect API"
+    try:
+        parts = urlsplit(address)
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_web = False
+    if not is_web:
+        raise ConfigurationError(f"{wrong}; write it as http://127.0.0.1:4200/api")
+    if address.startswith(cloud.rstrip("/")):
+        if not re.search(r"/accounts/[^/]+/workspaces/[^/]+", parts.path):
+            raise ConfigurationError(
+                f"{wrong} of Prefect Cloud: name the workspace with `prefect cloud login`"
+            )
+        return
+    reason = _why_no_api()
+    if reason is None:
+        return
+    advice = "" if parts.path.rstrip("/").endswith("/api") else f"; write {address.rstrip('/')}/api"
+    raise ConfigurationError(
+        f"{wrong}: {reason}{advice or '; correct host, port and path'}, with `prefect config set PREFECT_API_URL=...`"
+    )
 
 
 def require_api() -> None:

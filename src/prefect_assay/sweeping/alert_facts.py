@@ -199,7 +199,7 @@ class AlertFacts:
         except (TypeError, ValueError):
             return  # deleted: the run that needs it waits, and is named
         try:
-            archive.get_store().probe(archive.prefix)
+            archive.get_store().probe(archive.prefix, with_race=False)
         except AssayError as error:
             name = name_of(archive) or reference
             self._found.append(find.refusing_archive(name, error, self.now, runs))

@@ -9,7 +9,9 @@ from datetime import datetime
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from prefect_assay.alerts.metrics import ProblemCollector
 from prefect_assay.runs.wake import Waker
@@ -84,6 +86,7 @@ class Receiver:
                 Route(f"{prefix}/{{order_key}}", endpoint.receive, methods=["POST"]),
             ],
             exception_handlers={HTTPException: as_json},
+            middleware=[Middleware(PrefixInRootPath, prefix)],
             lifespan=self._lifespan,
         )
         self.status_app = Starlette(routes=[health_route(""), *status.routes("")])
@@ -106,6 +109,23 @@ class Receiver:
             self._watch.close()
         if self._waker is not None:
             self._waker.close()
+
+
+class PrefixInRootPath:
+    """Serve also where the server's root path, or the path of a mount, is the prefix itself: Starlette takes it away."""
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self.app = app
+        self.prefix = prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        root = scope.get("root_path", "")
+        if self.prefix and root.endswith(self.prefix):
+            rest = scope["path"].removeprefix(root)
+            if not f"{rest}/".startswith(f"{self.prefix}/"):
+                scope = {**scope, "root_path": root.removesuffix(self.prefix)}
+        await self.app(scope, receive, send)
 
 
 def create_app(

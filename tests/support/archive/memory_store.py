@@ -96,7 +96,7 @@ class MemoryStore:
     def location(self, key):
         return f"memory:{key}"
 
-    def probe(self, prefix=""):
+    def probe(self, prefix="", *, with_race=True):
         pass
 
     def _is_hidden(self, key):

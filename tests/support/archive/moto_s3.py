@@ -1,4 +1,4 @@
-"""A quick S3 stand-in in this process, and the same one made to overwrite, as some real servers do."""
+"""A quick S3 stand-in in this process, and the same one made to overwrite or to look first, as some real servers do."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +11,27 @@ from support.services.serving import serving
 
 
 @contextmanager
-def moto_server(*, overwrites: bool = False) -> Iterator[str]:
-    """Serve S3 on loopback; yields the address. With `overwrites` conditional headers are ignored."""
+def moto_server(*, overwrites: bool = False, looks_first: bool = False) -> Iterator[str]:
+    """Serve S3 on loopback; yields the address.
+
+    With `overwrites` conditional headers are ignored. With `looks_first` they are honoured by a look before the write, as
+    some servers do: two writers at once may both be told that they were first.
+    """
     app = DomainDispatcherApplication(create_backend_app)
+    present = set()
 
     def serve(environ, start_response):
-        if overwrites:
+        condition = environ.get("HTTP_IF_NONE_MATCH")
+        if overwrites or looks_first:
             environ.pop("HTTP_IF_NONE_MATCH", None)
-        return app(environ, start_response)
+        path = environ["PATH_INFO"]
+        if looks_first and condition and path in present:
+            start_response("412 Precondition Failed", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>PreconditionFailed</Code></Error>"]
+        answer = app(environ, start_response)
+        if environ["REQUEST_METHOD"] == "PUT":
+            present.add(path)
+        return answer
 
     server = make_server("127.0.0.1", 0, serve, threaded=True)
     with serving(server) as address:

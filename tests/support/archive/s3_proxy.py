@@ -1,7 +1,7 @@
 """A proxy in front of an S3 server: refuses requests, loses answers, and keeps what was sent."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -71,9 +71,10 @@ class S3Proxy:
 
 
 @contextmanager
-def s3_proxy(upstream: str) -> Iterator[S3Proxy]:
+def s3_proxy(upstream: str, *, one_upload_at_a_time: bool = False) -> Iterator[S3Proxy]:
     """Serve on loopback. `Host` is passed on as it came, because it is part of the signature."""
     proxy, server_address = S3Proxy(), urlsplit(upstream)
+    uploads = Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -82,15 +83,18 @@ def s3_proxy(upstream: str) -> Iterator[S3Proxy]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
             headers.pop("expect", None)
-            decision = proxy.decision(Request(self.command, self.path, headers))
+            request = Request(self.command, self.path, headers)
+            decision = proxy.decision(request)
             if isinstance(decision, Refused):
                 self._answer(decision.status, {"Content-Type": "application/xml"}, decision.body())
                 return
             connection = HTTPConnection(server_address.hostname or "", server_address.port, timeout=30)
+            turn = uploads if one_upload_at_a_time and request.uploads else nullcontext()
             try:
-                connection.request(self.command, self.path, body, headers)
-                answer = connection.getresponse()
-                content = answer.read()
+                with turn:
+                    connection.request(self.command, self.path, body, headers)
+                    answer = connection.getresponse()
+                    content = answer.read()
             finally:
                 connection.close()
             if decision == LOST:

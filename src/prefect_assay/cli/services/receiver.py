@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from prefect_assay.cli.options import BLOCKS
-from prefect_assay.cli.prefect_api import api_errors
+from prefect_assay.cli.prefect_api import api_errors, check_api_address
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.service import NEUTRAL_SERVICE
 from prefect_assay.network_variables import check_http_variables
@@ -44,6 +44,7 @@ def run_receiver(
         os.environ[f"{_PREFIX}ALLOWED_HOSTS"] = ",".join(allow_hosts)
     settings = ReceiverSettings.from_environment()
     check_http_variables()
+    check_api_address()
     if settings.status_port is not None:
         settings = settings.model_copy(update={"status": False})  # not on the public port, too
     with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does

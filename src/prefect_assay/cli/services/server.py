@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from prefect_assay.cli.prefect_api import check_client_variables
+from prefect_assay.cli.prefect_api import check_client_variables, refuse_unusable_auth
 from prefect_assay.cli.services.password import protect_api
 from prefect_assay.deployments.settings_files import ANALYTICS, EMBEDDED, SQLITE, set_defaults, settings_of
 from prefect_assay.errors import ConfigurationError, InputError
@@ -57,6 +57,7 @@ def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
 
     check_client_variables()
     api = get_current_settings().server.api
+    refuse_unusable_auth("PREFECT_SERVER_API_AUTH_STRING", api.auth_string)
     host, port = options.host or api.host, options.port or api.port
     names = own_names(host, options.allow_hosts)
     _refuse_taken(host, port)

@@ -133,7 +133,12 @@ def _api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
     """The address of the Prefect API, whether its server is one of the parts, and what there is to say of it."""
     from prefect.settings import PREFECT_API_URL, get_current_settings, update_current_profile
 
+    from prefect_assay.cli.prefect_api import check_api_address
+
     configured = get_current_settings().api.url
+    here = not configured or urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
+    if here and not (configured and answers(f"{configured}/health")):
+        _refuse_other_path(configured)
     if not configured:
         address = f"http://{_HOST}:{port or _PORT}/api"
         profile = update_current_profile({PREFECT_API_URL: address})
@@ -142,10 +147,31 @@ def _api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
         refuse_ignored(
             {"--port": port}, f"PREFECT_API_URL is {configured} already; change it, or leave --port out"
         )
-    here = urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
     if here and not answers(f"{configured}/health"):
         return configured, True, ()
+    check_api_address()
     return configured, False, (f"the Prefect server at {configured} is used; none is started",)
+
+
+def _refuse_other_path(configured: str | None) -> None:
+    """Raise ConfigurationError where the server that `up` starts would not answer at the address that others ask."""
+    from prefect.settings import get_current_settings
+
+    from prefect_assay.cli.prefect_api import refuse_unusable_auth
+
+    api = get_current_settings().server.api
+    refuse_unusable_auth("PREFECT_SERVER_API_AUTH_STRING", api.auth_string)
+    if api.base_path not in {None, "", "/api"}:
+        raise ConfigurationError(
+            f"PREFECT_SERVER_API_BASE_PATH is {api.base_path}, and `up` starts a server whose API is at /api; unset it, or start "
+            "the server with `prefect-assay server` and set PREFECT_API_URL to it"
+        )
+    if configured and urlsplit(configured).path.rstrip("/") != "/api":
+        address = f"{urlsplit(configured).scheme}://{urlsplit(configured).netloc}/api"
+        raise ConfigurationError(
+            f"PREFECT_API_URL is {configured}, and the server that `up` starts there has its API at {address}; set it with "
+            f"`prefect config set PREFECT_API_URL={address}`"
+        )
 
 
 @contextlib.contextmanager
