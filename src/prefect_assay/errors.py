@@ -2,7 +2,7 @@
 
 `InputError`: fix the input. `AccessError`: fix the token, its role or the address. `TransientError`: try again later.
 `PaymentError`: nothing was paid; someone has to decide or to configure. `Stopped`: the order ended without a result,
-and no retry changes that. `OutcomeUnknown`: read the state, never repeat the request. Imports nothing of the package.
+and no retry changes that. `OutcomeUnknown`: read the state, never repeat the request. Imports `foreign_text` alone.
 """
 
 import re
@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar, Unpack
+
+from prefect_assay.foreign_text import clean_text
 
 E = TypeVar("E", bound=BaseException)
 
@@ -70,7 +72,7 @@ class AssayError(Exception):
     def __init__(
         self, message: str, *, request_id: str | None = None, status_code: int | None = None
     ) -> None:
-        message = shortened(message)
+        message = shortened(clean_text(message))
         super().__init__(message)
         self.message = message
         self.request_id = request_id

@@ -14,6 +14,7 @@ from prefect_assay.errors import (
     PaymentError,
     Stopped,
 )
+from prefect_assay.foreign_text import clean_text
 from prefect_assay.network_variables import drop_unreadable_exceptions
 
 INTERRUPTED: Final = 130
@@ -53,7 +54,7 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         if as_json:
             print(json.dumps({"error": describe(error)}, indent=2))
         else:
-            print(f"Error: {getattr(error, 'whole', error)}", file=sys.stderr)
+            print(f"Error: {clean_text(str(getattr(error, 'whole', error)))}", file=sys.stderr)
         raise SystemExit(exit_code(error)) from None
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)

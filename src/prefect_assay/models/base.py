@@ -18,6 +18,8 @@ from pydantic import (
     model_validator,
 )
 
+from prefect_assay.foreign_text import clean_fields
+
 T = TypeVar("T")
 
 DECIDES: Final = (
@@ -62,6 +64,8 @@ class WireModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _without_odd_values(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(data, Mapping):
+            data = clean_fields(data)
         try:
             return handler(data)
         except ValidationError as error:

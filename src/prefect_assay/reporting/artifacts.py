@@ -20,6 +20,7 @@ from prefect.runtime import flow_run as current_run
 
 from prefect_assay.designs import design_warnings
 from prefect_assay.events import emit, kinds
+from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
 from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import CampaignReport, LoopReport
@@ -150,10 +151,10 @@ def reading_figures(plan: Plan) -> dict[str, str]:
 
 def show_order(label: str, order: Order) -> None:
     """A link to the experiment in the service's portal."""
-    if order.experiment_url:
+    if page := safe_link(order.experiment_url):
         create_link_artifact(
-            order.experiment_url,
-            link_text=f"Experiment {order.experiment_code or order.experiment_id}",
+            page,
+            link_text=f"Experiment {label_markdown(order.experiment_code or order.experiment_id)}",
             key=f"assay-experiment-{label}",
             description="The experiment in the service's portal",
         )
@@ -167,7 +168,7 @@ def show_surplus(label: str, order: Order) -> None:
     artifact = MarkdownArtifact(
         key=f"assay-surplus-{label}",
         description="Other experiments of the same order: do not confirm or pay them",
-        markdown=f"# Surplus experiments\n\nThe order is experiment {order.experiment_code or order.experiment_id}. "
+        markdown=f"# Surplus experiments\n\nThe order is experiment {label_markdown(order.experiment_code or order.experiment_id)}. "
         f"These have its key as well. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
         "Ask the laboratory to cancel them, and do not pay their invoices.\n",
     )
@@ -184,11 +185,12 @@ def show_surplus(label: str, order: Order) -> None:
 
 def show_payment(label: str, payment: Payment) -> None:
     """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid."""
-    if payment.state is PaymentState.INTENDED and payment.hosted_invoice_url:
+    page = safe_link(payment.hosted_invoice_url)
+    if payment.state is PaymentState.INTENDED and page:
         _show_once(
             LinkArtifact(
-                link=payment.hosted_invoice_url,
-                link_text=f"Pay invoice {payment.invoice_id}",
+                link=page,
+                link_text=f"Pay invoice {label_markdown(payment.invoice_id)}",
                 key=f"assay-invoice-{label}",
                 description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
             )
@@ -196,7 +198,12 @@ def show_payment(label: str, payment: Payment) -> None:
         return
     hosted = payment.method is PaymentMethod.ASYNC_INVOICE
     paid = payment.state is PaymentState.SETTLED
-    lines = [f"# Invoice {payment.invoice_id}{' is paid' if paid else ''}", "", "| | |", "|---|---|"]
+    lines = [
+        f"# Invoice {label_markdown(payment.invoice_id)}{' is paid' if paid else ''}",
+        "",
+        "| | |",
+        "|---|---|",
+    ]
     lines += [f"| state | {in_words(payment.state)} |", f"| rail | {in_words(payment.method)} |"]
     lines.append(f"| amount | {usd(payment.amount_cents)} |")
     if payment.remark:
@@ -243,8 +250,7 @@ def _show(lines: list[str], *, key: str, description: str) -> None:
 
 def verbatim(text: str) -> str:
     """Foreign text in a list or a table cell, in one line: without markup, links or further cells."""
-    line = " ".join(text.split()).replace("`", "'").replace("|", "/")
-    return f"`{line}`" if line else ""
+    return quote_markdown(text)
 
 
 def show_results(
@@ -353,11 +359,12 @@ def payment_lines(status: PaymentStatus) -> dict[str, str]:
     lines: dict[str, str] = {}
     invoice, entry = status.invoice, status.entry
     if invoice is not None:
-        lines["invoice"] = f"`{invoice.id}`"
+        lines["invoice"] = verbatim(invoice.id)
         lines["invoice status"] = in_words(invoice.status)
         lines["invoice amount"] = usd(invoice.amount)
-        if invoice.provider_hosted_invoice_url and not status.paid:  # it works without a token
-            lines["invoice page"] = invoice.provider_hosted_invoice_url
+        page = safe_link(invoice.provider_hosted_invoice_url)
+        if page and not status.paid:  # it works without a token
+            lines["invoice page"] = page
     if entry is not None:
         lines["payment"] = f"{usd(entry.amount_cents)} by {entry.rail.value}, {entry.state.value}"
         lines["receiver"] = f"`{entry.pay_to}` ({entry.network}, `{entry.asset}`)"

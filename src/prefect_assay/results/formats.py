@@ -14,6 +14,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from prefect_assay.errors import ConfigurationError, InputError
+from prefect_assay.foreign_text import clean_text
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.row import COLUMNS, Outcome, ResultRow, read_row
 from prefect_assay.sources import UnreadableSource, opened
@@ -207,7 +208,7 @@ def _significant(value: float) -> str:
 
 def one_line(text: str) -> str:
     """Text of others without line ends."""
-    return " ".join(text.split())
+    return " ".join(clean_text(text).split())
 
 
 def markdown_cell(text: str) -> str:

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prefect_assay.foreign_text import clean_text
 from prefect_assay.models.base import Model
 from prefect_assay.models.bounds import cut
 from prefect_assay.models.vocabulary import ExperimentType
@@ -162,7 +163,7 @@ def rich_table(
             title, no_wrap=title != "Target", overflow="fold" if title == "Target" else "ellipsis"
         )
     for line in shown.lines:
-        table.add_row(*(Text(cell) for cell in line.cells))  # Text: names are no markup
+        table.add_row(*(Text(clean_text(cell)) for cell in line.cells))  # Text: names are no markup
     notes = [*([f"… and {shown.left_out} more"] if shown.left_out else []), *shown.notes]
     above = [Text(shown.title, style="italic")] if shown.title else []
     return Group(*above, table, *(Text(note, style="dim") for note in notes))

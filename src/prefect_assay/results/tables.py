@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from prefect_assay.foreign_text import clean_text
 from prefect_assay.models.calls import Call, read_call
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module
@@ -46,7 +47,7 @@ _FORMULA: Final = re.compile(
 
 def guarded(text: str) -> str:
     """The text with an apostrophe before everything that a spreadsheet program could take for a formula."""
-    return _FORMULA.sub(r"\g<start>'\g<cell>", text)
+    return _FORMULA.sub(r"\g<start>'\g<cell>", clean_text(text))
 
 
 def summary_csv(summaries: Iterable[DesignSummary]) -> bytes:

@@ -12,6 +12,7 @@ from typing import Final, assert_never
 from prefect_assay.books import OrderBook
 from prefect_assay.client import AssayClient, RejectReason
 from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
+from prefect_assay.foreign_text import link_markdown
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order
@@ -154,7 +155,7 @@ def report_text(report: CancellationReport, others: Sequence[str], *, reject: bo
     lines = ["# This run was canceled", ""]
     if order is not None:
         code = order.experiment_code or order.experiment_id
-        link = f"[{code}]({order.experiment_url})" if order.experiment_url else code
+        link = link_markdown(code, order.experiment_url)
         lines += [f"Ordered: experiment {link}, status {in_words(order.status)}.", ""]
     if others:
         lines += [

@@ -4,8 +4,6 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rich.console import Console
-
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
@@ -19,7 +17,7 @@ from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_orders
 from prefect_assay.cli.failures import FAILED, RETRY_LATER
 from prefect_assay.cli.options import BLOCKS
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.words import many
 from prefect_assay.sources import local_path
@@ -36,7 +34,7 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
     prefix = root
     if isinstance(store, LocalStore) and not root:
         store, prefix = _in_its_archive(store.root)
-    with Console(stderr=True).status("Verifying …"):
+    with TerminalConsole(stderr=True).status("Verifying …"):
         report = verify(store, prefix)
         if prefix == root:  # the whole archive
             findings = (
@@ -80,7 +78,7 @@ def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None
     from prefect_assay.looping.candidates import rebuild_candidates
 
     store, prefix = opened(path, archive)
-    with Console(stderr=True).status("Writing the lake …"):
+    with TerminalConsole(stderr=True).status("Writing the lake …"):
         done = lake.rebuild(store, prefix)
         candidates = rebuild_candidates(store, prefix)
     notes = (*done.notes, *candidates.notes)

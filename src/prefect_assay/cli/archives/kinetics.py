@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import InputError
 from prefect_assay.results.formats import molar, rate
 from prefect_assay.results.kinetics.analysis import (
@@ -32,7 +32,7 @@ def show_kinetics(
     packages: Sequence[Path], association_s: float | None, concentration_error: float, *, as_json: bool
 ) -> None:
     """Analyse data packages and print tables, or one JSON object per package in a list."""
-    console = Console()
+    console = TerminalConsole()
     results = []
     for path in packages:
         try:

@@ -5,11 +5,9 @@ import json
 import webbrowser
 from pathlib import Path
 
-from rich.console import Console
-
 from prefect_assay.archive.layout import safe_name
 from prefect_assay.cli.archives.archive import opened
-from prefect_assay.cli.output import plain
+from prefect_assay.cli.output import TerminalConsole, plain
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.reporting.page.documents import make_report
 from prefect_assay.results import rich_table
@@ -29,7 +27,7 @@ def write_report(
 ) -> None:
     """Write the page to a file and print its path; with `browse` open it."""
     store, prefix = opened(path, archive)
-    with Console(stderr=True).status(f"Making the report of {campaign_id} …"):
+    with TerminalConsole(stderr=True).status(f"Making the report of {campaign_id} …"):
         made = make_report(store, prefix, campaign_id)
     for note in made.notes:
         plain(stderr=True).print(note)
@@ -49,7 +47,7 @@ def write_report(
         )
     else:
         if made.summaries:
-            Console().print(rich_table(made.summaries, limit=_SHOWN))
+            TerminalConsole().print(rich_table(made.summaries, limit=_SHOWN))
         for title, line in made.decision:
             plain().print(f"{title}: {line}")
         print(file)

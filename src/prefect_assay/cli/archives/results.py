@@ -15,7 +15,7 @@ from rich.text import Text
 from prefect_assay import lake
 from prefect_assay.archive import Store
 from prefect_assay.cli.archives.archive import opened
-from prefect_assay.cli.output import plain
+from prefect_assay.cli.output import TerminalConsole, plain
 from prefect_assay.errors import ArchiveError, InputError
 from prefect_assay.results import DesignSummary, Outcome, rich_table, summarize
 from prefect_assay.results.design import order_of
@@ -43,7 +43,7 @@ def show_results(
     store, prefix = opened(path, archive)
     is_ranked = not (wanted.sort or wanted.replicates or wanted.all_versions)
     if is_ranked and not as_json and csv_file is None and parquet_file is None:
-        _show_ranked(Console(), store, prefix, wanted)
+        _show_ranked(TerminalConsole(), store, prefix, wanted)
         return
     table = lake.query(store, prefix, wanted)
     rows = table.to_pylist()
@@ -56,7 +56,7 @@ def show_results(
     if as_json:
         print(json.dumps({"results": rows}, indent=2, default=datetime.isoformat))
     elif csv_file is None and parquet_file is None:
-        _show(Console(), rows)
+        _show(TerminalConsole(), rows)
 
 
 def _show_ranked(console: Console, store: Store, prefix: str, wanted: lake.Query) -> None:

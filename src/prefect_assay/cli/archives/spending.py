@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
 from rich.table import Table
 
 from prefect_assay.books import Books, OrderBook
@@ -14,7 +13,7 @@ from prefect_assay.books.open_money import of_logs, status_words
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
-from prefect_assay.cli.output import plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_block
 from prefect_assay.models.billing import usd
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -81,7 +80,7 @@ def show_spending(
         print_json(shown | {"open_money": money_as_json(money)})
         return
     if lines:
-        Console().print(table(lines))
+        TerminalConsole().print(table(lines))
     show_open_money(money.model_copy(update={"notes": _AS_RECORDED if money.items else ()}))
     plain().print(sentence(window, any_order=bool(lines)))
 

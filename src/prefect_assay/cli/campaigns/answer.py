@@ -9,14 +9,13 @@ from typing import Any
 import typer
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
-from rich.console import Console
 from rich.markdown import Markdown
 
 from prefect_assay.approvals.answering import OpenQuestion, read_question, submit_answer
 from prefect_assay.approvals.spending import asked_cents
 from prefect_assay.cli.campaigns.find import with_children
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api, run_url
 from prefect_assay.errors import Conflict, InputError
 from prefect_assay.models.billing import usd
@@ -140,12 +139,12 @@ def _confirm(question: OpenQuestion, values: dict[str, Any]) -> None:
         )
     cap = f" with a cap of {usd(values['cap_cents'])}" if "cap_cents" in values else ""
     if not typer.confirm(f"Answer {values['decision']}{cap}, as {values['decided_by']}?"):
-        Console(stderr=True).print("Nothing was answered.")
+        TerminalConsole(stderr=True).print("Nothing was answered.")
         raise SystemExit(FAILED)
 
 
 def _show(question: OpenQuestion) -> None:
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     console.print(f"{question.run_name}  {question.run_id}", style="bold", markup=False)
     console.print(Markdown(question.description))
     for text, address in _LINK.findall(question.description):

@@ -11,7 +11,6 @@ from uuid import UUID
 import typer
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
-from rich.console import Console
 from rich.text import Text
 
 from prefect_assay.blocks.of_runs import archive_of
@@ -21,7 +20,7 @@ from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
-from prefect_assay.cli.output import plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, report_unreadable, require_api
 from prefect_assay.errors import AssayError, InputError, NotFound
 from prefect_assay.looping import of_designs_address
@@ -288,12 +287,12 @@ def _confirm(running: Sequence[FlowRun], *, scheduled: bool) -> None:
     what = [f"cancel {'these runs' if len(running) > 1 else 'this run'}"] if running else []
     what += ["deactivate the loop's schedule"] if scheduled else []
     if not typer.confirm(f"{' and '.join(what).capitalize()}?"):
-        Console(stderr=True).print("Nothing was canceled.")
+        TerminalConsole(stderr=True).print("Nothing was canceled.")
         raise SystemExit(FAILED)
 
 
 def _show(which: str, lines: Sequence[Remains], money: OpenMoney) -> None:
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     if not lines and not money.paid and not money.items:
         console.print(
             f"{which} is canceled. It had started no experiment: nothing was ordered.", markup=False

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from prefect_assay.cli.campaigns.run import check_target
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
-from prefect_assay.cli.output import plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.service import open_service
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import Reading, order_lines, refuse_target, split
@@ -150,7 +148,7 @@ def _show(
     priced: Sequence[PricedExperiment],
     caps: "SpendingPolicy | None",
 ) -> None:
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     against = f" against {target.name or target.id}" if target else ""
     by = f" by {assay.effective_method.upper()}" if assay.effective_method else ""
     console.print(

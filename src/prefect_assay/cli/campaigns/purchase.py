@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from rich.console import Console
 
 from prefect_assay.archive.layout import BOOKS_FOLDER, LAKE_FOLDER, LOOPS_FOLDER, safe_prefix
 from prefect_assay.books import Books
 from prefect_assay.cli.campaigns.estimate import PricedExperiment, price
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import plain, plain_table
+from prefect_assay.cli.output import TerminalConsole, plain, plain_table
 from prefect_assay.designs import Reading, refuse_target
 from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.models.billing import usd
@@ -170,7 +169,7 @@ def show_rows(title: str, rows: Mapping[str, str]) -> None:
     for name, value in rows.items():
         if value:
             table.add_row(f"  {name}", value)
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console = TerminalConsole(stderr=True, highlight=False, markup=False, emoji=False)
     console.print(title)
     console.print(table)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -23,7 +23,7 @@ from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.status import loop_rounds, rounds_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
-from prefect_assay.cli.output import plain, plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_block, report_unreadable, require_api
 from prefect_assay.errors import NotFound
 from prefect_assay.models.billing import usd
@@ -97,7 +97,7 @@ def show_status(
     if as_json:
         print_json(known.as_json() | ({"unreadable": unreadable} if unreadable else {}))
         return
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     if not known.lines:
         console.print("No campaigns yet. Start one: prefect-assay run --help")
         show_open_money(known.money)
@@ -126,7 +126,7 @@ def follow(run_id: UUID, *, as_json: bool) -> None:
     Raises:
         SystemExit: with 1, when the campaign did not complete.
     """
-    console = Console(stderr=True, highlight=False)
+    console = TerminalConsole(stderr=True, highlight=False)
     with api_errors(), get_client(sync_client=True) as client, Live(console=console) as live:
         while True:
             lines = named(client, str(run_id))
@@ -227,10 +227,10 @@ def _read(client: SyncPrefectClient, which: str | None, *, credentials: str | No
 
 def _watch(known: _Known, read: Callable[[], _Known]) -> _Known:
     """Show the table again and again, until everything has ended or Ctrl-C, which ends nothing else."""
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     with (
         contextlib.suppress(KeyboardInterrupt),
-        Live(known.table(), console=console if console.is_terminal else Console(quiet=True)) as live,
+        Live(known.table(), console=console if console.is_terminal else TerminalConsole(quiet=True)) as live,
     ):
         while not known.lines or not all(line.ended for line in known.lines):
             time.sleep(_WATCH_SECONDS)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 
 from prefect_assay.cli.ending_signals import EndingSignals
+from prefect_assay.cli.output import TerminalConsole
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.sources import local_path
 
@@ -34,9 +35,9 @@ def run_demo(folder: Path | None, *, keep: bool) -> None:
     """Run the demo; everything that it started has ended when this returns or raises."""
     if importlib.util.find_spec("eth_account") is None:
         raise ConfigurationError.missing_extra("demo", "the demo pays with a wallet and")
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH)
+        console = TerminalConsole(highlight=False, width=_WIDTH)
     place = _new_folder(folder)
     machinery = Path(tempfile.mkdtemp(prefix="assay-demo-"))
     with EndingSignals() as ending:

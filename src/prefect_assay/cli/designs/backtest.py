@@ -6,12 +6,11 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.cli.designs.select import expanded, settings_of
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.selection import History, read_history
 
@@ -86,7 +85,7 @@ def _show(rows: Sequence[Mapping[str, Any]], batch: int, rounds: int, *, more: b
             _with_error(row["last"], row["last_error"]),
             f"{row['families']:.1f}",
         )
-    Console().print(table)
+    TerminalConsole().print(table)
 
 
 def _with_error(mean: float, error: float | None, form: str = ".2f") -> str:

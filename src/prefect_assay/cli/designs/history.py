@@ -16,7 +16,7 @@ from prefect_assay.archive import Store
 from prefect_assay.books import Books, known_archive_id
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.candidates import Proposals
 from prefect_assay.looping import LoopBook
@@ -99,7 +99,7 @@ def show_history(
     if as_json:
         print_json(_summary(track))
     elif csv_file != "-":
-        _show(Console(), track)
+        _show(TerminalConsole(), track)
     if csv_file is not None or not as_json:
         for line in track.notes:
             plain(stderr=True).print(line)

@@ -7,11 +7,10 @@ from statistics import median
 from typing import Any, Final
 
 from pydantic import ValidationError
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs import Reading, choices_csv, order_lines, read_pool
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.models.billing import usd
@@ -110,7 +109,7 @@ def _summary(selection: Selection, history: History, output: Path | None) -> dic
 
 
 def _show(selection: Selection, history: History, output: Path | None) -> None:
-    console = Console()
+    console = TerminalConsole()
     table = Table()
     for title in ("Rank", "Design", "Why"):
         table.add_column(title)

@@ -3,11 +3,10 @@
 from statistics import median
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from prefect_assay.cli.failures import FAILED, describe
-from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs import (
     Reading,
     check_spec,
@@ -40,7 +39,7 @@ def check_sequences(
         if as_json:
             print_json({"error": {**describe(error), "exit_code": FAILED}})
         else:
-            Console(stderr=True).print(str(error), markup=False, highlight=False)
+            TerminalConsole(stderr=True).print(str(error), markup=False, highlight=False)
         raise SystemExit(FAILED) from None
     summary = _summary(sequences, assay, experiments)
     if as_json:
@@ -100,7 +99,7 @@ def _show(sequences: Sequences, summary: dict[str, Any]) -> None:
     table.add_row("experiments", f"{summary['experiments']} of type {in_words(summary['experiment_type'])}")
     console = plain()
     console.print(f"{sequences.source}: can be ordered", style="green")
-    Console().print(table)
+    TerminalConsole().print(table)
     for line in warnings_of(sequences):
         console.print(f"  {line}", style="yellow")
     for duplicate in sequences.duplicates[:_DUPLICATES_SHOWN]:

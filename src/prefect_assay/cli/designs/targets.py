@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from rich.console import Console
 from rich.text import Text
 
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import plain_table, print_json
+from prefect_assay.cli.output import TerminalConsole, plain_table, print_json
 from prefect_assay.cli.service import open_service
 from prefect_assay.client import AssayClient
 from prefect_assay.models.billing import usd
@@ -95,7 +94,7 @@ def _as_json(target: Target) -> dict[str, Any]:
 
 
 def _show(found: Sequence[Target], words: Sequence[str]) -> None:
-    console = Console(highlight=False)
+    console = TerminalConsole(highlight=False)
     if not found:
         console.print(
             f"No target of the catalog has {' '.join(words)!r}. Try fewer words; without words all are listed."

@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-
-from prefect_assay.cli.output import plain
+from prefect_assay.cli.output import TerminalConsole, plain
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
 from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet, save_block
 from prefect_assay.cli.services.signing_keys import signing_keys
@@ -66,7 +64,7 @@ def run_lab(
         process.wait()
         raise ConfigurationError(f"the lab ended with code {process.returncode}; its output is above")
     except KeyboardInterrupt:
-        Console().print("The lab has stopped.")
+        TerminalConsole().print("The lab has stopped.")
     finally:
         with contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
             process.communicate(timeout=_STOP_SECONDS)  # closing its input ends it
@@ -79,7 +77,7 @@ def _introduce(output: IO[str] | None, *, in_blocks: bool) -> dict[str, Any]:
     if not line:
         return {}
     ready: dict[str, Any] = json.loads(line)
-    console = Console(soft_wrap=True, highlight=False)
+    console = TerminalConsole(soft_wrap=True, highlight=False, markup=True)
     console.print(f"The lab answers at [bold]{ready['base_url']}[/bold]")
     for name, key, purpose in (
         ("token", "token", "orders and reads; goes into an AssayCredentials block"),

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion
+from prefect_assay.foreign_text import safe_link
 from prefect_assay.lake import archived_mapping
 from prefect_assay.models.archived import Manifest, is_open_link
 from prefect_assay.models.base import Model
@@ -121,8 +122,7 @@ def _target(described: Mapping[str, Any] | None) -> str | None:
 
 def _page(url: str | None) -> str | None:
     """The experiment's page, which asks for a sign-in."""
-    is_web = bool(url) and str(url).lower().startswith(("https://", "http://"))
-    return url if is_web and not is_open_link("", url) else None
+    return None if is_open_link("", url) else safe_link(url)
 
 
 def _order(version: ArchivedVersion, orders: Mapping[str, OrderFacts]) -> OrderFacts | None:
