@@ -185,12 +185,12 @@ def show_surplus(label: str, order: Order) -> None:
 
 def show_payment(label: str, payment: Payment) -> None:
     """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid."""
-    page = safe_link(payment.hosted_invoice_url)
+    page, invoice = safe_link(payment.hosted_invoice_url), label_markdown(payment.invoice_id or "")
     if payment.state is PaymentState.INTENDED and page:
         _show_once(
             LinkArtifact(
                 link=page,
-                link_text=f"Pay invoice {label_markdown(payment.invoice_id)}",
+                link_text=f"Pay invoice {invoice}",
                 key=f"assay-invoice-{label}",
                 description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
             )
@@ -199,7 +199,7 @@ def show_payment(label: str, payment: Payment) -> None:
     hosted = payment.method is PaymentMethod.ASYNC_INVOICE
     paid = payment.state is PaymentState.SETTLED
     lines = [
-        f"# Invoice {label_markdown(payment.invoice_id)}{' is paid' if paid else ''}",
+        f"# Invoice {invoice}{' is paid' if paid else ''}",
         "",
         "| | |",
         "|---|---|",
