@@ -79,7 +79,8 @@ def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monk
         "--seed",
         "7",
         "--score-column",
-        "ipTM",
+        "magic",
+        "--lower-is-better",
         "--flat-rounds",
         "2",
         "--ask",
@@ -101,7 +102,8 @@ def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monk
     assert expected.items() <= given.items()
     assert (given["ask_each_round"], given["stop_after_flat_rounds"], given["wait_days"]) == (True, 2, 30)
     chosen = given["selection"]
-    assert (chosen.policy, chosen.seed, chosen.score_column) == ("top_score", 7, "ipTM")
+    assert (chosen.policy, chosen.seed, chosen.score_column) == ("top_score", 7, "magic")
+    assert chosen.higher_is_better is False
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,11 @@ def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monk
         (["no good", "designs", "--target", "t"], "not usable"),
         (["egfr", "designs"], "--target"),
         (["egfr", "--designer", "m:f", "--wait-days", "3", "--target", "t"], "--wait-days would be ignored"),
+        (
+            ["egfr", "designs", "--select", "gp", "--score-column", "magic", "--target", "t"],
+            "--score-column: the title 'magic' does not say whether a higher or a lower score is better",
+        ),
+        (["egfr", "designs", "--lower-is-better", "--target", "t"], "--lower-is-better would be ignored"),
     ],
 )
 def test_what_cannot_work_starts_nothing(started, arguments, words):

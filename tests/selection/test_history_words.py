@@ -78,6 +78,12 @@ def test_a_dash_is_a_call_beside_a_plus():
     assert outcomes(read_history(table("binding", "+", "-"))) == [Outcome.BINDING, Outcome.NO_BINDING]
 
 
+def test_a_column_that_holds_no_calls_is_named_by_its_title():
+    (note,) = read_history(table("Binder,kd_nM", "AbX,12")).notes
+    assert "Binder is 'AbX' in 1 row" in note
+    assert "rename the column if it holds no calls" in note
+
+
 def test_many_unknown_words_are_one_note():
     history = read_history(table("binding", *(f"word {at}" for at in range(40))))
     (note,) = history.notes

@@ -209,7 +209,7 @@ class _Reader:
         rows = [cells for _, cells in self._rows]
         columns = _Columns.of(self._titles, rows, self._affinity_columns().used)
         calls = [columns.calls_in(cells) for cells in rows]
-        self._notes += _unread_words(calls)
+        self._notes += _unread_words(self._titles, columns, calls)
         affinities = self._affinities(calls)
         found: dict[tuple[str, str, str], list[tuple[ResultRow, dict[str, str]]]] = {}
         for label, (line, cells), called, affinity in zip(
@@ -351,10 +351,10 @@ def _entry(
     return Entry(design, (label,), tuple(rows) if replicated or len(rows) > 1 else ())
 
 
-def _unread_words(calls: Sequence[Mapping[str, str]]) -> list[str]:
-    """A note for each field with words that are no known call, which quotes them."""
+def _unread_words(titles: Sequence[str], columns: _Columns, calls: Sequence[Mapping[str, str]]) -> list[str]:
+    """A note for each column with words that are no known call, which quotes them."""
     notes = []
-    for field in CALL_FIELDS:
+    for field, at in columns.calls.items():
         unread = Counter(
             word for row in calls if (word := read_call(row.get(field), field).unread) is not None
         )
@@ -364,8 +364,8 @@ def _unread_words(calls: Sequence[Mapping[str, str]]) -> list[str]:
         more = len(unread) - _QUOTED
         rows = many(unread.total(), "row")
         notes.append(
-            f"{field} is {quoted}{f' or one of {more:,} other words' if more > 0 else ''} in {rows}, which is no known word for a "
-            "call (docs/results.md): the outcome is unknown, and a number beside it is not ranked, counted or learned from"
+            f"{titles[at]} is {quoted}{f' or one of {more:,} other words' if more > 0 else ''} in {rows}, which is no known word for a "
+            "call (docs/results.md): the outcome is unknown, and a number beside it is not ranked, counted or learned from; rename the column if it holds no calls"
         )
     return notes
 
