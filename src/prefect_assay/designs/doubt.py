@@ -316,9 +316,11 @@ class _Shared:
 
 
 def _look_at_ends(residues: Sequence[str], doubts: Doubts) -> None:
-    single = [text for text in residues if CHAIN_SEPARATOR not in text]
-    columns: list[tuple[str, list[str]]] = [("", single)]
-    chains = [text.split(CHAIN_SEPARATOR) for text in spread(residues) if CHAIN_SEPARATOR in text]
+    columns: list[tuple[str, Sequence[str]]] = [("", residues)]
+    chains = []
+    if CHAIN_SEPARATOR in "".join(residues):
+        columns = [("", [text for text in residues if CHAIN_SEPARATOR not in text])]
+        chains = [text.split(CHAIN_SEPARATOR) for text in spread(residues) if CHAIN_SEPARATOR in text]
     columns += [
         (f" of chain {at + 1}", [each[at] for each in chains if len(each) > at])
         for at in range(max(map(len, chains), default=0))
@@ -432,14 +434,15 @@ def _common_end(texts: Sequence[str]) -> str:
 
 def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
     if len(residues) > 1 and not doubts.refused and not doubts.asked:
-        low, high = min(residues), max(residues)
-        beginning = _common_start(low, high)
+        first = residues[0][:_SAID_FROM]
+        is_shared = all(text.startswith(first) for text in residues)  # which ends early for most files
+        beginning = _common_start(min(residues), max(residues)) if is_shared else ""
         if len(beginning) >= _SAID_FROM and CHAIN_SEPARATOR not in beginning:
             doubts.said.append(
                 f"all {len(residues):,} designs share residues 1 to {len(beginning)}: variants?"
             )
         ending = _common_end(residues)
-        if len(ending) >= _SAID_FROM and CHAIN_SEPARATOR not in ending and len(ending) < len(low):
+        if len(ending) >= _SAID_FROM and CHAIN_SEPARATOR not in ending and len(ending) < len(residues[0]):
             doubts.said.append(
                 f"all {len(residues):,} designs share their last {len(ending)} residues ({_shown(ending)})"
             )

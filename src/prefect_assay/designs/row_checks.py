@@ -29,7 +29,7 @@ def compare_rows_with_columns(rows: Rows) -> None:
     titles = tuple(map(key_of, rows.read.columns.get("sequence", "").split(", ")))
     if titles in _PAIR_KEYS:
         _compare_sides(rows)
-    if any(CHAIN_SEPARATOR in residues for residues in rows.residues):
+    if CHAIN_SEPARATOR in "".join(rows.residues):
         _compare_constructs(rows)
     if (rows.read.producer or "").startswith("BoltzGen"):
         _compare_designed(rows)
