@@ -47,7 +47,7 @@ _FORMULA: Final = re.compile(
 
 def guarded(text: str) -> str:
     """The text with an apostrophe before everything that a spreadsheet program could take for a formula."""
-    return _FORMULA.sub(r"\g<start>'\g<cell>", clean_text(text))
+    return clean_text(_FORMULA.sub(r"\g<start>'\g<cell>", text))
 
 
 def summary_csv(summaries: Iterable[DesignSummary]) -> bytes:
