@@ -158,11 +158,12 @@ def _is_invoiced(run: ExperimentRun, order: Order, billing: Billing) -> bool:
         case BillingStage.QUOTE_OPEN | BillingStage.QUOTE_UNKNOWN | BillingStage.QUOTE_PENDING:
             raise NotReady(f"the quote of {experiment} is not readable yet")
         case BillingStage.NOT_SUBMITTED:
-            # Orders are never created as drafts: someone rejected the quote, so it must not become an order.
-            withdraw(run.book, "the experiment is a draft again")
+            # Orders are created with `skip_draft`, and submitted if that was ignored. So most likely someone has rejected
+            # the quote, and it must not become an order.
+            withdraw(run.book, "the experiment is a draft")
             raise QuoteRejected(
-                f"{experiment} is a draft again, so its quote was rejected or withdrawn; nothing is billed. Submit it "
-                "in the portal and run the flow again"
+                f"{experiment} is a draft: its quote was rejected or withdrawn, or the service has not taken it out of draft "
+                "as the order asked (skip_draft). Nothing is billed. Submit it in the portal and run the flow again"
             )
         case BillingStage.QUOTE_REJECTED:
             withdraw(run.book, "the quote was rejected")

@@ -278,6 +278,18 @@ def waiting_for_results(method="x402-exact", **labels):
     )
 
 
+def test_ids_in_capitals_in_feed_or_list_wake_the_run_that_waits():
+    experiment_id = "2f1a3c55-0000-4000-8000-00000000abcd"
+    waiting = replace(waiting_for_results(), experiment_ids=(experiment_id,))
+    update = Update(id="u-1", experiment_id=experiment_id.upper(), timestamp=NOW)
+    assert update.experiment_id == experiment_id
+    listing = Listing("canceled")
+    row = {"id": experiment_id.upper(), "code": "LAB-1", "status": "canceled", "created_at": NOW}
+    listing.found = [ExperimentSummary.model_validate(row)]
+    selection = select_runs_to_wake(listing, [waiting], NOW, news=False)
+    assert (selection.wake, selection.problem) == ((waiting.reference.run_id,), None)
+
+
 def test_the_stage_of_a_run_that_goes_on_waiting_is_reported_once(monkeypatch):
     sent, labels = [], {}
     monkeypatch.setattr(sending, "flush", lambda: True)

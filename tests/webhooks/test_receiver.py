@@ -33,6 +33,13 @@ def test_a_genuine_delivery_wakes_the_experiment_of_the_signed_body(receiver):
     assert [d.data.experiment_id for d in receiver.all_announced()] == ["e-1"]
 
 
+def test_an_id_in_capitals_wakes_the_same_run_and_its_update_counts_once(receiver):
+    experiment_id, update_id = "2f1a3c55-0000-4000-8000-00000000abcd", "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+    for change in (str.upper, str.lower):
+        receiver.post(body_of(data_experiment_id=change(experiment_id), data_update_id=change(update_id)))
+    assert receiver.wake.asked == [experiment_id]
+
+
 def test_a_delivery_without_a_waiting_run_gets_200(receiver):
     receiver.wake.resumes = 0
     answer = receiver.post(body_of())
