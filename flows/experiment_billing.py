@@ -29,8 +29,8 @@ from prefect_assay.errors import (
 )
 from prefect_assay.flows.run_options import CAMPAIGN_CAP, ExperimentRun
 from prefect_assay.models.billing import LOWEST_PERCENT, Quote, is_far_below, usd
-from prefect_assay.models.job import Order, OrderRoute, Payment
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS
+from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import choose
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting import artifacts, facts
@@ -283,12 +283,33 @@ def pay(run: ExperimentRun, order: Order, *, canceled: bool = False) -> Payment:
         PaymentOutcomeUnknown: money may have moved, and this run cannot ask a person.
         Stopped: a person refused, or the question expired.
     """
+    chosen = run.options.payment_method
     run = on_named_rail(run)
-    by_machine = run.options.payment_method in MACHINE_RAILS
-    payment = (
-        _by_machine(run, order, canceled=canceled) if by_machine else _invoice(run, order, 0, pays=False)
-    )
+    if run.options.payment_method in MACHINE_RAILS:
+        payment = _by_machine(run, order, canceled=canceled)
+    elif chosen in MACHINE_RAILS:
+        payment = _by_hand_instead(run, order, chosen)
+    else:
+        payment = _invoice(run, order, 0, pays=False)
     show_payment(run, order, payment)
+    return payment
+
+
+def _by_hand_instead(run: ExperimentRun, order: Order, chosen: PaymentMethod) -> Payment:
+    """The hosted invoice of an order that a machine was to pay: nobody expects it, so a deployed run asks until it is paid."""
+    asks = can_suspend() and order.status not in AFTER_MATERIALS
+    if asks:
+        payment_decision(run.key, run.name, lambda: _status(run, order))
+    payment = _invoice(run, order, 0, pays=False)
+    if payment.state is PaymentState.INTENDED:
+        why = (
+            f"{chosen} was chosen, and the service has accepted the order for payment by a person. Pay it at its page: "
+            f"{payment.hosted_invoice_url or order.experiment_url}"
+        )
+        get_run_logger().warning("%s", why)
+        if asks:
+            show_payment(run, order, payment)
+            _ask_about_payment(run, order, why, repeatable=False)
     return payment
 
 

@@ -176,7 +176,9 @@ def test_no_answer_about_another_experiment_is_used_or_archived(
 
 @slowly
 def test_a_quote_is_not_confirmed_while_the_record_read_is_another_s(place, proxy, service, lab, monkeypatch):
-    a = complete(place.run("a", D2, direct=True))[0].order
+    first = place.run("a", D2, direct=True, route="quoted")
+    stays_open(first, monkeypatch)
+    a = first.book.read().ordered
     run = place.run("b", D1, route="quoted")
     proxy.answer_with_that_of(
         rf"/experiments/(?!{a.experiment_id})[0-9a-f-]{{36}}", f"/experiments/{a.experiment_id}", lab.token

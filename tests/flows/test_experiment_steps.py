@@ -182,6 +182,31 @@ def test_a_payment_is_shown_once_and_again_when_it_has_changed(monkeypatch):
     assert shown == [open_, paid]
 
 
+@pytest.mark.parametrize("state", ["intended", "settled"])
+def test_a_hosted_page_in_answer_to_an_order_by_machine_is_a_question_until_it_is_paid(monkeypatch, state):
+    page = "https://pay.example/1"
+    made = Payment(invoice_id="i", method=HAND, state=state, amount_cents=5, hosted_invoice_url=page)
+
+    def ask(_run, _order, why, **_):
+        raise BlockingIOError(why)
+
+    for name, value in {
+        "named_rail": lambda *_: HAND,
+        "payment_decision": lambda *_: None,
+        "show_payment": lambda *_: None,
+        "_ask_about_payment": ask,
+        "_invoice": lambda *_, **__: made,
+        "can_suspend": lambda: True,
+        "get_run_logger": lambda: logging.getLogger("test"),
+    }.items():
+        monkeypatch.setattr(billing_steps, name, value)
+    if state == "settled":
+        assert billing_steps.pay(a_run(MACHINE), order_of("only")) == made
+    else:
+        with pytest.raises(BlockingIOError, match=f"{MACHINE} was chosen, .* {page}"):
+            billing_steps.pay(a_run(MACHINE), order_of("only"))
+
+
 @pytest.mark.parametrize("answer", [None, "paid", "pay_again"])
 @pytest.mark.parametrize("canceled", [False, True])
 def test_a_payment_in_doubt_is_a_question_until_the_invoice_is_paid(asked, monkeypatch, answer, canceled):
