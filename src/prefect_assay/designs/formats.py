@@ -148,7 +148,7 @@ class _First:
 def _first_line(blocks: Iterator[Block], accepts: Accepts, notes: list[str]) -> _First:
     for first, lines in blocks:
         for at, line in enumerate(lines if any(lines) else ()):
-            if line.strip() and is_above_header(lines[at : at + 2], accepts):
+            if line.strip() and is_above_header(lines[at : at + 2], first + at, accepts):
                 notes += metadata_notes(line, first + at)
             elif line.strip():
                 return _First(line, itertools.chain([(first + at, lines[at:])], blocks))

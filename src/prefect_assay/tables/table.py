@@ -27,6 +27,7 @@ _FIELD_LIMIT: Final = 2**31 - 1
 _NOISE = re.compile(r"[\s_\-]+")
 _HEADER_LINES: Final = 10  # a quoted title may hold line ends
 _ABOVE: Final = 20  # lines of a sheet that may stand above the header
+_COMMENTED: Final = 10_000  # lines of a text that may stand above the header
 _SAMPLE: Final = 1000  # rows that decide about decimal commas
 _COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
@@ -99,6 +100,7 @@ def read_table(data: bytes | BinaryIO, accepts: Accepts = any_titles, *, limit: 
 def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None = None) -> Table:
     """The table of a text: the first line that is neither empty nor a comment is its header."""
     lines = iter(lines)
+    notes = notes if notes is not None else []
     hinted: str | None = None
     for first, block in lines:
         for at, line in enumerate(block if any(block) else ()):
@@ -107,14 +109,13 @@ def text_table(lines: Iterable[Block], accepts: Accepts, notes: list[str] | None
             if hint := _HINT.fullmatch(line.strip()):
                 hinted = hint[1]
                 continue
+            if is_above_header(block[at : at + 2], first + at, accepts):
+                notes += metadata_notes(line, first + at)
+                continue
             header, height, rest = _whole_header(itertools.chain([(first + at, block[at:])], lines))
             found = find_header(header, accepts, hinted)
             if found is not None:
-                return _text_rows(found, first + at, height, rest, notes if notes is not None else [])
-            if is_above_header(block[at : at + 2], accepts):
-                notes = notes if notes is not None else []
-                notes += metadata_notes(line, first + at)
-                return text_table(_below(rest, 1), accepts, notes)
+                return _text_rows(found, first + at, height, rest, notes)
             titles = max((cells_of(header, delimiter) for delimiter in DELIMITERS), key=len)
             raise NoHeader([title.strip() for title in titles], line, first + at)
     raise UnreadableFile("empty")
@@ -148,10 +149,16 @@ def _whole_header(lines: Iterator[Block]) -> tuple[str, int, Iterator[Block]]:
     return header, height, itertools.chain(taken, lines)
 
 
-def is_above_header(lines: Sequence[str], accepts: Accepts) -> bool:
-    """Whether the first of these lines may stand above a header, and is not one: a comment, or metadata above the header."""
+def is_above_header(lines: Sequence[str], number: int, accepts: Accepts) -> bool:
+    """Whether the first of these lines may stand above a header, and is not one: a comment, or metadata above the header.
+
+    Raises:
+        UnreadableFile: it is further down than a header may be.
+    """
     if find_header(lines[0], accepts) is not None:
         return False
+    if number > _COMMENTED and lines[0].startswith(COMMENTS):
+        raise UnreadableFile(f"no header in the first {_COMMENTED:,} lines, which are comments", number)
     return lines[0].startswith(COMMENTS) or (
         _is_metadata(lines[0]) and len(lines) > 1 and find_header(lines[1], accepts) is not None
     )
