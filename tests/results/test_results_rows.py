@@ -648,3 +648,11 @@ def test_rate_constants_are_compared_with_the_affinity(koff, is_doubted):
     (row,) = rows([result({"sequence_name": "d1", "kd_mean": 1e-9, "kon_mean": 1e5, "koff_mean": koff})])
     assert row.kd_M == 1e-9
     assert (row.doubt is not None) == is_doubted
+
+
+def test_units_of_one_place_that_contradict_each_other_are_quoted():
+    made = result({"sequence_name": "d1", "kd_mean": 5.0, "kd_unit": "nM", "kd_units": "M"})
+    (row,) = rows([made])
+    assert (row.kd_M, row.outcome) == (None, Outcome.UNKNOWN)
+    (line,) = unread_values([made])
+    assert "in 'nM' and 'M': units that contradict each other" in line
