@@ -75,7 +75,7 @@ def test_an_invoice_that_shows_the_payment_late_is_read_with_back_off(world, fau
     world.server.paid_visible_after = 3
 
     assert world.settle().state is PaymentState.SETTLED
-    assert world.slept == [0.0, 1.0, 2.0, 4.0]
+    assert world.slept == [0.0, 1.0, 2.0, 4.0, 1.0], "and once more, before it is final"
     assert len(world.server.credentials) == 1
 
 
