@@ -176,7 +176,7 @@ def test_x402_is_paid_exactly_once_and_counted_once():
 def test_x402_is_settled_once_whatever_another_run_does_meanwhile():
     with running(PayServer()) as server:
         api = pay_client(server.base_url)
-        for order in every_pause(lambda: X402Order(server, api), 8):
+        for order in every_pause(lambda: X402Order(server, api), 10):
             assert run(order).state is PaymentState.SETTLED
             assert order.settled() == 1
             assert spent(order) == order.cents
