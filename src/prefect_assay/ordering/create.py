@@ -248,17 +248,13 @@ class _Ordering:
 
     def read_patiently(self, experiment_id: str) -> NamedExperiment:
         """Read the experiment that an answer names; a record that is not shown yet is waited for (eventual consistency)."""
-        for seconds in (*self.patience, None):
-            named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
+        named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
+        for seconds in self.patience:
             has_order = self.book.read().ordered is not None  # another run was faster
-            if (
-                seconds is None
-                or named.record is not None
-                or has_order
-                or isinstance(named.error, AccessError)
-            ):
+            if named.record is not None or has_order or isinstance(named.error, AccessError):
                 break
             self.sleep(seconds)
+            named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
         return named
 
     @property
