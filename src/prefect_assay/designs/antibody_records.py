@@ -66,9 +66,9 @@ class _Domains:
     heavy: set[int]
     light: set[int]
 
-    def kind_of(self, at: int) -> Side | None:
+    def kind_of(self, index: int) -> Side | None:
         """The kind of a record's domain."""
-        return "heavy" if at in self.heavy else "light" if at in self.light else None
+        return "heavy" if index in self.heavy else "light" if index in self.light else None
 
 
 def _find_domains(rows: Rows) -> _Domains | None:
@@ -86,10 +86,10 @@ def _find_domains(rows: Rows) -> _Domains | None:
         if other is None:
             return None
     domains = _Domains(set(), set())
-    for at, text in enumerate(rows.residues):
+    for index, text in enumerate(rows.residues):
         kind = _domain_of(text)
         if kind:
-            (domains.heavy if kind == "heavy" else domains.light).add(at)
+            (domains.heavy if kind == "heavy" else domains.light).add(index)
     return domains
 
 
@@ -130,12 +130,12 @@ def _find_pairs(
 ) -> tuple[dict[str, tuple[int, int]], dict[int, str]]:
     """Heavy and light records of one stem or cell, by the name of the design; and the stem of each record that has one."""
     by_name: dict[int, str] = {}
-    for at, name in enumerate(rows.names):
+    for index, name in enumerate(rows.names):
         label = find_label(name)
-        kind = domains.kind_of(at)
+        kind = domains.kind_of(index)
         if label and (kind is None or label.side == kind):
-            by_name[at] = label.stem
-    by_column = {at: name for name, group in groups.items() for where in group.values() for at in where}
+            by_name[index] = label.stem
+    by_column = {index: name for name, group in groups.items() for where in group.values() for index in where}
     for stems in (_stems_by_cell(columns), by_name, by_column):
         if pairs := _pair(stems, domains):
             return pairs, stems
@@ -147,14 +147,16 @@ def _stems_by_cell(columns: Columns) -> dict[int, str]:
     title = columns.find(_CELL_TITLES)
     if title is None:
         return {}
-    return {at: value for at, cells in enumerate(columns.cells) if (value := cells.get(title, "").strip())}
+    return {
+        index: value for index, cells in enumerate(columns.cells) if (value := cells.get(title, "").strip())
+    }
 
 
 def _pair(stems: Mapping[int, str], domains: _Domains) -> dict[str, tuple[int, int]]:
     sides: dict[str, tuple[list[int], list[int]]] = {}
-    for at, stem in stems.items():
+    for index, stem in stems.items():
         heavy, light = sides.setdefault(stem, ([], []))
-        (heavy if at in domains.heavy else light if at in domains.light else []).append(at)
+        (heavy if index in domains.heavy else light if index in domains.light else []).append(index)
     return {
         stem: (heavy[0], light[0]) for stem, (heavy, light) in sides.items() if len(heavy) == len(light) == 1
     }
@@ -170,35 +172,35 @@ def _find_problem(
     if not pairs:
         if len(domains.heavy) + len(domains.light) < _MOSTLY_ANTIBODIES * len(rows.names):
             return None  # a pool of designs of many kinds
-        at = min(domains.light)
+        index = min(domains.light)
         return (
-            f"line {rows.lines[at]}, {quoted(rows.names[at])}: this is a light chain of an antibody, {quoted(rows.names[min(domains.heavy)])} is "
+            f"line {rows.lines[index]}, {quoted(rows.names[index])}: this is a light chain of an antibody, {quoted(rows.names[min(domains.heavy)])} is "
             f"a heavy chain, and no label in their names says which belong together; {JOIN}, or order each record as a design of its own with "
             f"{KEEP}"
         )
     for heavy, light in pairs.values():
-        is_control = [at in rows.controls for at in (heavy, light)]
+        is_control = [index in rows.controls for index in (heavy, light)]
         if rows.metadata.get(heavy) != rows.metadata.get(light) or len({*is_control}) > 1:
             return f"line {rows.lines[heavy]}, {quoted(rows.names[heavy])}: heavy and light chain differ in their columns; {JOIN}"
-    paired = {at for pair in pairs.values() for at in pair}
-    for at in range(len(rows.names)):
-        if at not in paired and at not in rows.controls:
-            problem = _find_misfit(rows, at, domains, pairs.get(stems.get(at, "")))
+    paired = {index for pair in pairs.values() for index in pair}
+    for index in range(len(rows.names)):
+        if index not in paired and index not in rows.controls:
+            problem = _find_misfit(rows, index, domains, pairs.get(stems.get(index, "")))
             if problem is not None:
-                return f"line {rows.lines[at]}, {quoted(rows.names[at])}: {problem}"
+                return f"line {rows.lines[index]}, {quoted(rows.names[index])}: {problem}"
     return None
 
 
-def _find_misfit(rows: Rows, at: int, domains: _Domains, pair: tuple[int, int] | None) -> str | None:
+def _find_misfit(rows: Rows, index: int, domains: _Domains, pair: tuple[int, int] | None) -> str | None:
     """Why a record outside of all pairs may be no design; `pair` has the same stem."""
     if pair is not None:
         return (
             f"this is another chain of the complex of which {quoted(rows.names[pair[0]])} is the heavy chain: is it the target? "
             f"Leave it out, name the designed chains with {CHOOSE}, as in H,L, or order it as a design of its own with {KEEP}"
         )
-    label = find_label(rows.names[at])
+    label = find_label(rows.names[index])
     side = label.side if label else None
-    kind = domains.kind_of(at)
+    kind = domains.kind_of(index)
     if kind and side and side != kind:
         return f"the name says {side} chain, and the residues are those of a {kind} chain; {JOIN}"
     if kind == "light" or side:
@@ -206,7 +208,9 @@ def _find_misfit(rows: Rows, at: int, domains: _Domains, pair: tuple[int, int] |
             "this is one chain of an antibody without the other, which other records have; add it, rename it, or order it as a "
             f"design of its own with {KEEP}"
         )
-    is_other = CHAIN_SEPARATOR not in rows.residues[at] and not variable_domains(plain(rows.residues[at]))
+    is_other = CHAIN_SEPARATOR not in rows.residues[index] and not variable_domains(
+        plain(rows.residues[index])
+    )
     if kind is None and is_other:
         return (
             "other records are heavy and light chains, and this one is no antibody: is it the target? Leave it out, or order it "
@@ -220,7 +224,9 @@ def _say_not_productive(rows: Rows, columns: Columns) -> None:
     if title is None:
         return
     names = [
-        rows.names[at] for at, cells in enumerate(columns.cells) if cells.get(title, "").casefold() in _FALSE
+        rows.names[index]
+        for index, cells in enumerate(columns.cells)
+        if cells.get(title, "").casefold() in _FALSE
     ]
     if names:
         rows.notes.append(
@@ -235,12 +241,14 @@ def _join(rows: Rows, pairs: Mapping[str, tuple[int, int]]) -> None:
         name = stem if re.search("[A-Za-z]", stem) else f"{rows.names[heavy]}_{rows.names[light]}"
         partner[min(heavy, light)] = (name, heavy, light)
     gone = {max(pair) for pair in pairs.values()}
-    for at, (name, heavy, light) in partner.items():
+    for index, (name, heavy, light) in partner.items():
         chains = (rows.residues[heavy], rows.residues[light])
-        rows.residues[at] = CHAIN_SEPARATOR.join("".join(text.split()).removesuffix("*") for text in chains)
-        rows.read.rename(rows.names[at], name)
-        rows.names[at] = name
-    rows.keep([at for at in range(len(rows.names)) if at not in gone])
+        rows.residues[index] = CHAIN_SEPARATOR.join(
+            "".join(text.split()).removesuffix("*") for text in chains
+        )
+        rows.read.rename(rows.names[index], name)
+        rows.names[index] = name
+    rows.keep([index for index in range(len(rows.names)) if index not in gone])
     rows.notes.append(
         f"{many(len(pairs), 'pair of heavy and light chains was', 'pairs of heavy and light chains were')} joined as heavy:light, with the columns of the first record"
     )

@@ -122,16 +122,16 @@ def _group_by_column(rows: Rows, columns: Columns) -> Groups:
     kinds = {label for label in labels if label}
     if len(kinds) < 2 or not all(map(_is_label, kinds)):  # noqa: PLR2004 - nothing differs
         return {}
-    others = [each for each in columns.titles if each not in {title, DESCRIPTION}]
-    for values in (rows.names, *([cells.get(each, "") for cells in columns.cells] for each in others)):
+    others = [item for item in columns.titles if item not in {title, DESCRIPTION}]
+    for values in (rows.names, *([cells.get(item, "") for cells in columns.cells] for item in others)):
         groups = _grouped(values, labels)
         several = [group for group in groups.values() if len(group) > 1]
         is_one_each = all(len(where) == 1 for group in several for where in group.values())
         if several and is_one_each and sum(map(len, several)) >= _MOST * len(rows.names):
             return groups
     period = len(kinds)
-    if all(label == labels[at % period] for at, label in enumerate(labels)):
-        return _grouped([rows.names[at - at % period] for at in range(len(labels))], labels)
+    if all(label == labels[index % period] for index, label in enumerate(labels)):
+        return _grouped([rows.names[index - index % period] for index in range(len(labels))], labels)
     return {}
 
 
@@ -141,9 +141,9 @@ def _is_label(text: str) -> bool:
 
 def _grouped(values: Sequence[str], labels: Sequence[str]) -> Groups:
     groups: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for at, (value, label) in enumerate(zip(values, labels, strict=True)):
+    for index, (value, label) in enumerate(zip(values, labels, strict=True)):
         if value and label:
-            groups[value][label].append(at)
+            groups[value][label].append(index)
     return {value: dict(group) for value, group in groups.items()}
 
 
@@ -162,9 +162,9 @@ def _group_by_name(rows: Rows, folded: str) -> Groups:
     labels = _labels_of(rows.names, folded)
     for is_plain in (True, False):
         groups: Groups = {}
-        for at, label in enumerate(labels):
+        for index, label in enumerate(labels):
             if label and (label.is_plain or not is_plain):
-                groups.setdefault(label.stem, {}).setdefault(label.label, []).append(at)
+                groups.setdefault(label.stem, {}).setdefault(label.label, []).append(index)
         several = {stem: group for stem, group in groups.items() if len(group) > 1}
         several = {} if is_plain and _is_numbering(several) else several
         if several and (is_plain or _are_complexes(rows, groups, several)):
@@ -226,8 +226,8 @@ def ask_about_repeated(rows: Rows) -> None:
     if number < 2 * 2 or rows.read.asked or rows.read.chain_taken:
         return
     places: defaultdict[str, list[int]] = defaultdict(list)
-    for at, residues in enumerate(rows.residues):
-        places[residues].append(at)
+    for index, residues in enumerate(rows.residues):
+        places[residues].append(index)
     for residues, where in places.items():
         if (
             len(where) > 1
@@ -236,7 +236,7 @@ def ask_about_repeated(rows: Rows) -> None:
         ):
             others = [text for text in spread(rows.residues, _COLUMN_SAMPLE) if text != residues][:_COMPARED]
             if others and not any(is_alike(plain(residues), plain(text)) for text in others):
-                names = listed([quoted(rows.names[at]) for at in where], _LISTED)
+                names = listed([quoted(rows.names[index]) for index in where], _LISTED)
                 rows.read.asked.append(
                     f"{len(where):,} of {number:,} records have the same residues, and other records have what is beside them in the name: "
                     f"{names}: is it the target? Leave it out of the file, or order it once, as a design, with {KEEP}"
@@ -245,7 +245,7 @@ def ask_about_repeated(rows: Rows) -> None:
 
 
 def _are_controls(rows: Rows, where: Sequence[int]) -> bool:
-    return all(_OF_EVERY_PLATE & {*map(str.casefold, split_name(rows.names[at]))} for at in where)
+    return all(_OF_EVERY_PLATE & {*map(str.casefold, split_name(rows.names[index]))} for index in where)
 
 
 def _is_periodic(where: Sequence[int], number: int) -> bool:
@@ -259,13 +259,13 @@ def _is_under_several_stems(rows: Rows, where: Sequence[int]) -> bool:
     for is_fine, end in itertools.product((False, True), (-1, 0)):
         names = [split_name(name, is_fine=is_fine) or [""] for name in rows.names]
         rests = [tuple(words[:-1] if end else words[1:]) for words in names]
-        labels, stems = {names[at][end] for at in where}, {rests[at] for at in where}
+        labels, stems = {names[index][end] for index in where}, {rests[index] for index in where}
         if len(labels) > 1 or () in stems or len(stems) < len(where):
             continue
         if is_block and (end == 0 or labels.pop().isdecimal()):
             continue  # all samples of one backbone are the same
         copies = set(where)
-        beside = {rest for at, rest in enumerate(rests) if at not in copies}
+        beside = {rest for index, rest in enumerate(rests) if index not in copies}
         if len(stems & beside) >= _MOST * len(stems):
             return True
     return False
@@ -273,12 +273,15 @@ def _is_under_several_stems(rows: Rows, where: Sequence[int]) -> bool:
 
 def _take_labelled(rows: Rows, groups: Groups, chosen: str, stem: str) -> None:
     at_of: dict[int, tuple[str, str]] = {
-        at: (name, label) for name, group in groups.items() for label, where in group.items() for at in where
+        index: (name, label)
+        for name, group in groups.items()
+        for label, where in group.items()
+        for index in where
     }
     chains = []
-    for at, name in enumerate(rows.names):
-        entry, label = at_of.get(at, (name, ""))
-        chains.append(Chain(entry or stem, (label,), rows.residues[at], rows.lines[at], row=at))
+    for index, name in enumerate(rows.names):
+        entry, label = at_of.get(index, (name, ""))
+        chains.append(Chain(entry or stem, (label,), rows.residues[index], rows.lines[index], row=index))
     take_named_chains(rows, rows.read.format or "records", chains, chosen)
 
 
@@ -291,33 +294,35 @@ def _ask_about_targets(rows: Rows, folded: str) -> None:
     searched = (folded, "\n".join(rows.extras).casefold(), "\n".join(titles).casefold())
     if not any(word in text for text in searched for word in ENTITIES):
         return
-    designs = [at for at in range(len(rows.names)) if at not in rows.controls]
-    texts = [f"{rows.names[at]}\n{_description(rows, at)}" for at in designs]
+    designs = [index for index in range(len(rows.names)) if index not in rows.controls]
+    texts = [f"{rows.names[index]}\n{_description(rows, index)}" for index in designs]
     named = [
-        at for at, text in zip(designs, texts, strict=True) if any(map(has_target_word, text.split("\n")))
+        index
+        for index, text in zip(designs, texts, strict=True)
+        if any(map(has_target_word, text.split("\n")))
     ]
     if 2 * len(named) > len(designs):  # the designs are called after their target
         named = []
-    in_column = [at for at in designs if _column_says_target(rows, at)]
+    in_column = [index for index in designs if _column_says_target(rows, index)]
     if len(in_column) == len(designs):  # it tells nothing apart
         in_column = []
-    called = [at for at in designs if is_called_target(rows.names[at])]
+    called = [index for index in designs if is_called_target(rows.names[index])]
     chosen = sorted({*named, *in_column, *called})
     if chosen:
-        names = listed([quoted(rows.names[at]) for at in chosen], _LISTED)
+        names = listed([quoted(rows.names[index]) for index in chosen], _LISTED)
         rows.read.asked.append(
             f"a record is called {names}: it looks like what the designs bind; leave it out of the file, or take it as a design with {KEEP}"
         )
 
 
-def _description(rows: Rows, at: int) -> str:
+def _description(rows: Rows, index: int) -> str:
     """The free text of a header's line; a table has columns, whose text may be about anything."""
-    return "" if rows.read.columns else rows.unpack(rows.extras[at]).get("description", "")
+    return "" if rows.read.columns else rows.unpack(rows.extras[index]).get("description", "")
 
 
-def _column_says_target(rows: Rows, at: int) -> bool:
+def _column_says_target(rows: Rows, index: int) -> bool:
     """Whether a cell of a row is `target`, `antigen chain` or the like, or a column such as `is_target` is true."""
-    for title, cell in rows.unpack(rows.extras[at]).items():
+    for title, cell in rows.unpack(rows.extras[index]).items():
         if len(cell) < _CELL_MAX and is_called_target(cell) and key_of(title) not in _TARGET_TITLES:
             return True
         if key_of(title) in {"istarget", "isantigen"} and cell.casefold() in {"true", "t", "yes", "y", "1"}:

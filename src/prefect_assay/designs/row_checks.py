@@ -37,13 +37,13 @@ def compare_rows_with_columns(rows: Rows) -> None:
 
 def _ask(rows: Rows, places: list[int], what: str, advice: str) -> None:
     if places:
-        names = listed([quoted(rows.names[at]) for at in places], _LISTED)
+        names = listed([quoted(rows.names[index]) for index in places], _LISTED)
         rows.read.asked.append(f"{many(len(places), 'row')}, {names}: {what}; {advice}")
 
 
 def _compare_sides(rows: Rows) -> None:
     """Columns of heavy and light chains, against the domains that are in them."""
-    wrong = [at for at, residues in enumerate(rows.residues) if not _sides_agree(residues)]
+    wrong = [index for index, residues in enumerate(rows.residues) if not _sides_agree(residues)]
     _ask(
         rows,
         wrong,
@@ -56,10 +56,10 @@ def _sides_agree(residues: str) -> bool:
     heavy, _, light = residues.partition(CHAIN_SEPARATOR)
     if _HEAVY_END.search(heavy) and not _LIGHT_END.search(heavy) and (not light or _LIGHT_END.search(light)):
         return True  # as nearly all rows are; the domains take longer
-    found = [
+    kinds_found = [
         {part.name for part in variable_domains("".join(chain.split()).upper())} for chain in (heavy, light)
     ]
-    return found[0] != {"light"} and found[1] != {"heavy"}
+    return kinds_found[0] != {"light"} and kinds_found[1] != {"heavy"}
 
 
 def _compare_constructs(rows: Rows) -> None:
@@ -68,9 +68,9 @@ def _compare_constructs(rows: Rows) -> None:
     if not rows.metadata and not _SINGLE_CHAIN.search(cells) and "linker" not in _titles(rows):
         return
     wrong = [
-        at
-        for at, residues in enumerate(rows.residues)
-        if CHAIN_SEPARATOR in residues and any(_is_single_chain(rows, at))
+        index
+        for index, residues in enumerate(rows.residues)
+        if CHAIN_SEPARATOR in residues and any(_is_single_chain(rows, index))
     ]
     _ask(
         rows,
@@ -84,12 +84,12 @@ def _titles(rows: Rows) -> str:
     return key_of(" ".join(title for extra in rows.extras[:1] for title in rows.unpack(extra)))
 
 
-def _is_single_chain(rows: Rows, at: int) -> Iterator[bool]:
-    metadata = rows.metadata.get(at, {})
+def _is_single_chain(rows: Rows, index: int) -> Iterator[bool]:
+    metadata = rows.metadata.get(index, {})
     yield metadata.get("type") in _SINGLE_TYPES or bool(metadata.get("linker"))
     yield _SINGLE_CHAIN.search(str(metadata.get("molecule_class", "")).casefold()) is not None
-    yield _SINGLE_CHAIN.search(rows.names[at].casefold()) is not None
-    for title, cell in rows.unpack(rows.extras[at]).items():
+    yield _SINGLE_CHAIN.search(rows.names[index].casefold()) is not None
+    for title, cell in rows.unpack(rows.extras[index]).items():
         is_linker = "linker" in key_of(title) and re.fullmatch("[A-Za-z]{5,}", cell) is not None
         yield is_linker or (
             len(cell.split()) <= _LISTED and _SINGLE_CHAIN.search(cell.casefold()) is not None
@@ -98,7 +98,7 @@ def _is_single_chain(rows: Rows, at: int) -> Iterator[bool]:
 
 def _compare_designed(rows: Rows) -> None:
     """The designed residues of BoltzGen are all in the chains, in their order; else a designed chain is not in the table."""
-    wrong = [at for at in range(len(rows.names)) if not all(_designed_agree(rows, at))]
+    wrong = [index for index in range(len(rows.names)) if not all(_designed_agree(rows, index))]
     _ask(
         rows,
         wrong,
@@ -107,9 +107,9 @@ def _compare_designed(rows: Rows) -> None:
     )
 
 
-def _designed_agree(rows: Rows, at: int) -> Iterator[bool]:
-    chains = "".join(rows.residues[at].split()).split(CHAIN_SEPARATOR)
-    for title, cell in rows.unpack(rows.extras[at]).items():
+def _designed_agree(rows: Rows, index: int) -> Iterator[bool]:
+    chains = "".join(rows.residues[index].split()).split(CHAIN_SEPARATOR)
+    for title, cell in rows.unpack(rows.extras[index]).items():
         match = _DESIGNED.fullmatch(key_of(title))
         if match is None:
             continue
