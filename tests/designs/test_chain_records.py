@@ -221,6 +221,9 @@ CHAINS = [
     ("chainA_d{}", "chainB_d{}"),
     ("d{}_chA", "d{}_chB"),
     ("TCR{}_alpha", "TCR{}_beta"),
+    ("d{}/A", "d{}/B"),
+    ("d{}(A)", "d{}(B)"),
+    ("d{}_chain=A_len61", "d{}_chain=B_len151"),
 ]
 
 

@@ -18,7 +18,7 @@ _CHAIN = re.compile(
     r"(?P<label>[A-Za-z]|[0-9]{1,2}|(?i:alpha|beta|gamma|delta))(?P<first>)(?![A-Za-z0-9])"
 )
 _BETWEEN = re.compile(r"(?:(?<=[|:])\s*(?P<label>[A-Z])\s*(?:$|(?=[|:]))|^(?P<first>[A-Z])\s*(?=[|:]))")
-_LAST = re.compile(r"(?:^|(?<=[ _.-]))(?P<label>[A-Z]|alpha|beta|gamma|delta)$")
+_LAST = re.compile(r"(?:^|(?<=[ _./([-]))(?P<label>[A-Z]|alpha|beta|gamma|delta)[)\]]?$")
 _WORD = re.compile("[A-Za-z0-9]+")
 _TOKEN = re.compile("[A-Za-z]+|[0-9]+")
 ENTITIES: Final = frozenset({"target", "antigen", "receptor"})
@@ -38,13 +38,15 @@ class Label:
     """A chain's label: the name without it, the label in upper case, and how sure it is.
 
     `is_plain`: it is a word such as `chain A` or `VH`, or stands between `|` or `:`. A single letter may end any name.
-    `side` is the chain of an antibody that the label may stand for.
+    `side` is the chain of an antibody that the label may stand for. `before` is the stem up to the label, where what follows may
+    be about the chain, as in `d1_chain=A_len61`.
     """
 
     stem: str
     label: str
     is_plain: bool
     side: Side | None = None
+    before: str = ""
 
 
 def find_label(name: str) -> Label | None:
@@ -56,7 +58,8 @@ def find_label(name: str) -> Label | None:
     if match := _CHAIN.search(name) or _BETWEEN.search(name):
         label = (match["label"] or match["first"]).upper()
         kind: Side | None = "heavy" if label == "H" else "light" if label in {"L", "K"} else None
-        return Label(_stem(name, match), label, is_plain=True, side=kind)
+        before = _stem(name[: match.end()], match)
+        return Label(_stem(name, match), label, is_plain=True, side=kind, before=before)
     if match := _LAST.search(name):
         if side and side.start() == match.start("label"):
             return _side_label(name, side, is_plain=False)

@@ -160,11 +160,12 @@ def _labels_of(names: Sequence[str], folded: str) -> list[Label | None]:
 def _group_by_name(rows: Rows, folded: str) -> Groups:
     """Records whose names differ only by the label of a chain, or by a letter where more than that shows a complex."""
     labels = _labels_of(rows.names, folded)
-    for is_plain in (True, False):
+    for is_plain, is_whole in ((True, True), (True, False), (False, True)):
         groups: Groups = {}
         for index, label in enumerate(labels):
-            if label and (label.is_plain or not is_plain):
-                groups.setdefault(label.stem, {}).setdefault(label.label, []).append(index)
+            stem = label.stem if label and is_whole else label.before if label else ""
+            if label and (label.is_plain or not is_plain) and (is_whole or stem):
+                groups.setdefault(stem, {}).setdefault(label.label, []).append(index)
         several = {stem: group for stem, group in groups.items() if len(group) > 1}
         several = {} if is_plain and _is_numbering(several) else several
         if several and (is_plain or _are_complexes(rows, groups, several)):
