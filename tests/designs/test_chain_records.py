@@ -297,6 +297,13 @@ def test_a_column_that_says_chain_or_target_is_asked_about(kind):
     )
 
 
+@pytest.mark.parametrize("title", ["target", "Antigen", "target_sequence"])
+def test_the_residues_in_a_column_target_are_looked_for_in_one_design_too(title):
+    content = table(f"name,sequence,{title}", f"d1,{BINDERS[0]}{TARGET},{TARGET}")
+    assert "the target in a column of the file" in asked(content)
+    assert residues(read(content, chain="1")) == [BINDERS[0]]
+
+
 def test_rows_of_a_column_of_chains_are_joined_or_taken():
     rows = [
         f"{label}{at},ab{at},{label},{each[at]}"

@@ -103,6 +103,9 @@ _TARGETS: Final = frozenset(
     map(
         key_of,
         (
+            "target",
+            "antigen",
+            "receptor",
             "target sequence",
             "target seq",
             "target aa",
