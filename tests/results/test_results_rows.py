@@ -656,3 +656,14 @@ def test_units_of_one_place_that_contradict_each_other_are_quoted():
     assert (row.kd_M, row.outcome) == (None, Outcome.UNKNOWN)
     (line,) = unread_values([made])
     assert "in 'nM' and 'M': units that contradict each other" in line
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "column"),
+    [("thermostability", "tm", "tm_C"), ("expression", "concentration_value", "concentration_nM")],
+)
+def test_a_number_beside_an_unknown_word_is_in_its_column_and_in_no_summary(kind, field, column):
+    found = rows([result({"sequence_name": "d1", field: 61.5, "expression": "so-so"}, result_type=kind)])
+    assert getattr(found[0], column) == 61.5
+    (design,) = summarize(found)
+    assert (design.outcome, getattr(design, column)) == (Outcome.UNKNOWN, None)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from prefect_assay.models.calls import CALL_FIELDS, CallField, read_call
 from prefect_assay.models.vocabulary import ExperimentType, snake_case
 from prefect_assay.results.controls import expects_binding, with_controls
 from prefect_assay.results.design import DesignSummary, order_of
@@ -152,7 +153,7 @@ def _log_kds(replicates: Iterable[ResultRow]) -> list[float]:
 
 
 def _tms(replicates: Iterable[ResultRow]) -> list[float]:
-    return [value for row in replicates if (value := _finite(row.tm_C)) is not None]
+    return [value for row in replicates if (value := _counted_number(row, "tm_C")) is not None]
 
 
 def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
@@ -312,7 +313,7 @@ def _melting_values(
     entries: Sequence[ResultRow], replicates: Mapping[_Place, Sequence[ResultRow]], scatter: Scatter | None
 ) -> tuple[dict[str, Any], Mean | None]:
     """T_m as the mean over the replicates of the entry that reports one, with its interval."""
-    entry = next((each for each in entries if _finite(each.tm_C) is not None), None)
+    entry = next((each for each in entries if _counted_number(each, "tm_C") is not None), None)
     values = next((found for each in entries if (found := _tms(replicates.get(_place(each), ())))), [])
     reported = entry.tm_C if entry is not None else None
     if not values:
@@ -371,7 +372,14 @@ def _counted(counts: Counter[Verdict]) -> str:
 
 
 def _first_number(entries: Sequence[ResultRow], column: str) -> float | None:
-    return next((value for entry in entries if (value := _finite(getattr(entry, column))) is not None), None)
+    return next((value for entry in entries if (value := _counted_number(entry, column)) is not None), None)
+
+
+def _counted_number(row: ResultRow, column: str) -> float | None:
+    """A number of a row, unless a word for a call in it is unknown: then it stays out of ranking, statistics and learning."""
+    names: tuple[CallField, ...] = tuple(CALL_FIELDS)
+    is_unclear = any(read_call(getattr(row, name), name).unread is not None for name in names)
+    return None if is_unclear else _finite(getattr(row, column))
 
 
 def _finite(value: float | None) -> float | None:
