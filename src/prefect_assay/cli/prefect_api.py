@@ -142,13 +142,14 @@ def _why_no_api() -> str | None:
 @cache
 def _check_address(address: str, cloud: str) -> None:
     wrong = f"PREFECT_API_URL is {address}, which is not the address of a Prefect API"
+    spelling = f"{wrong}; write it as http://127.0.0.1:4200/api"
     try:
         parts = urlsplit(address)
         is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        is_web = False
+        raise ConfigurationError(spelling) from None
     if not is_web:
-        raise ConfigurationError(f"{wrong}; write it as http://127.0.0.1:4200/api")
+        raise ConfigurationError(spelling)
     if address.startswith(cloud.rstrip("/")):
         if not re.search(r"/accounts/[^/]+/workspaces/[^/]+", parts.path):
             raise ConfigurationError(

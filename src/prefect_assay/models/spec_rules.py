@@ -35,6 +35,7 @@ class NamedResidues(Protocol):
     @property
     def aa_string(self) -> str:
         """Amino acids, with a colon between chains."""
+        ...
 
     @property
     def metadata(self) -> Any:
