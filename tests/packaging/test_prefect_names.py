@@ -14,6 +14,8 @@ PRIVATE = {
     "_mounts": "httpx reaches a transport's network, which the limit of a whole answer needs, by no public name",
     "_network_backend": "likewise",
     "_pool": "likewise",
+    "_prompter": "botocore asks for an MFA code where nobody can answer, and has no option against it",
+    "_session": "boto3 reaches botocore's session, which holds that prompter, by no public name",
     "_sync": "Prefect's documentation names it: a function that serves both gives no coroutine where a loop runs",
     "_transport": "likewise",
     "_load_from_block_document": "`Block.load` asks the server again, and hides whether a document is missing or not valid",
