@@ -75,7 +75,7 @@ def test_a_score_of_a_producers_file_is_known_by_the_producer():
     "title",
     titles_in(
         "Rank; final_rank; Length; binder_len; n_residues; seq_length; Seed; random_seed; Unnamed: 0; #; n; index; row; "
-        "row_number; loop; round; T; sample; Design; price_cents; design_id; rank_iptm"
+        "row_number; loop; round; T; sample; Design; price_cents; design_id; rank_iptm; mpnn_seed; ProteinMPNN length"
     ),
 )
 def test_bookkeeping_is_never_a_prediction(title):

@@ -165,7 +165,9 @@ def _kind_of(title: str) -> int | None:
     kinds, others = _read(words)
     if set(words) <= {"rank", *_OF_A_RANK} and "rank" in words:
         return _BY_WORD["rank"]
-    named = [kind for kind in kinds if not _KINDS[kind].is_tool] or kinds
+    named = [kind for kind in kinds if not _KINDS[kind].is_tool]
+    if not named and _BOOKKEEPING.isdisjoint(others):  # `mpnn_seed` is the seed of a program
+        named = kinds
     if not named or not _TURNING.isdisjoint(others) or _SUBTRACTED.search(_plain(title)):
         return None
     if len(set(named)) > 1 and _COMBINED.search(title):
