@@ -166,6 +166,19 @@ def test_a_refusal_ends_one_execution_only(given, values, error):
     assert ("(no)" in raised.value.message) is ("note" in values)
 
 
+def test_a_changed_cap_covers_no_other_amount_that_is_asked_about_for_a_reason(given, monkeypatch):
+    given(decision="change_cap", cap_cents=500)
+    answered = f"{approval.topic_of(approval.WaitsFor.APPROVAL, 'k')}-200"
+    monkeypatch.setattr(
+        approval, "answers", lambda asked: list(given.record) if answered.startswith(asked) else []
+    )
+    assert spend(200).cents == 500
+    assert spend(300).cents == 500
+    assert spend(200, because="of the policy").cents == 500
+    with pytest.raises(DecisionNeeded, match=r"costs 0\.00 USD"):
+        spend(0, because="it is a quote of nothing", may_ask=False)
+
+
 def test_a_run_that_cannot_ask_needs_an_earlier_answer(given):
     with pytest.raises(BudgetExceeded, match=r"costs 1.01 USD, the cap is 1.00 USD; it stands"):
         spend(101, may_ask=False, otherwise="it stands")

@@ -140,7 +140,7 @@ def test_a_person_says_which_of_two_experiments_is_the_order_and_nothing_is_orde
         world.until(run, "Suspended", seconds=120)
         assert not any(tag.startswith(EXPERIMENT_TAG) for tag in world.run(run).tags)
         with get_client(sync_client=True) as client:
-            client.resume_flow_run(run.id, run_input={"decision": "adopt", "experiment": chosen.code})
+            client.resume_flow_run(run.id, run_input={"decision": chosen.id})
         ended = completed(world, run)
         assert ended.state.is_completed(), ended.state.message
         assert EXPERIMENT_TAG + chosen.id in ended.tags

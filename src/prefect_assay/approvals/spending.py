@@ -88,10 +88,11 @@ def approve_spending(
     if amount_cents <= cap_cents and because is None:
         return Approval(amount_cents, f"within {usd(cap_cents)}")
     topic = topic_of(WaitsFor.APPROVAL, key)
-    changed = _changed_cap(topic) if can_suspend() else None
+    question = f"{topic}-{amount_cents}"
+    # A cap that was changed for another amount says nothing about a price that is asked about for another reason.
+    changed = _changed_cap(topic if because is None else question) if can_suspend() else None
     if changed is not None and amount_cents <= changed.cents:
         return changed
-    question = f"{topic}-{amount_cents}"
     given = answers(question) if can_suspend() else []
     if not given:
         asks = may_ask and can_suspend()
