@@ -9,6 +9,7 @@ from prefect_assay import errors
 from prefect_assay.cli.failures import exit_code, reported
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.lab import __main__ as lab
+from prefect_assay.models.question import Question, QuestionKind
 from support.command import command
 
 DOC = Path(__file__).parents[2] / "docs" / "cli.md"
@@ -30,6 +31,9 @@ def _made(kind):
         return kind("deleted; save it again", parameter="archive", block="local/results")
     if kind is errors.NewerFormat:
         return kind("BOOKS/FORMAT", 3, 2)
+    if kind is errors.DecisionNeeded:
+        choices = {"continue": "the order continues", "reject": "the run ends"}
+        return kind(Question.of(QuestionKind.LEDGER, subject="Which?", reason="It is open.", choices=choices))
     return kind("what happened; what to do")
 
 

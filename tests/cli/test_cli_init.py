@@ -53,10 +53,14 @@ def saved(monkeypatch, tmp_path):
     monkeypatch.setattr(Block, "save", save)
     monkeypatch.setattr(saved_blocks, "find_block", load)
     monkeypatch.setattr(init, "require_api", lambda: None)
+    monkeypatch.setattr(prefect_api, "check_api_address", lambda: None)
     settings = SimpleNamespace(
         home=tmp_path / "prefect",
         api=SimpleNamespace(
-            url="http://127.0.0.1:4200/api", ssl_cert_file=None, tls_insecure_skip_verify=False
+            url="http://127.0.0.1:4200/api",
+            ssl_cert_file=None,
+            tls_insecure_skip_verify=False,
+            auth_string=None,
         ),
     )
     monkeypatch.setattr("prefect.settings.get_current_settings", lambda: settings)
