@@ -253,6 +253,9 @@ def run_pytest(
     sys.dont_write_bytecode = False
     # The editable install maps the package to the original tree; the copy's comes before it.
     sys.path[:] = [package, *(place for place in sys.path if Path(place) != HERE)]
+    # A process has one fork server, and tests of commands let it import the original.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "prefect_assay"]:
+        del sys.modules[name]
     import pytest
 
     watch = Watch(only, ignored)

@@ -14,7 +14,7 @@ from prefect_assay.client.drift.usage import USES, usage_by_operation
 from prefect_assay.client.http.pagination import Pager
 from prefect_assay.client.http.request import Answer
 from prefect_assay.client.operations.results import Pdf
-from prefect_assay.errors import InputError, UnexpectedAnswer
+from prefect_assay.errors import InputError, MixedAnswer, UnexpectedAnswer
 from prefect_assay.lab.api import document
 from prefect_assay.models.service import WireWords
 from support.command import command
@@ -298,7 +298,8 @@ def example_of(raw, value, name=""):
     if kind == "array":
         return [example_of(raw, value.get("items", {}), name)]
     text = "2026-03-02T09:00:00Z" if name.endswith("_at") or value.get("format") == "date-time" else "text"
-    plain = {"string": text, "integer": 1, "number": 1.5, "boolean": True, "null": None}
+    # Sums that add up whatever is left out of them.
+    plain = {"string": text, "integer": 0, "number": 1.5, "boolean": True, "null": None}
     return value.get("enum", [value.get("const", plain[kind])])[0]
 
 
@@ -327,6 +328,8 @@ def readable(use, status, body):
         operation.read(Answer(status=status, headers=headers, content=json.dumps(body).encode()))
     except UnexpectedAnswer:
         return False
+    except MixedAnswer:  # it was read; the example names another record than was asked for
+        return True
     return True
 
 
@@ -383,6 +386,8 @@ def test_a_difference_breaks_if_and_only_if_the_client_cannot_read_the_answer(ho
                 named = compare({use.operation: places}, {use.operation: now}, _USAGE)
                 (found,) = [one for one in named if one.place == place]
                 odd = replaced(body, path, change)
+                if odd == body:  # the example is of another published shape
+                    continue
                 assert found.breaks is not readable(use, status, odd), f"{use.method}: {found}"
                 compared += 1
     assert compared > 200

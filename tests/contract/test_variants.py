@@ -98,13 +98,11 @@ def days_pass(monkeypatch, days):
     """Between two readings of the clock, in the steps of an experiment."""
     times = [datetime.now(UTC)]
 
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            times.append(times[-1] + timedelta(days=days))
-            return times[-1].astimezone(tz)
+    def read_service_clock(_client):
+        times.append(times[-1] + timedelta(days=days))
+        return times[-1]
 
-    monkeypatch.setattr(experiment_steps, "datetime", Clock)
+    monkeypatch.setattr(experiment_steps, "time_at", read_service_clock)
     return times
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from prefect_assay.approvals.questions import answer_expired
 from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.client.http.dates import time_at
 from prefect_assay.events import EVENTS_LABEL, flush, sending
 from prefect_assay.flows import first_look
 from prefect_assay.models.vocabulary import AFTER_MATERIALS
@@ -122,16 +123,13 @@ def test_quotes_preliminary_results_and_bad_ends_are_one_event_each(world, held,
     lab.event("partial_results", order.id)
     twice(world, held, partial)
 
-    class Later(datetime):
-        """The clock of the deadline, beyond it."""
-
-        @classmethod
-        def now(cls, tz=None):
-            return datetime.now(tz) + timedelta(days=400)
+    def read_later_clock(client):
+        """The service's clock, beyond the deadline."""
+        return time_at(client) + timedelta(days=400)
 
     with monkeypatch.context() as patch:
         for module in (first_look, read):
-            patch.setattr(module, "datetime", Later)
+            patch.setattr(module, "time_at", read_later_clock)
         twice(world, held, late)
     world.advance(days=16)
     twice(world, held, partial)

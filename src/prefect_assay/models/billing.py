@@ -333,9 +333,7 @@ class Breakdown(WireModel):
         if not isinstance(data, Mapping):
             return data
         _require(read_money((), data).currency)
-        # A part of another form is no part: only its total is read then.
-        odd = {name for name in ("assay", "materials") if not isinstance(data.get(name), Mapping | WireModel)}
-        return {name: value for name, value in data.items() if name not in odd}
+        return data
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
