@@ -1,7 +1,7 @@
-"""The results in the service's answers (contract 4.2: not shown). Never raises: the archive has the answers as they came.
+"""The results in the service's answers. Never raises: the archive has the answers as they came.
 
-A list under any of its names, in an envelope or by design; results with their entries under any name, or rows that are
-entries themselves. What has none of these forms is a line that names its file.
+Read are a list of results (service-shapes, Results), bare or under `items` (contract 4.1) or `results` (contract 9.4), and
+one result as an object. The entries of a result are the list `summary`. Everything else is a line that names its file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,14 +11,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from prefect_assay.models.archived import read_json
-from prefect_assay.models.result import Replicate, Result, ResultEntry
+from prefect_assay.models.result import Result
 
-_LISTS: Final = ("items", "results", "data", "result", "rows", "entries", "values", "measurements", "records")
-_NAMES: Final = frozenset({"name", "sequence_name", "sequence", "sequence_id", "aa_string"})
-_OF_RESULT: Final = frozenset({"id", "result_id", "experiment_id", "title", "created_at", "size_bytes"})
-_MEASURED: Final = (
-    frozenset({*ResultEntry.model_fields, *Replicate.model_fields}) - _NAMES - {"result_type", "replicate"}
-)
+_LISTS: Final = ("items", "results")
+_UNREAD: Final = "it is archived as it came, and unread: ask the laboratory for its form"
 
 
 def results_in(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tuple[str, ...]]:
@@ -44,7 +40,9 @@ def results_in(answers: Mapping[str, bytes]) -> tuple[tuple[Result, ...], tuple[
                 own = next(one for one in _ids(result.id) if one not in found)
                 found[own] = result.model_copy(update={"id": own})
                 if not result.summary and not isinstance(row.get("summary"), list):
-                    lines.append(f"raw/{name}, row {number}: result {own} has no summary of a known shape")
+                    lines.append(
+                        f"raw/{name}, row {number}: result {own} has no summary of a known shape; {_UNREAD}"
+                    )
     return tuple(found.values()), (*lines, *_rest(bodies))
 
 
@@ -59,70 +57,31 @@ def sequence_names(answers: Iterable[bytes]) -> dict[str, str]:
 
 
 def _parsed(raw: bytes) -> Any:
-    """JSON, or a line of it per row; None for anything else."""
+    """The JSON of an answer; None for anything else."""
     try:
         return read_json(raw)
-    except ValueError:
-        pass
-    try:
-        return [read_json(line) for line in raw.splitlines() if line.strip()]
     except ValueError:
         return None
 
 
 def _rows(body: Any) -> list[Any] | None:
-    """The rows of an answer; None where it has no list."""
-    if isinstance(body, list):
-        return body
-    if not isinstance(body, dict):
-        return None
-    if "result_type" in body or isinstance(body.get("summary"), list | dict) or _is_entry(body):
-        return [body]
-    inner = (_rows(body[name]) for name in _LISTS if isinstance(body.get(name), list | dict))
-    found = next((rows for rows in inner if rows is not None), None)
-    return _by_name(body) if found is None else found
-
-
-def _by_name(value: Mapping[str, Any]) -> list[Any] | None:
-    """Entries under the names of their designs."""
-    entries = all(isinstance(one, dict) and _MEASURED & one.keys() for one in value.values())
-    return [{"name": name, **one} for name, one in value.items()] if value and entries else None
-
-
-def _is_entry(row: Any) -> bool:
-    """Whether a row names a design and has a value of it."""
-    return isinstance(row, dict) and any(row.get(name) is not None for name in _NAMES) and _measures(row)
-
-
-def _measures(row: Mapping[str, Any]) -> bool:
-    numbers = (type(value) in {int, float} for name, value in row.items() if name not in _OF_RESULT)
-    return bool(_MEASURED & row.keys()) or any(numbers)
-
-
-def _entries(row: Mapping[str, Any]) -> list[Any]:
-    summary = row.get("summary")
-    if isinstance(summary, list):
-        return summary
-    if isinstance(summary, dict):
-        return _by_name(summary) or []
-    if _is_entry(row):
-        return [{name: value for name, value in row.items() if name not in _OF_RESULT}]
-    lists = (_rows(row[name]) or [] for name in _LISTS if isinstance(row.get(name), list | dict))
-    return next((rows for rows in lists if any(_is_entry(one) or _is_bare(one) for one in rows)), [])
-
-
-def _is_bare(one: Any) -> bool:
-    """An entry of a known kind that names no design."""
-    return isinstance(one, dict) and bool(_MEASURED & one.keys())
+    """The rows of an answer; None where it has no list of a known form."""
+    if isinstance(body, dict):
+        if isinstance(body.get("summary"), list):
+            return [body]
+        body = next((body[name] for name in _LISTS if name in body), None)
+    return body if isinstance(body, list) else None
 
 
 def _result(row: Any, number: int) -> Result | None:
     if not isinstance(row, dict):
         return None
-    own = next((row[name] for name in ("id", "result_id") if row.get(name) is not None), f"row-{number}")
-    rest = {name: value for name, value in row.items() if name != "result_id"}
+    own = row["id"] if row.get("id") is not None else f"row-{number}"
+    summary = row.get("summary")
     try:
-        return Result.model_validate({**rest, "id": own, "summary": _entries(row)})
+        return Result.model_validate(
+            {**row, "id": own, "summary": summary if isinstance(summary, list) else []}
+        )
     except ValidationError:
         return None
 
