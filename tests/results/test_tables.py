@@ -5,7 +5,7 @@ import io
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prefect_assay.results import ResultRow, from_csv, to_csv
@@ -70,6 +70,7 @@ def test_a_harmless_name_is_as_it_was(name):
     st.text(st.characters(codec="utf-8")),
     st.dictionaries(st.text(st.sampled_from(SIGNS + INVISIBLE + "aB")), st.text(max_size=5), max_size=3),
 )
+@example(name="", expression="", attributes={"\x1f": "", "\r": ""})
 def test_no_text_cell_begins_with_a_sign(name, expression, attributes):
     data = summary_csv([design(name, expression=expression, reasons=(name,), attributes=attributes)])
     header, cells = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))

@@ -207,7 +207,7 @@ def _own_columns(designs: Iterable[DesignSummary]) -> Mapping[str, str]:
         for column in design.attributes:
             if column in titles:
                 continue
-            title = column or "column"
+            title = clean_text(column) or "column"  # two titles may differ by control characters only
             while title.lower() in taken:
                 title = f"design_{title}"
             taken.add(title.lower())
