@@ -102,6 +102,7 @@ def test_interrupted_then_run_again_to_a_verified_archive_and_kept_up(demo, tmp_
     assert "prefect-assay report egfr-round1 assay-demo/2/archive --open" in report
     assert "P01133-971-1023" in page.read_text(encoding="utf-8")
     assert re.search(r"archive verify: assay-demo/2/archive: intact; \d+ files", output)
+    assert "[dim]" not in output  # markup is shown as style
     assert "is Suspended" in output
     assert re.search(r"below the serving process \d+: 0", output)
     assert "POST …/pay answered 402, then 200" in output

@@ -35,9 +35,9 @@ def run_demo(folder: Path | None, *, keep: bool) -> None:
     """Run the demo; everything that it started has ended when this returns or raises."""
     if importlib.util.find_spec("eth_account") is None:
         raise ConfigurationError.missing_extra("demo", "the demo pays with a wallet and")
-    console = TerminalConsole(highlight=False)
+    console = TerminalConsole(highlight=False, markup=True)
     if not console.is_terminal:
-        console = TerminalConsole(highlight=False, width=_WIDTH)
+        console = TerminalConsole(highlight=False, markup=True, width=_WIDTH)
     place = _new_folder(folder)
     machinery = Path(tempfile.mkdtemp(prefix="assay-demo-"))
     with EndingSignals() as ending:
