@@ -92,7 +92,7 @@ def unread_values(results: Iterable[Result], mapping: ResultMapping | None = Non
     )
 
 
-def outcome_of(result_type: str, values: Mapping[str, Any], extra: Mapping[str, Any]) -> Outcome:  # noqa: ARG001
+def outcome_of(values: Mapping[str, Any]) -> Outcome:
     """The outcome of a row by its words and columns, such as those of a table of measurements."""
     return decide_outcome(
         {name: read_call(values.get(name), name) for name in CALL_FIELDS},

@@ -235,9 +235,7 @@ class _Reader:
         """K_D of each row. The number beside a negative or an unknown call is not read."""
         width = len(self._titles)
         rows = [
-            cells
-            if outcome_of(ExperimentType.AFFINITY, {**called, "kd_M": 1.0}, {}) is Outcome.MEASURED
-            else [""] * width
+            cells if outcome_of({**called, "kd_M": 1.0}) is Outcome.MEASURED else [""] * width
             for (_, cells), called in zip(self._rows, calls, strict=True)
         ]
         with self._refusing_unclear():
@@ -311,7 +309,7 @@ class _Columns:
         if affinity.binds is False and read_call(called.get("binding")).call is Call.NOT_STATED:
             words["binding"] = "false"
         values: dict[str, Any] = {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier}
-        outcome = outcome_of(ExperimentType.AFFINITY, {**words, **values}, {})
+        outcome = outcome_of({**words, **values})
         values |= {field: _filled(cells, at).lower() or None for field, at in self.calls.items()}
         values["binding"] = _BINDING.get(read_call(words.get("binding")).call, "unknown")
         return ResultRow(
