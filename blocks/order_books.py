@@ -28,20 +28,26 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
         ServiceUnavailable: at the first use, the answer is not the service's; try again later.
         ArchiveError: the archive cannot be used.
     """
-    store = archive.get_store()
     with credentials.get_client() as client:
-        service = address(client.base_url)
-        try:
-            organisation = _organisation(client)
-        except AssayError as error:
-            if not (isinstance(error, _UNANSWERED) or is_absent(error)):
-                raise
-            recorded = Books.recorded(store, archive.prefix, service)
-            if recorded is not None:
-                return recorded
-            if (isinstance(error, TransientError) and not is_absent(error)) or not _answers(client):
-                raise _first_use(error) from error
-            organisation = None  # named later, it is noted in the same log
+        books = _open(client, archive)
+        books.is_simulated = client.is_simulated
+        return books
+
+
+def _open(client: AssayClient, archive: Archive) -> Books:
+    store = archive.get_store()
+    service = address(client.base_url)
+    try:
+        organisation = _organisation(client)
+    except AssayError as error:
+        if not (isinstance(error, _UNANSWERED) or is_absent(error)):
+            raise
+        recorded = Books.recorded(store, archive.prefix, service)
+        if recorded is not None:
+            return recorded
+        if (isinstance(error, TransientError) and not is_absent(error)) or not _answers(client):
+            raise _first_use(error) from error
+        organisation = None  # named later, it is noted in the same log
     return Books.open(store, archive.prefix, service, organisation)
 
 

@@ -40,7 +40,8 @@ from prefect_assay.runs.tags import own_label, set_labels
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import order_experiment
 from prefect_assay.tasks.pay import named_rail, pay_invoice, read_due, require_rail
-from prefect_assay.tasks.quote import Billing, check_total, confirm_quote, is_known
+from prefect_assay.ordering.billing import Billing, check_total, is_known
+from prefect_assay.tasks.quote import confirm_quote
 
 T = TypeVar("T")
 

@@ -53,7 +53,7 @@ from prefect_assay.runs.tags import (
 from prefect_assay.sweeping.settle_cancellation import reject_surplus
 from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.tasks.order import confirm_order
-from prefect_assay.tasks.quote import Billing, BillingStage, read_billing, withdraw
+from prefect_assay.ordering.billing import Billing, BillingStage, read_billing, withdraw
 from prefect_assay.tasks.read import look, outcome_of
 from prefect_assay.tasks.report import plot_results
 from prefect_assay.waiting import PARTIAL_WAIT, Decision, NotYet, WaitsFor

@@ -17,7 +17,7 @@ from prefect_assay.ordering import find_order
 from prefect_assay.ordering import resolve_target as find_target
 from prefect_assay.payments.reconciliation import read_invoice
 from prefect_assay.runs.transient_failures import ONCE, READ
-from prefect_assay.tasks.quote import BillingStage, read_billing
+from prefect_assay.ordering.billing import BillingStage, read_billing
 
 
 @task(name="check-access", **ONCE)

@@ -14,7 +14,7 @@ from prefect_assay.models.billing import CostEstimate, Quote
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.tasks.quote import Billing, BillingStage
+from prefect_assay.ordering.billing import Billing, BillingStage
 from support.archive.memory_store import a_book
 
 SPEC = ExperimentSpec.model_validate(

@@ -41,7 +41,7 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find_or_create, order_key
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.tags import ARCHIVE_TAG, EXPERIMENT_TAG, ORDER_TAG
-from prefect_assay.tasks.quote import Billing, BillingStage
+from prefect_assay.ordering.billing import Billing, BillingStage
 from prefect_assay.tasks.report import ResultPlots
 from support.archive.memory_store import a_book, an_attempt
 from support.services.order_service import OrderService

@@ -31,7 +31,8 @@ from prefect_assay.ordering.open_money import look_at_orders
 from prefect_assay.sweeping.open_money import record_look
 from prefect_assay.sweeping.settle_cancellation import settle_cancellation
 from prefect_assay.tasks.pay import pay_invoice
-from prefect_assay.tasks.quote import BillingStage, confirm_quote, read_billing
+from prefect_assay.ordering.billing import BillingStage, read_billing
+from prefect_assay.tasks.quote import confirm_quote
 from support.lab.core import PRICED, UNPRICED
 
 MUCH = 10**9

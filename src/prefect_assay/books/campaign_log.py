@@ -25,6 +25,7 @@ CAMPAIGNS_FOLDER: Final = "CAMPAIGNS"  # in the ledger's folder
 LOOP_LOGS_FOLDER: Final = "LOOPS"
 OPEN_FOLDER: Final = "OPEN"
 EXPIRED: Final = "expired"  # the decision of a question that nobody has answered in time
+CLOSED: Final = "closed"  # that of a question that is no longer true, such as about a quote that has expired
 
 
 class StartedKind(StrEnum):
@@ -52,6 +53,7 @@ class Terms(StoredModel):
 
     per_experiment_cents: int
     per_campaign_cents: int
+    rolling_cents: int | None = None
     accept_quotes: bool
     deadline_days: int
 
@@ -338,7 +340,7 @@ class CampaignLog:
             seen = self.read()
             asked = self.require_open(seen, question_id, revision)
             question = asked.question
-            if decision != EXPIRED:
+            if decision not in {EXPIRED, CLOSED}:
                 if decision not in question.decisions:
                     raise InputError(
                         f"question {question_id} takes {', '.join(question.decisions)}, and {decision!r} is none of them; "
@@ -359,6 +361,15 @@ class CampaignLog:
             )
             if self.append_unless_changed(record, seen):
                 return record
+
+    def close_question(self, question_id: str, revision: int) -> None:
+        """Close a question that is no longer true, unless it was answered or asked again meanwhile."""
+        asked = self.read().open_questions.get(question_id)
+        if asked is not None and asked.revision == revision:
+            record = Answered(
+                question_id=question_id, revision=revision, decision=CLOSED, answerer="the service", how="a new reading"
+            )
+            self.append_unless_changed(record, self.state)
 
     def require_open(self, state: CampaignState, question_id: str, revision: int) -> Asked:
         """The open question in this revision; see `answer` for the errors."""

@@ -21,6 +21,7 @@ class QuestionKind(StrEnum):
     WHICH_EXPERIMENT = "which_experiment"  # which experiment is the order
     PAYMENT_OUTCOME = "payment_outcome"  # whether a payment has moved money
     LEDGER = "ledger"  # whether an order is continued although its records contradict each other
+    TERMS = "terms"  # whether a campaign goes on although its account is another one than at its start
 
 
 class Fact(Model):

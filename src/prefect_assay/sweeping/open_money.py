@@ -17,7 +17,7 @@ from prefect_assay.errors import AssayError
 from prefect_assay.models.open_money import OpenMoney, joined
 from prefect_assay.ordering.open_money import Look, Looks, look_at_orders
 from prefect_assay.payments.interfaces import address
-from prefect_assay.tasks.quote import withdraw
+from prefect_assay.ordering.billing import withdraw
 
 _NOT_ASKED: Final = "no saved credentials block is of its service, so this is what the archive has"
 

@@ -20,7 +20,7 @@ from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, Q
 from prefect_assay.models.words import in_words
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import payment_lines
-from prefect_assay.tasks.quote import BillingStage, read_billing, withdraw
+from prefect_assay.ordering.billing import BillingStage, read_billing, withdraw
 
 _logger = logging.getLogger(__name__)
 

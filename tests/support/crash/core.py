@@ -16,7 +16,8 @@ from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import confirm_order, find_or_create
 from prefect_assay.payments import PaymentPolicy, rail_for, settle
 from prefect_assay.payments.issuer import HttpTokenIssuer
-from prefect_assay.tasks.quote import BillingStage, confirm_quote, read_billing
+from prefect_assay.ordering.billing import BillingStage, read_billing
+from prefect_assay.tasks.quote import confirm_quote
 
 
 def order_and_pay(job: Mapping[str, Any]) -> None:

@@ -1,0 +1,118 @@
+"""Questions of a campaign after its price: asked once in the log, shown by an artifact and an event, and answered there.
+
+The other orders advance meanwhile. An answer counts for exactly the question that was shown; its effect, such as an
+approval in an order's ledger, is carried out by the next execution that meets the question again.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from prefect.artifacts import create_markdown_artifact
+from prefect.logging import get_run_logger
+
+from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Asked, CampaignLog
+from prefect_assay.events import emit, kinds
+from prefect_assay.foreign_text import quote_markdown
+from prefect_assay.models.billing import usd
+from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.reporting.artifacts import label_of
+
+_ID_LENGTH: Final = 8
+
+
+def question_id(subject: str, kind: QuestionKind, topic: str = "") -> str:
+    """The id under which a question is asked again with other figures; `subject` is an order key or a campaign's id."""
+    return hashlib.sha256(f"{subject}/{kind}/{topic}".encode()).hexdigest()[:_ID_LENGTH]
+
+
+@dataclass
+class Questions:
+    """The questions of one campaign during one execution. `now` is the service's clock."""
+
+    log: CampaignLog
+    now: datetime
+    hours: float
+    account: str  # names the account, and whether it is live or simulated, for people
+    standing: set[str] = field(default_factory=set)  # ids of questions that this execution has met
+
+    def decide(
+        self, question: Question, *, order_key: str | None, topic: str = "", may_expire: bool = True
+    ) -> str | None:
+        """A person's decision on exactly this question; asks it and returns None without one.
+
+        An expired question counts as rejected if it may expire; else it is asked again in its next revision.
+        """
+        key = question_id(order_key or self.log.name, question.kind, topic)
+        self.standing.add(key)
+        answered = self.log.read().decision_for(key, question)
+        if answered is not None and answered.decision != CLOSED:
+            if answered.decision != EXPIRED:
+                return answered.decision
+            if may_expire:
+                return REJECT
+        self._ask(key, question, order_key)
+        return None
+
+    def decisions_for(self, order_key: str) -> Mapping[str, str]:
+        """The decisions about an order by the questions' digests; an expired question counts as rejected."""
+        decided = self.log.state.decisions.values()
+        return {
+            asked.question.digest: REJECT if answered.decision == EXPIRED else answered.decision
+            for asked, answered in decided
+            if asked.order_key == order_key and answered.decision != CLOSED
+        }
+
+    def _ask(self, key: str, question: Question, order_key: str | None) -> None:
+        expires_at = self.now + timedelta(hours=self.hours)
+        if not self.log.ask(key, question, order_key=order_key, now=self.now, expires_at=expires_at):
+            return
+        asked = self.log.state.open_questions[key]
+        get_run_logger().warning("A decision is needed: %s", question.text)
+        show_question(self.log.name, asked, self.account)
+        emit(
+            kinds.ApprovalRequested(
+                approval=f"{key}-{asked.revision}",
+                about="payment" if question.kind is QuestionKind.PAYMENT_OUTCOME else "spending",
+                question=question.subject,
+                until=asked.expires_at,
+                order_key=order_key,
+            )
+        )
+
+    def close_moot(self, order_key: str | None) -> None:
+        """Close the open questions about an order that this execution has not met: they are no longer true."""
+        for key, asked in self.log.read().open_questions.items():
+            if asked.order_key == order_key and key not in self.standing:
+                self.log.close_question(key, asked.revision)
+
+
+def show_question(campaign_id: str, asked: Asked, account: str) -> None:
+    """The artifact of a question: what is asked, the facts, the choices, and how to answer."""
+    create_markdown_artifact(
+        key=f"assay-question-{label_of(campaign_id)}-{asked.question_id}",
+        markdown=question_markdown(campaign_id, asked, account),
+        description=quote_markdown(asked.question.subject),
+    )
+
+
+def question_markdown(campaign_id: str, asked: Asked, account: str) -> str:
+    """A question for people, with the command that answers it."""
+    question = asked.question
+    amount = f" --usd {question.amount_cents / 100:.2f}" if question.amount_cents is not None else ""
+    names = f"--question {asked.question_id} --revision {asked.revision}"
+    lines = [f"# {quote_markdown(question.subject)}", "", question.reason, "", f"- account: {quote_markdown(account)}"]
+    if question.amount_cents is not None:
+        lines.append(f"- amount: {usd(question.amount_cents)}")
+    lines += [f"- {fact.name}: {fact.value}" for fact in question.facts]
+    lines += ["", "| decision | effect |", "|---|---|"]
+    lines += [f"| `{choice.decision}` | {choice.effect} |" for choice in question.choices]
+    lines += [
+        "",
+        f"Answer until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock, in the form of the deployment "
+        f"`decide`, or with `prefect-assay approve {campaign_id} {names}{amount}` or `prefect-assay reject {campaign_id} "
+        f"{names}`. The other orders of the campaign go on meanwhile.",
+    ]
+    return "\n".join(lines)

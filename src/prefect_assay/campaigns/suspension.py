@@ -1,0 +1,133 @@
+"""How a run waits: a deployed run suspends and starts again from the top; any other run polls in its process.
+
+The state names the next look (`runs.looks`), so that the sweep wakes the run then. After suspending, the run looks once
+more: a wake-up that came while it was still running had no effect.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NoReturn
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas import OrchestrationResult
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.responses import SetStateStatus
+from prefect.context import FlowRunContext
+from prefect.exceptions import Abort, Pause
+from prefect.logging import get_run_logger
+from prefect.states import Suspended
+
+from prefect_assay.errors import ConfigurationError, shorten
+from prefect_assay.runs.looks import Look, look_of_state
+from prefect_assay.runs.states import last_wait, resume, suspension_key
+
+# Prefect's own time-out of a suspension. It only backs up the sweep, which looks long before.
+_BACKUP: Final = timedelta(days=730)
+_MESSAGE_MAX: Final = 900
+
+
+@dataclass(frozen=True)
+class PollPolicy:
+    """Exponential back-off with jitter, in seconds, for a run that cannot suspend."""
+
+    first_seconds: float = 2.0
+    factor: float = 1.5
+    longest_seconds: float = 300.0
+    jitter: float = 0.2
+
+    def pause_seconds(self, attempt: int) -> float:
+        """The seconds to sleep after an attempt, counted from 0."""
+        # Beyond 60 steps the power would overflow; the cap is reached long before.
+        seconds = min(self.first_seconds * self.factor ** min(attempt, 60), self.longest_seconds)
+        return seconds * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - spreads load, no secret
+
+
+def can_suspend() -> bool:
+    """Return True inside a deployed, top-level flow run: only there does Prefect allow a suspension."""
+    context = FlowRunContext.get()
+    return bool(
+        context
+        and context.flow_run
+        and context.flow_run.deployment_id
+        and not context.flow_run.parent_task_run_id
+    )
+
+
+def this_run() -> FlowRun:
+    """The run that this code is executed in.
+
+    Raises:
+        ConfigurationError: there is no run.
+    """
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        raise ConfigurationError("this step works within a flow run only")
+    return context.flow_run
+
+
+def suspend_until_news(message: str, *, look: Look, has_news: Callable[[], bool]) -> NoReturn:
+    """Suspend this run until it is woken; `message` is for people, `has_news` looks once more afterwards.
+
+    Raises:
+        Pause: the run is suspended.
+        Abort: another execution of the run goes on.
+    """
+    run = this_run()
+    state: State[Any] = Suspended(
+        timeout_seconds=int(_BACKUP.total_seconds()),
+        pause_key=look.new_key(),
+        message=message[:_MESSAGE_MAX],
+    )
+    try:
+        suspend(run, state)
+    except Pause:
+        _resume_on_news(run, has_news)
+        raise
+
+
+def suspend(run: FlowRun, state: State[Any]) -> NoReturn:
+    """Propose a `Suspended` state; a process that no longer executes the run ends quietly.
+
+    Raises:
+        Pause: the run is suspended.
+        Abort: another execution of the run goes on.
+        RuntimeError: Prefect refused for another reason.
+    """
+    with get_client(sync_client=True) as client:
+        result: OrchestrationResult[Any] = client.set_flow_run_state(run.id, state)
+        if result.status == SetStateStatus.ACCEPT:
+            raise Pause(state=state)
+        now = client.read_flow_run(run.id)
+    if suspension_key(now) == state.state_details.pause_key:
+        raise Pause(state=state)  # the answer to the first attempt was lost
+    if state.state_details.pause_key in (now.empirical_policy.pause_keys or ()):
+        raise Abort("the run was suspended and woken since: another execution of it goes on")
+    if now.state is not None and not now.state.is_running():
+        # The process was taken for dead, and the run has another state: an error raised here would end it under that.
+        raise Abort(f"the run is {now.state.name}: this execution is over")
+    raise RuntimeError(f"Prefect refused the suspension: {getattr(result.details, 'reason', None)}")
+
+
+def _resume_on_news(run: FlowRun, has_news: Callable[[], bool]) -> None:
+    """Resume this run if there is news. An error that left this function would end the suspended run."""
+    try:
+        if has_news():
+            with get_client(sync_client=True) as client:
+                resume(client, run.id)
+    except Exception as error:  # noqa: BLE001 - see above; the next look meets the same error where it is reported
+        get_run_logger().warning("Could not look again after suspending", exc_info=shorten(error))
+
+
+def failures_before() -> int:
+    """How many executions of this run in a row have failed to read something; 0 in the first."""
+    with get_client(sync_client=True) as client:
+        before = last_wait(client.read_flow_run_states(this_run().id))
+    look = look_of_state(before)
+    return look.failures if look else 0
+
+
+def utc_now() -> datetime:
+    """This machine's time, for the pause between two looks."""
+    return datetime.now(UTC)
