@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from prefect import task
 
 from prefect_assay.archive import Document, archive_version, latest
-from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, TABLE_CODE, TABLE_PATH, experiment_folder
-from prefect_assay.archive.read import choose_version, chosen_version, read_plan
+from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
+from prefect_assay.archive.plans import find_plan, fix_plan
 from prefect_assay.blocks import Archive
-from prefect_assay.errors import ArchiveError, InvalidSpec
+from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.spec import ExperimentSpec, Plan
 from prefect_assay.models.vocabulary import ResultsStatus
@@ -25,39 +25,12 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
     Raises:
         InvalidSpec: the campaign id has been used for other designs or another assay.
     """
-    if kept_plan(archive, plan.campaign_id) is None:
-        archive_version(
-            archive.get_store(),
-            archive.prefix,
-            campaign_id=plan.campaign_id,
-            experiment_id=plan.campaign_id,
-            experiment_code=PLAN_CODE,
-            results_status="none",
-            documents=[
-                Document(
-                    path=PLAN_PATH,
-                    content_type="application/json",
-                    # the source differs between two submissions of the same designs
-                    body=plan.model_copy(update={"source": ""}).model_dump_json(indent=2).encode(),
-                )
-            ],
-            now=datetime.now(UTC),
-        )
-    # Of two runs that fix different plans at once, one plan is chosen for both.
-    choose_version(archive.get_store(), experiment_folder(archive.prefix, plan.campaign_id, PLAN_CODE))
-    existing = kept_plan(archive, plan.campaign_id)
-    if existing is None or existing.order_keys != plan.order_keys:
-        finding = (
-            f"campaign_id: {plan.campaign_id} has been used for other designs or another assay; "
-            "nothing new was ordered. Choose a new campaign id"
-        )
-        raise InvalidSpec([finding])
+    fix_plan(archive.get_store(), archive.prefix, plan)
 
 
 def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
     """The archived plan of a campaign, or None."""
-    found = chosen_version(archive.get_store(), experiment_folder(archive.prefix, campaign_id, PLAN_CODE))
-    return None if found is None else read_plan(found)
+    return find_plan(archive.get_store(), archive.prefix, campaign_id)
 
 
 def planned_spec(archive: Archive, campaign_id: str, key: str) -> ExperimentSpec:

@@ -1,0 +1,323 @@
+"""What is known of campaigns and loops: read from their logs, the orders' ledgers, the plan and the archive.
+
+A flow run is never asked: it may be deleted, failed by hand or replaced by another, and the campaign goes on. Amounts are
+US cents without VAT.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from enum import StrEnum
+from functools import partial
+from typing import Final, assert_never
+
+from pydantic import AwareDatetime
+
+from prefect_assay.archive import latest
+from prefect_assay.archive.plans import find_plan
+from prefect_assay.archive.store import Store
+from prefect_assay.books import Books, OrderBook
+from prefect_assay.books.campaign_log import (
+    CampaignLog,
+    CampaignState,
+    Over,
+    StartedKind,
+    Terms,
+    list_all,
+    list_open,
+)
+from prefect_assay.books.open_money import read_logs
+from prefect_assay.books.state import (
+    NotBegun,
+    NotOrdered,
+    OrderState,
+    Paid,
+    PaymentInDoubt,
+    PaymentRefused,
+    PaymentSent,
+    Unpaid,
+)
+from prefect_assay.errors import NotFound
+from prefect_assay.models.base import Model
+
+_READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
+_OLDEST: Final = 0.0
+
+
+class Progress(StrEnum):
+    """Where a campaign or a loop stands, by its log."""
+
+    OPEN = "open"
+    ASKS = "asks"  # open, and a person is asked
+    STOPPED = "stopped"  # by a person
+    COMPLETE = "complete"  # over, with all results
+    INCOMPLETE = "incomplete"  # over, without some or all results
+
+
+class ExperimentView(Model):
+    """One order of a campaign, by its ledger and the archive. `number` counts from 1; None for one outside of the plan."""
+
+    order_key: str
+    number: int | None = None
+    stage: str
+    experiment_id: str | None = None
+    experiment_code: str | None = None
+    approved_cents: int | None = None
+    invoiced_cents: int | None = None
+    paid_cents: int | None = None
+    invoice_id: str | None = None
+    results_status: str | None = None  # of the newest archived version: `partial` or `all`
+    location: str | None = None  # of that version
+
+
+class QuestionView(Model):
+    """An open question: an answer names its id, its revision and exactly this amount."""
+
+    question_id: str
+    revision: int
+    subject: str
+    reason: str
+    amount_cents: int | None
+    decisions: tuple[str, ...]
+    order_key: str | None
+    asked_at: AwareDatetime
+    expires_at: AwareDatetime
+
+
+class RunView(Model):
+    """A flow run that has carried the campaign; `restarted` if the sweep has started it, and then `why`."""
+
+    run: str
+    name: str
+    began: AwareDatetime
+    restarted: bool
+    why: str | None = None
+
+
+class CampaignView(Model):
+    """A campaign or a loop, and what the archive holds of it."""
+
+    kind: StartedKind
+    name: str
+    terms: Terms | None
+    started: AwareDatetime | None
+    started_by: str | None
+    deployment: str | None
+    home: str | None
+    progress: Progress
+    planned: int | None  # experiments
+    experiments: tuple[ExperimentView, ...] = ()
+    questions: tuple[QuestionView, ...] = ()
+    runs: tuple[RunView, ...] = ()  # oldest first
+    stopped_by: str | None = None
+    stopped_at: AwareDatetime | None = None
+    ended: AwareDatetime | None = None
+    outcome: str | None = None  # what the log says of the end
+    report: str | None = None
+    expected: AwareDatetime | None = None  # the next results, where the service was asked
+    location: str
+    notes: tuple[str, ...] = ()  # what could not be read
+
+    @property
+    def is_over(self) -> bool:
+        """Return True if nothing is advanced any more: it is over, or stopped."""
+        return self.progress not in {Progress.OPEN, Progress.ASKS}
+
+    @property
+    def restarts(self) -> int:
+        """How many of its runs the sweep has started."""
+        return sum(run.restarted for run in self.runs)
+
+    @property
+    def run(self) -> RunView | None:
+        """The run that carries it, or was the last to do so."""
+        return self.runs[-1] if self.runs else None
+
+    @property
+    def approved_cents(self) -> int:
+        """What its orders may cost, as far as it is known."""
+        return sum(one.approved_cents or 0 for one in self.experiments)
+
+    @property
+    def invoiced_cents(self) -> int:
+        """What is billed for its orders, paid or not."""
+        return sum(one.invoiced_cents or 0 for one in self.experiments)
+
+    @property
+    def paid_cents(self) -> int:
+        """What is paid for its orders."""
+        return sum(one.paid_cents or 0 for one in self.experiments)
+
+
+def read_campaign(
+    store: Store, prefix: str, name: str, kind: StartedKind = StartedKind.CAMPAIGN
+) -> CampaignView:
+    """The campaign or loop of an id.
+
+    Raises:
+        NotFound: the archive has no log of it.
+        ArchiveUnavailable: the archive cannot be read now.
+        ArchiveError: its log is damaged.
+    """
+    log = CampaignLog(store, prefix, name, kind)
+    if log.read().started is None:
+        raise NotFound(f"{store.location(prefix)} has no log of a {kind} {name}")
+    return view_of(log)
+
+
+def list_campaigns(store: Store, prefix: str, *, open_only: bool) -> tuple[CampaignView, ...]:
+    """The campaigns and loops of an archive, the newest first.
+
+    `open_only` reads the index of open ones; otherwise every log is read, a request for each of its records.
+    """
+    logs = (log for log in list_open(store, prefix) if log.read().needs_sweep)
+    return newest_first(_views(logs if open_only else list_all(store, prefix)))
+
+
+def newest_first(views: Sequence[CampaignView]) -> tuple[CampaignView, ...]:
+    """The same, by the time of the start."""
+    return tuple(
+        sorted(views, key=lambda view: view.started.timestamp() if view.started else _OLDEST, reverse=True)
+    )
+
+
+def _views(logs: Iterator[CampaignLog]) -> list[CampaignView]:
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(view_of, logs))
+
+
+def view_of(log: CampaignLog) -> CampaignView:
+    """What is known of the campaign of a log that is read."""
+    state = log.state
+    started = state.started
+    experiments, notes = _experiments(log, state)
+    return CampaignView(
+        kind=log.what,
+        name=log.name,
+        terms=state.terms,
+        started=state.first_started,
+        started_by=started.requester if started else None,
+        deployment=started.deployment if started else None,
+        home=state.home,
+        progress=_progress(state),
+        planned=started.experiments if started else None,
+        experiments=experiments,
+        questions=tuple(_questions(state)),
+        runs=tuple(
+            RunView(run=run.run, name=run.name, began=run.at, restarted=run.restarted, why=run.why)
+            for run in state.runs.values()
+        ),
+        stopped_by=state.stopped.person if state.stopped else None,
+        stopped_at=state.stopped.at if state.stopped else None,
+        ended=_ended(state),
+        outcome=state.over.words if state.over else None,
+        report=state.over.report if state.over else None,
+        location=log.location,
+        notes=notes,
+    )
+
+
+def _ended(state: CampaignState) -> datetime | None:
+    end = state.over or state.stopped
+    return end.at if end else None
+
+
+def _progress(state: CampaignState) -> Progress:
+    match state.over:
+        case Over(complete=True):
+            return Progress.COMPLETE
+        case Over() if state.stopped is None:
+            return Progress.INCOMPLETE
+        case _ if state.stopped is not None:
+            return Progress.STOPPED
+        case _:
+            return Progress.ASKS if state.open_questions else Progress.OPEN
+
+
+def _questions(state: CampaignState) -> Iterator[QuestionView]:
+    if state.stopped is not None or state.over is not None:
+        return  # an answer would change nothing any more
+    for asked in state.open_questions.values():
+        yield QuestionView(
+            question_id=asked.question_id,
+            revision=asked.revision,
+            subject=asked.question.subject,
+            reason=asked.question.reason,
+            amount_cents=asked.question.amount_cents,
+            decisions=asked.question.decisions,
+            order_key=asked.order_key,
+            asked_at=asked.asked_at,
+            expires_at=asked.expires_at,
+        )
+
+
+def _experiments(
+    log: CampaignLog, state: CampaignState
+) -> tuple[tuple[ExperimentView, ...], tuple[str, ...]]:
+    """The orders in the order of the plan, then any others with a ledger; and a note for each damaged ledger."""
+    if log.what is StartedKind.LOOP or state.terms is None:
+        return (), ()
+    store, prefix = log.store, log.prefix
+    plan = find_plan(store, prefix, log.name)
+    numbers = {one.order_key: one.batch_index + 1 for one in plan.experiments} if plan else {}
+    books = Books.recorded(store, prefix, state.terms.service)
+    if books is None:
+        return (), ()  # nothing was ordered at this service yet
+    logs, notes = read_logs(books, log.name)
+    ledgers = {book.order_key: book for book in logs}
+    unordered = (books.order(log.name, key) for key in numbers if key not in ledgers)
+    books_of_all = [*ledgers.values(), *unordered]
+    books_of_all.sort(key=lambda book: (numbers.get(book.order_key, len(numbers) + 1), book.order_key))
+    view = partial(experiment_view, store, prefix, log.name, numbers)
+    with ThreadPoolExecutor(_READERS) as pool:
+        return tuple(pool.map(view, books_of_all)), notes
+
+
+def experiment_view(
+    store: Store, prefix: str, campaign_id: str, numbers: dict[str, int], book: OrderBook
+) -> ExperimentView:
+    """What is known of one order, whose ledger is read."""
+    state = book.state
+    code = experiment_code_of(state)
+    version = latest(store, prefix, campaign_id, code) if code else None
+    return ExperimentView(
+        order_key=book.order_key,
+        number=numbers.get(book.order_key),
+        stage=str(stage_of(state)),
+        experiment_id=state.ordered.experiment_id if state.ordered else None,
+        experiment_code=code,
+        approved_cents=state.approved.amount_cents if state.approved else None,
+        invoiced_cents=state.invoiced.amount_cents if state.invoiced else None,
+        paid_cents=state.amount_cents if state.settled else None,
+        invoice_id=state.invoice_id,
+        results_status=version.manifest.results_status if version else None,
+        location=version.location if version else None,
+    )
+
+
+def experiment_code_of(state: OrderState) -> str | None:
+    """The code of the order's experiment, once results of it are archived."""
+    return state.delivered.experiment_code if state.delivered else None
+
+
+def stage_of(state: OrderState) -> str:  # noqa: PLR0911 - one answer per state
+    """Where an order stands by its ledger alone."""
+    match state:
+        case NotOrdered() if state.open_attempts:
+            return "order sent, outcome unknown"
+        case Unpaid() | NotOrdered() if state.withdrawn:
+            return "quote came to nothing"
+        case NotBegun() | NotOrdered():
+            return "not ordered"
+        case PaymentSent() | PaymentInDoubt():
+            return "payment outcome unknown"
+        case PaymentRefused():
+            return "payment refused"
+        case Unpaid() if not state.billed:
+            return "quote waits"
+        case Unpaid():
+            return "measured, not paid" if state.delivered else "to be paid"
+        case Paid():
+            return "measured" if state.delivered else "in the laboratory"
+        case _:
+            assert_never(state)
