@@ -6,7 +6,7 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
 from prefect_assay.books.log import Confirming
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import BudgetExceeded, Conflict, RequestRefused, TransientError
+from prefect_assay.errors import BudgetExceeded, Conflict, OrderStopped, RequestRefused, TransientError
 from prefect_assay.models.billing import is_far_below, usd
 from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.ordering import acceptance_of
@@ -56,6 +56,7 @@ def confirm_quote(
             cap (`cap`); nothing was accepted.
         DecisionNeeded: the order's log and the budget contradict each other; nothing was accepted.
         OrderOutcomeUnknown: the order is in another log of the archive; nothing was accepted.
+        OrderStopped: a person has canceled the order; nothing was accepted.
         PaymentRefused: the quote is not in US dollars; nothing was accepted.
         TransientError: the order has another experiment by now, or the service did not accept an open quote; nothing was
             accepted.
@@ -76,15 +77,23 @@ def confirm_quote(
             )
         book.require_only_log()
         book.require_agreement()
+        book.require_not_stopped()
         budget = book.books.budget
+        before = budget.read().reservations.get(book.order_key)
         budget.reserve(book.order_key, book.campaign_id, total, campaign_cap_cents=campaign_cap_cents)
-        book.record(
-            lambda state: (
-                Confirming(amount_cents=total)
-                if state.ordered and state.ordered.experiment_id == experiment_id and not state.confirmed
-                else None
+        try:
+            book.record(
+                lambda state: (
+                    Confirming(amount_cents=total)
+                    if state.ordered and state.ordered.experiment_id == experiment_id and not state.confirmed
+                    else None
+                )
             )
-        )
+            book.require_not_stopped()  # an earlier execution may have recorded it, and not sent it
+        except OrderStopped:
+            if not book.state.committed:
+                budget.reserve(book.order_key, book.campaign_id, before.cents if before else 0)
+            raise
         require_order(book, experiment_id)
         try:
             answer = client.confirm_quote(experiment_id)

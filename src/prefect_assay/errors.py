@@ -359,6 +359,10 @@ class ApprovalExpired(Stopped):
     """The question expired; what needed the answer was not done."""
 
 
+class OrderStopped(Stopped):
+    """A person has canceled the order: it is not ordered, accepted or paid any more. What was sent before stays sent."""
+
+
 class Overdue(Stopped):
     """The deadline of the wait has passed."""
 

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from typing import Final, NamedTuple
 
-from prefect_assay.archive.store import join_key
+from prefect_assay.archive.store import check_key, join_key
 from prefect_assay.errors import ArchiveError
 
 NAME_LENGTH: Final = 80
@@ -29,6 +29,17 @@ REPORT_PATH: Final = "report.html"
 CAMPAIGN_CODES: Final = frozenset({PLAN_CODE, TABLE_CODE, REPORT_CODE})  # no experiments
 VERSIONS_FOLDER: Final = "VERSIONS"  # in the books' folder: the register of complete versions
 IDENTITY_FOLDER: Final = "IDENTITY"  # likewise: whose logs they are
+CAMPAIGN_LOGS_FOLDER: Final = "CAMPAIGNS"  # likewise: the logs of campaigns; see books.campaign_log
+LOOP_LOGS_FOLDER: Final = "LOOPS"  # likewise: the logs of loops
+OPEN_FOLDER: Final = "OPEN"  # likewise: hints that say which campaigns and loops are open
+HOMES_FOLDER: Final = "HOMES"  # likewise: hints that say when each Prefect home last swept; see books.homes
+HINT_FOLDERS: Final = frozenset(
+    {OPEN_FOLDER, HOMES_FOLDER}
+)  # nothing depends on them, so they may be deleted
+# What is no organisation's ledger in the books' folder.
+NO_LEDGERS: Final = frozenset(
+    {VERSIONS_FOLDER, IDENTITY_FOLDER, CAMPAIGN_LOGS_FOLDER, LOOP_LOGS_FOLDER, *HINT_FOLDERS}
+)
 LAKE_FOLDER: Final = "LAKE"  # upper case, as above; see prefect_assay.lake
 LOOPS_FOLDER: Final = "LOOPS"  # likewise; see prefect_assay.looping
 
@@ -42,6 +53,10 @@ _LAKE_PART: Final = re.compile(
 )
 _CANDIDATE_PART: Final = re.compile(
     rf"(?:.*/)?{LAKE_FOLDER}/candidates/loop=([^/]+)/round=(\d{{6}})/part-v001-([0-9a-f]{{64}})\.parquet"
+)
+_HINT: Final = re.compile(
+    rf"(?:.*/)?{BOOKS_FOLDER}/(?:{OPEN_FOLDER}/(?:campaign|loop)-[^/]+\.json"
+    rf"|{HOMES_FOLDER}/[^/]+/\d{{4}}-\d\d-\d\d\.json)"
 )
 # Device names of Windows, with or without a suffix, and everything that looks like a version folder.
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|v\d+", re.IGNORECASE)
@@ -159,6 +174,13 @@ def candidate_part(key: str) -> CandidatePart | None:
     """What the key of a round's candidates says; None for any other key."""
     match = _CANDIDATE_PART.fullmatch(key)
     return CandidatePart(match[1], int(match[2]), match[3]) if match else None
+
+
+def require_hint(key: str) -> str:
+    """Return the key of a hint, the only kind of file that may be deleted; ArchiveError for any other key."""
+    if _HINT.fullmatch(check_key(key)):
+        return key
+    raise ArchiveError(f"{key!r} is part of the archive, and nothing deletes it")
 
 
 def version_of(segment: str) -> int | None:

@@ -14,6 +14,7 @@ from threading import Barrier
 from typing import Final
 from uuid import uuid4
 
+from prefect_assay.archive.layout import require_hint
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
     RACE_ROUNDS,
@@ -32,6 +33,7 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 PARTIAL_FOLDER: Final = ".partial"
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FORBIDDEN: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 class LocalStore:
@@ -77,6 +79,18 @@ class LocalStore:
         path = self._path(key)
         with _readable_errors(path):
             return ObjectInfo(size=path.stat().st_size) if path.is_file() else None
+
+    def delete(self, key: str) -> bool:
+        """See `Store`."""
+        path = self._path(require_hint(key))
+        with _readable_errors(path):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                if error.errno in _FORBIDDEN:
+                    return False
+                raise
+        return True
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix`, in order, without hidden files and folders."""

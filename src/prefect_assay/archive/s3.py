@@ -18,6 +18,7 @@ from uuid import uuid4
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from prefect_assay.archive.layout import require_hint
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
     RACE_ROUNDS,
@@ -211,6 +212,17 @@ class S3Store:
             if error_code(error) in _UNNAMED or not _is_marked(error):
                 self._get(key)["Body"].close()
             raise
+
+    def delete(self, key: str) -> bool:
+        """See `Store`; the keys of many archives may not delete, which is fine."""
+        with self._errors(key):
+            try:
+                self._client.delete_object(Bucket=self.bucket, Key=require_hint(key))
+            except ClientError as error:
+                if s3_later(error):
+                    raise
+                return error_code(error) in _ABSENT
+        return True
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix`, in the order of their bytes, without hidden ones."""

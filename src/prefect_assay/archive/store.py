@@ -66,6 +66,13 @@ class Store(Protocol):
         """Size and, if known, digest; None when absent."""
         ...
 
+    def delete(self, key: str) -> bool:
+        """Delete a hint (`layout.require_hint`); False where the store does not allow it, so that the hint stays.
+
+        True also when it was absent. ArchiveError for every other key: the archive deletes nothing else.
+        """
+        ...
+
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix` ("" is everything); the keys of one folder come together."""
         ...

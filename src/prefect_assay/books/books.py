@@ -7,6 +7,7 @@ to a service's address is recorded at its first use (`identity`).
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import cached_property
 from typing import Final, assert_never
 from uuid import uuid4
@@ -15,8 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
-    IDENTITY_FOLDER,
-    VERSIONS_FOLDER,
+    NO_LEDGERS,
     safe_name,
     safe_prefix,
 )
@@ -34,13 +34,22 @@ from prefect_assay.books.log import (
     NotSettled,
     Ordered,
     OrderRecord,
+    Partial,
     Paying,
     Planned,
+    Reopened,
     Settled,
+    Stopped,
     Working,
 )
 from prefect_assay.books.state import NotBegun, OrderState
-from prefect_assay.errors import ArchiveError, DecisionNeeded, OrderNotVisible, PaymentOutcomeUnknown
+from prefect_assay.errors import (
+    ArchiveError,
+    DecisionNeeded,
+    OrderNotVisible,
+    OrderStopped,
+    PaymentOutcomeUnknown,
+)
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import PaymentState
@@ -111,6 +120,36 @@ class OrderBook:
         if any(one.run == run for one in self.read().working):
             self.record(lambda state: Left(run=run) if any(one.run == run for one in state.working) else None)
 
+    def stop(self, person: str, how: str) -> None:
+        """Record that a person has canceled the order, once; also before anything was sent. No action follows."""
+        stopped = Stopped(person=person, how=how)
+        self.record(lambda state: None if state.stopped else stopped)
+
+    def reopen(self, person: str) -> None:
+        """Record that a person has opened a stopped order again."""
+        reopened = Reopened(person=person)
+        self.record(lambda state: reopened if state.stopped else None)
+
+    def require_not_stopped(self) -> None:
+        """Raise OrderStopped if a person has canceled the order by now.
+
+        Asked where an action has consequences before its record is written; the record asks again.
+        """
+        self._refuse_if_stopped(self.read())
+
+    def _refuse_if_stopped(self, state: OrderState) -> None:
+        if state.stopped is not None:
+            raise OrderStopped(
+                f"order {self.order_key} of campaign {self.campaign_id} was canceled by {state.stopped.person} on "
+                f"{state.stopped.at:%Y-%m-%d %H:%M} UTC ({state.stopped.how}), so nothing more is ordered, accepted or paid for "
+                "it. To go on with it, start the campaign again with --reopen"
+            )
+
+    def see_partial(self, seen: datetime) -> None:
+        """Record when the service's clock first showed partial results of the finished experiment, once."""
+        partial = Partial(seen=seen)
+        self.record(lambda state: None if state.partial or state.ordered is None else partial)
+
     def saw_invoice(self, invoice_id: str, amount_cents: int | None) -> None:
         """Record an unpaid invoice, once: the order may lose its runs before a person pays it."""
         seen = Invoiced(invoice_id=invoice_id, amount_cents=amount_cents)
@@ -169,14 +208,19 @@ class OrderBook:
         """Append the record that `decide` makes of the state, or nothing when it makes None.
 
         Another writer's record leads to another decision, so the result is this call's own record or None.
+
+        Raises:
+            OrderStopped: the record precedes an action, and a person has canceled the order; nothing was recorded.
         """
         state = self.state if self.state.count else self.read()  # if it is old, its next number is taken
         while True:
             record = decide(state) if state.planned else self._planned()
+            if isinstance(record, ACTIONS):
+                self._refuse_if_stopped(state)
             if record is not None:
                 following = state.next(record)  # what contradicts the log is never written
                 if self._log.append(
-                    state.count + 1, record, read_back=isinstance(record, (*ACTIONS, Ordered))
+                    state.count + 1, record, read_back=isinstance(record, (*ACTIONS, Ordered, Stopped))
                 ):
                     state = self.state = following
                     if isinstance(record, Planned):
@@ -203,8 +247,8 @@ class Books:
     def every(cls, store: Store, prefix: str) -> "list[Books]":
         """The books of every organisation in an archive."""
         root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-        names = (name for name in store.folders(root) if name not in {VERSIONS_FOLDER, IDENTITY_FOLDER})
-        return [cls(store, prefix, name, log=name) for name in sorted(names)]
+        names = sorted(name for name in store.folders(root) if name not in NO_LEDGERS)
+        return [cls(store, prefix, name, log=name) for name in names]
 
     @classmethod
     def open(cls, store: Store, prefix: str, service: str, organisation: str | None) -> "Books":
@@ -310,6 +354,7 @@ class OrderLedger:
     def reserve(self, cents: int, cap: RollingCap) -> None:
         """See `Ledger`."""
         book = self._book
+        book.require_not_stopped()  # before a token is issued
         book.require_only_log()
         book.require_agreement()
         book.books.budget.redate(self._counted, cap.at + 2 * CLOCKS_DIFFER)
@@ -328,7 +373,11 @@ class OrderLedger:
         self._book.books.budget.release(self._book.order_key, payment_only=True, run=self._run)
 
     def begin(self, attempt: PaymentAttempt, *, previous: LedgerEntry | None) -> LedgerEntry | None:
-        """See `Ledger`; None when another run came first, the order is settled, or it is another experiment now."""
+        """See `Ledger`; None when another run came first, the order is settled, or it is another experiment now.
+
+        Raises:
+            OrderStopped: a person has canceled the order.
+        """
 
         def decide(state: OrderState) -> Paying | None:
             ordered = state.ordered and state.ordered.experiment_id
@@ -336,7 +385,12 @@ class OrderLedger:
             moved = attempt.experiment_id not in {None, ordered}
             return None if changed or moved else Paying(**attempt.attempt())
 
-        if self._book.record(decide) is None:
+        try:
+            written = self._book.record(decide)
+        except OrderStopped:
+            self.release()
+            raise
+        if written is None:
             self.release()
             return None
         return self._book.state.payment

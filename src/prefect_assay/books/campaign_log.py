@@ -13,7 +13,14 @@ from typing import Annotated, Any, Final, Literal, assert_never
 
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
-from prefect_assay.archive.layout import BOOKS_FOLDER, safe_name, safe_prefix
+from prefect_assay.archive.layout import (
+    BOOKS_FOLDER,
+    CAMPAIGN_LOGS_FOLDER,
+    LOOP_LOGS_FOLDER,
+    OPEN_FOLDER,
+    safe_name,
+    safe_prefix,
+)
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.log import Log, Record
 from prefect_assay.errors import ArchiveError, Conflict, InputError
@@ -21,9 +28,6 @@ from prefect_assay.models.base import StoredModel
 from prefect_assay.models.question import Question
 from prefect_assay.models.vocabulary import PaymentMethod
 
-CAMPAIGNS_FOLDER: Final = "CAMPAIGNS"  # in the ledger's folder
-LOOP_LOGS_FOLDER: Final = "LOOPS"
-OPEN_FOLDER: Final = "OPEN"
 EXPIRED: Final = "expired"  # the decision of a question that nobody has answered in time
 CLOSED: Final = "closed"  # that of a question that is no longer true, such as about a quote that has expired
 
@@ -251,7 +255,7 @@ class CampaignLog:
         self.name = name
         self.what = what
         root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-        folder = CAMPAIGNS_FOLDER if what is StartedKind.CAMPAIGN else LOOP_LOGS_FOLDER
+        folder = CAMPAIGN_LOGS_FOLDER if what is StartedKind.CAMPAIGN else LOOP_LOGS_FOLDER
         self._log: Log[CampaignRecord] = Log(store, join_key(root, folder, safe_name(name)), _RECORDS)
         self._index_key = join_key(root, OPEN_FOLDER, f"{what}-{safe_name(name)}.json")
         self.state = CampaignState()
@@ -297,7 +301,13 @@ class CampaignLog:
             self.append(Ran(run=run, name=name, restarted=restarted, why=why))
 
     def ask(
-        self, question_id: str, question: Question, *, order_key: str | None, now: datetime, expires_at: datetime
+        self,
+        question_id: str,
+        question: Question,
+        *,
+        order_key: str | None,
+        now: datetime,
+        expires_at: datetime,
     ) -> bool:
         """Record a question, or its next revision if it is asked with other figures; False if it stands already."""
         while True:
@@ -425,7 +435,7 @@ class CampaignLog:
 
     def close_index(self) -> None:
         """Remove the index entry. An entry that stays costs a reading; `archive verify` writes one that is missing."""
-        self.store.remove_hint(self._index_key)
+        self.store.delete(self._index_key)
 
 
 def _check_amount(asked: Asked, decision: str, amount_cents: int | None, ceiling_cents: int | None) -> None:
@@ -453,14 +463,16 @@ def list_open(store: Store, prefix: str) -> Iterator[CampaignLog]:
         try:
             entry = _OpenEntry.model_validate_json(body)
         except ValidationError:
-            raise ArchiveError(f"{store.location(key)} is damaged; `prefect-assay archive verify` names it") from None
+            raise ArchiveError(
+                f"{store.location(key)} is damaged; `prefect-assay archive verify` names it"
+            ) from None
         yield CampaignLog(store, prefix, entry.name, entry.what)
 
 
 def list_all(store: Store, prefix: str) -> Iterator[CampaignLog]:
     """The logs of all campaigns and loops; one request for each record, for `verify` and `adopt`."""
     root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-    for what, folder in ((StartedKind.CAMPAIGN, CAMPAIGNS_FOLDER), (StartedKind.LOOP, LOOP_LOGS_FOLDER)):
+    for what, folder in ((StartedKind.CAMPAIGN, CAMPAIGN_LOGS_FOLDER), (StartedKind.LOOP, LOOP_LOGS_FOLDER)):
         for name in sorted(store.folders(join_key(root, folder))):
             log = CampaignLog(store, prefix, name, what)
             state = log.read()

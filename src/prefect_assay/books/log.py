@@ -186,6 +186,28 @@ class Withdrawn(Record):
     reason: str
 
 
+class Partial(Record):
+    """The service has released a part of the results of an experiment that it calls finished, and not yet the rest."""
+
+    kind: Literal["partial"] = "partial"
+    seen: AwareDatetime  # by the service's clock, when it first showed this
+
+
+class Stopped(Record):
+    """A person has canceled the order: no action follows before a person has opened it again. What was sent stays sent."""
+
+    kind: Literal["stopped"] = "stopped"
+    person: str
+    how: str  # the command, the run's Cancel, the form of `decide`
+
+
+class Reopened(Record):
+    """A person has opened a stopped order again."""
+
+    kind: Literal["reopened"] = "reopened"
+    person: str
+
+
 class Working(Record):
     """A run works on the order or waits for it, in whatever Prefect home; a cancellation of another run leaves it alone."""
 
@@ -219,12 +241,15 @@ OrderRecord = Annotated[
     | NotSettled
     | Settled
     | Withdrawn
+    | Partial
+    | Stopped
+    | Reopened
     | Working
     | Left,
     Field(discriminator="kind"),
 ]
 
-# Each is written, and read back, right before the service is asked to do something that costs money.
+# Each is written, and read back, right before the service is asked to do something that costs money. None follows `stopped`.
 ACTIONS: Final = (Sending, Confirming, Paying)
 
 R = TypeVar("R", bound=Record)

@@ -1,7 +1,8 @@
 """The state of an order: one class per state, and `next` for the state after one more record. Pure.
 
 `OrderState` is the union of the states. They share all fields, so that `state.ordered` can be read in any state, and
-each narrows the fields that it guarantees. A record that contradicts those before it is an ArchiveError.
+each narrows the fields that it guarantees. A record that contradicts those before it is an ArchiveError, and so is an
+action after `stopped`.
 
     NotBegun -> NotOrdered -> Unpaid -> PaymentSent -> PaymentInDoubt -> Paid
                                 |            v  ^                         ^
@@ -25,11 +26,14 @@ from prefect_assay.books.log import (
     NotSettled,
     Ordered,
     OrderRecord,
+    Partial,
     Paying,
     Planned,
     Refused,
+    Reopened,
     Sending,
     Settled,
+    Stopped,
     Surplus,
     Withdrawn,
     Working,
@@ -62,7 +66,9 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     confirmed: bool = False  # a quote was confirmed, or was about to be
     route: OrderRoute | None = None  # of the last create
     invoiced: Invoiced | None = None  # the invoice, as last seen
+    partial: Partial | None = None  # a part of the results was released when the experiment was finished
     delivered: Delivered | None = None  # all results are in the archive
+    stopped: Stopped | None = None  # a person has canceled the order, and nobody has opened it again
     withdrawn: bool = False  # the quote came to nothing, and only notes have followed
     working: tuple[Working, ...] = ()  # runs that work on the order, or wait for it
 
@@ -116,21 +122,31 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         only = answer.experiment_id is None and not self.surplus and self.attempts - self.refused == 1
         return answer.invoice_id if own or only or (page is not None and page == answer.page) else None
 
-    def _note(self, record: Approved | Accepted | Named | Surplus | Delivered | Working | Left) -> Self:
+    def _note(
+        self,
+        record: Approved
+        | Accepted
+        | Named
+        | Surplus
+        | Partial
+        | Delivered
+        | Stopped
+        | Reopened
+        | Working
+        | Left,
+    ) -> Self:
         """The same state, after a record that leaves the order where it was."""
         match record:
-            case Approved():
-                noted: dict[str, object] = {"approved": record}
-            case Accepted():
-                noted = {"accepted": record}
+            case Approved() | Accepted() | Partial() | Delivered() | Stopped():
+                noted: dict[str, object] = {record.kind: record}  # the field has the name of the kind
             case Named():
                 noted = {"named": (*self.named, record.experiment_id)}
             case Surplus() if not record.kept:
                 noted = {"others": (*self.others, record.experiment_id)}
             case Surplus():
                 noted = {"surplus": (*self.surplus, record.experiment_id)}
-            case Delivered():
-                noted = {"delivered": record}
+            case Reopened():
+                noted = {"stopped": None}
             case Working() | Left():
                 others = tuple(one for one in self.working if one.run != record.run)
                 noted = {"working": (*others, record) if isinstance(record, Working) else others}
@@ -171,7 +187,7 @@ class NotOrdered(_State, frozen=True):
     def next(self, record: OrderRecord) -> "OrderState":
         """See `NotBegun`."""
         match record:
-            case Sending() if record.attempt == self.attempts + 1:
+            case Sending() if record.attempt == self.attempts + 1 and not self.stopped:
                 sent = (*self.open_attempts, record)
                 changes = {"attempts": record.attempt, "rail": record.rail, "route": record.route}
                 return self._become(NotOrdered, open_attempts=sent, **changes)
@@ -182,11 +198,11 @@ class NotOrdered(_State, frozen=True):
                 return self._become(Unpaid, ordered=record, open_attempts=())
             case Withdrawn():
                 return self._become(NotOrdered, withdrawn=True)
-            case Surplus() | Approved() | Accepted() | Named() | Working() | Left():
+            case Surplus() | Approved() | Accepted() | Named() | Stopped() | Reopened() | Working() | Left():
                 return self._note(record)
             case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
                 raise self._contradiction(record)
-            case Settled() | Invoiced() | Delivered():
+            case Settled() | Invoiced() | Partial() | Delivered():
                 raise self._contradiction(record)
             case _:
                 assert_never(record)
@@ -201,25 +217,27 @@ class _Placed(_State, frozen=True):
     def _shared(self, record: OrderRecord) -> "Self | Paid":
         """The next state by the rules that all states with an experiment share."""
         match record:
-            case Approved() | Accepted() | Named() | Delivered() | Working() | Left():
+            case Approved() | Accepted() | Named() | Partial() | Delivered() | Working() | Left():
+                return self._note(record)
+            case Stopped() | Reopened():
                 return self._note(record)
             case Invoiced():
                 return self._become(type(self), invoiced=record)
             case Surplus() if record.experiment_id != self.ordered.experiment_id:
                 return self._note(record)
-            case Confirming():
+            case Confirming() if not self.stopped:
                 return self._become(type(self), confirmed=True)
             case Settled():
                 return self._settle(record)
             case Planned() | Sending() | Refused() | Ordered() | Surplus() | Withdrawn():
                 raise self._contradiction(record)
-            case Paying() | InDoubt() | NotSettled():
+            case Confirming() | Paying() | InDoubt() | NotSettled():
                 raise self._contradiction(record)
             case _:
                 assert_never(record)
 
     def _pays(self, record: Paying) -> bool:
-        return record.experiment_id in {None, self.ordered.experiment_id}
+        return record.experiment_id in {None, self.ordered.experiment_id} and not self.stopped
 
     def _send(self, record: Paying) -> "PaymentSent":
         sent = LedgerEntry(**record.attempt(), id=record.id, state=PaymentState.SENT, sent_at=record.at)
@@ -244,7 +262,7 @@ class Unpaid(_Placed, frozen=True):
             case Withdrawn():
                 return self._become(Unpaid, confirmed=False, withdrawn=True)
             case Surplus() if self._moves(record):
-                older = {"ordered": self._older(record), "invoiced": None}
+                older = {"ordered": self._older(record), "invoiced": None, "partial": None}
                 return self._note(record).model_copy(update=older)
             case _:
                 return self._shared(record)

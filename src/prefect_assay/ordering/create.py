@@ -19,6 +19,7 @@ from prefect_assay.errors import (
     OrderMismatch,
     OrderOutcomeUnknown,
     OrderPending,
+    OrderStopped,
     OutcomeUnknown,
     PartialOrder,
     RequestRefused,
@@ -100,6 +101,7 @@ def find_or_create(
         OrderOutcomeUnknown: a create may have been carried out, and its experiment is not listed; or the order
             is in another log of the archive.
         OrderPending: a create was answered, and the experiment that it names cannot be compared yet.
+        OrderStopped: a person has canceled the order, and no experiment of it is known; nothing was sent.
         RequestRefused: the service refused the specification; nothing was ordered.
     """
     ordering = _Ordering(api, request, book, sleep, patience)
@@ -124,11 +126,17 @@ def find_or_create(
                     f"{state.open_attempts[-1].at:%Y-%m-%d %H:%M} UTC, and the service does not list its experiment; "
                     "nothing is ordered again. Ask the laboratory whether it has the order"
                 )
+        book.require_not_stopped()  # before a person is asked about its price
         book.require_only_log()
         reserve()
         attempt = ordering.attempt(state)
         recorded = elapsed_seconds()
-        if book.record(lambda now, new=attempt: ordering.unless_changed(now, new)) is not None:  # type: ignore[misc]
+        try:
+            written = book.record(lambda now, new=attempt: ordering.unless_changed(now, new))  # type: ignore[misc]
+        except OrderStopped:
+            ordering.release_unless_placed(release)
+            raise
+        if written is not None:
             ordering.require_recent(attempt, recorded, release)
             return ordering.create(attempt, release)
 
@@ -211,6 +219,10 @@ class _Ordering:
     def refused(self, sent: Sending, error: AssayError, release: Callable[[], None]) -> None:
         refused = Refused(attempt=sent.attempt, reason=str(error))
         self.book.record(lambda state: refused if sent in state.open_attempts else None)
+        self.release_unless_placed(release)
+
+    def release_unless_placed(self, release: Callable[[], None]) -> None:
+        """Release the reservation, unless the service has the order or may have it."""
         if not self.book.state.open_attempts and self.book.state.ordered is None:
             release()
 

@@ -5,6 +5,7 @@ import threading
 from collections import Counter, deque
 from datetime import UTC, datetime, timedelta
 
+from prefect_assay.archive.layout import require_hint
 from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.books.log import Ordered
@@ -89,6 +90,11 @@ class MemoryStore:
         folder = f"{prefix}/" if prefix else ""
         below = (key.removeprefix(folder) for key in list(self.objects) if key.startswith(folder))
         yield from sorted({key.partition("/")[0] for key in below if "/" in key})
+
+    def delete(self, key):
+        self.calls["delete"] += 1
+        self.objects.pop(require_hint(key), None)
+        return True
 
     def strays(self, prefix):
         return iter(())
