@@ -1,11 +1,10 @@
-"""Settles what a canceled run leaves at the service, and reports it to people.
+"""What remains of the orders of a canceled campaign: withdraws what can be withdrawn, and reports the rest.
 
 The service has no operation that cancels an order: an open quote can be rejected, an order with an invoice goes on.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, assert_never
 
@@ -18,15 +17,15 @@ from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, QuoteStatus
 from prefect_assay.models.words import in_words
+from prefect_assay.ordering.billing import BillingStage, read_billing, withdraw
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import payment_lines
-from prefect_assay.ordering.billing import BillingStage, read_billing, withdraw
 
 _logger = logging.getLogger(__name__)
 
 
 class CanceledOrderState(StrEnum):
-    """The state of a canceled run's order at the service; part of a tag, so the texts never change."""
+    """The state of a canceled order at the service."""
 
     NOTHING = "nothing"
     DRAFT = "draft"
@@ -61,7 +60,9 @@ class CancellationReport(Model):
         return self.order is not None and self.order.status == ExperimentStatus.CANCELED
 
 
-_FEEDBACK: Final = "This quote is not wanted any more: its run was canceled, or the order was made twice."
+_FEEDBACK: Final = (
+    "This quote is not wanted any more: its campaign was canceled, or the order was made twice."
+)
 _STATES: Final = {
     BillingStage.NOT_SUBMITTED: CanceledOrderState.DRAFT,
     BillingStage.QUOTE_PENDING: CanceledOrderState.QUOTE_PENDING,
@@ -92,7 +93,7 @@ def settle_cancellation(
         billing = after.model_copy(update={"quote": after.quote or billing.quote})
     invoiced = billing.stage is BillingStage.INVOICED
     if rejected and not invoiced:
-        withdraw(book, "its run was canceled, and its quote rejected")
+        withdraw(book, "its campaign was canceled, and its quote rejected")
     return CancellationReport(
         state=CanceledOrderState.QUOTE_REJECTED if rejected and not invoiced else _STATES[billing.stage],
         order=order,
@@ -149,28 +150,65 @@ def _quote_id(client: AssayClient, experiment_id: str) -> str | None:
     return only.id if only and only.experiment_id is None else None
 
 
-def report_text(report: CancellationReport, others: Sequence[str], *, reject: bool) -> str:
-    """Return the Markdown report of a canceled run; `others` are the names of runs that share its order."""
+def order_text(report: CancellationReport, *, reject: bool) -> str:
+    """Return the Markdown lines about one canceled order; `reject` if open quotes are rejected."""
     order = report.order
-    lines = ["# This run was canceled", ""]
+    lines = []
     if order is not None:
         code = order.experiment_code or order.experiment_id
         link = link_markdown(code, order.experiment_url)
         lines += [f"Ordered: experiment {link}, status {in_words(order.status)}.", ""]
-    if others:
-        lines += [
-            f"The order goes on, because {', '.join(others)} works on it, too. Nothing was rejected.",
-            "",
-        ]
     lines.append(_still_to_come(report, reject=reject))
-    lines += ["", f"State of the service at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC."]
     return "\n".join(lines)
+
+
+def order_line(report: CancellationReport) -> str:  # noqa: PLR0911 - one text per state
+    """Return what remains of one canceled order, in one line without markup."""
+    match report.state:
+        case CanceledOrderState.NOTHING:
+            return "not ordered: nothing is billed"
+        case CanceledOrderState.DRAFT:
+            return "a draft at the laboratory: nothing is billed"
+        case CanceledOrderState.QUOTE_PENDING:
+            return "its quote is still to come: nothing is billed unless somebody accepts it"
+        case CanceledOrderState.QUOTE_OPEN:
+            price = usd(report.quote.total if report.quote else None)
+            return f"its quote over {price} is open: nothing is billed unless somebody accepts it"
+        case CanceledOrderState.QUOTE_REJECTED:
+            return "withdrawn, its quote is rejected: nothing is billed"
+        case CanceledOrderState.QUOTE_ENDED:
+            return "its quote has expired: nothing is billed"
+        case CanceledOrderState.INVOICED:
+            return _billed_line(report)
+        case CanceledOrderState.CANCELED:
+            return "canceled by the laboratory"
+        case _:
+            assert_never(report.state)
+
+
+def _billed_line(report: CancellationReport) -> str:
+    invoice = report.payment.invoice
+    amount = usd(invoice.amount if invoice else None)
+    doubt = "; a payment was sent and may have been made" if report.payment.in_doubt else ""
+    if report.must_not_be_paid:
+        return f"canceled by the laboratory; its invoice over {amount} must not be paid{doubt}"
+    if report.must_be_refunded:
+        return f"canceled by the laboratory, and {amount} is paid: ask it for a refund"
+    if report.payment.paid:
+        return f"ordered and billed: {amount}, paid; reopen the campaign to get its results"
+    billed = f"ordered and billed: {amount}, invoice {in_words(invoice.status) if invoice else 'not listed'}{doubt}"
+    if report.order is None:
+        return billed
+    if report.order.status == ExperimentStatus.DONE:
+        return f"{billed}; the work is done: pay it"
+    status = in_words(report.order.status)
+    return f"{billed}; the laboratory may be at work ({status}): ask it whether it can stop, or pay it"
 
 
 def _still_to_come(report: CancellationReport, *, reject: bool) -> str:  # noqa: PLR0911 - one text per state
     match report.state:
         case CanceledOrderState.NOTHING:
-            return "Nothing was ordered: the service has no experiment of this run. Nothing will be billed."
+            return "Nothing was ordered: the service has no experiment of this order. Nothing will be billed."
         case CanceledOrderState.DRAFT:
             return "The experiment is a draft. The laboratory does nothing with it, and nothing is billed."
         case CanceledOrderState.QUOTE_PENDING:
@@ -201,8 +239,8 @@ def _billed(report: CancellationReport) -> list[str]:
     done = order is not None and order.status == ExperimentStatus.DONE
     works = order is not None and order.status in AFTER_MATERIALS
     results = (
-        "To get the results, start the flow again with the same campaign id: it finds the order, and orders and pays "
-        "nothing."
+        "To get the results, reopen the campaign: start it again with the same campaign id and `--reopen`. It finds the "
+        "order, and orders it only once."
     )
     if report.must_be_refunded:
         lines = [

@@ -1,0 +1,441 @@
+"""Cancels a campaign or a loop for a person, and reports what the laboratory still does and what is owed.
+
+The campaign's log is stopped first, then the ledger of each order: no create, acceptance or payment can follow there,
+whichever run is alive. Then open quotes are rejected. Every step is safe to repeat, and the sweep repeats them until
+nothing is pending.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import httpx
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import ArtifactCreate
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, StateType
+from prefect.exceptions import PrefectException
+
+from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.books import Books, OrderBook
+from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind, Stopped
+from prefect_assay.campaigns.remains import (
+    CanceledOrderState,
+    CancellationReport,
+    order_line,
+    order_text,
+    reject_surplus,
+    settle_cancellation,
+)
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
+from prefect_assay.looping.book import LoopBook
+from prefect_assay.models.base import Model
+from prefect_assay.models.billing import usd
+from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.ordering import find_order
+from prefect_assay.payments.interfaces import address
+from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.runs.queries import read_runs, run_filter
+from prefect_assay.runs.states import cancel, resume, waits_for_input
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
+from prefect_assay.tasks.collate import kept_plan
+
+# A request that was in flight when the ledger was stopped has arrived by then, or never will.
+IN_FLIGHT: Final = timedelta(minutes=10)
+_STATE_LINE: Final = "State of the service at "
+_LIVE: Final = sorted(set(StateType) - TERMINAL_STATES)
+
+
+class OrderRemains(Model):
+    """What remains of one order. `problem` says why it could not be read; `is_pending` asks for another look."""
+
+    campaign_id: str
+    order_key: str
+    name: str
+    remains: CancellationReport | None = None
+    problem: str | None = None
+    is_pending: bool = False
+
+    @property
+    def experiment(self) -> str | None:
+        """The experiment's code, or its id."""
+        order = self.remains.order if self.remains else None
+        return (order.experiment_code or order.experiment_id) if order else None
+
+    @property
+    def line(self) -> str:
+        """What remains, in one line without markup."""
+        if self.remains is not None:
+            return order_line(self.remains)
+        return f"{self.problem or 'not read yet'}; the sweep looks again"
+
+    @property
+    def billed_cents(self) -> int | None:
+        """What is billed and has to be paid, or is paid, in US cents without VAT; None if nothing is."""
+        remains = self.remains
+        invoice = remains.payment.invoice if remains else None
+        return invoice.amount if remains and invoice and not remains.must_not_be_paid else None
+
+    @property
+    def is_paid(self) -> bool:
+        """The service shows the invoice as paid."""
+        return self.remains is not None and self.remains.payment.paid
+
+
+class StopReport(Model):
+    """A canceled campaign or loop: what remains of each order, and what the cancellation could not do yet."""
+
+    what: StartedKind
+    name: str
+    person: str
+    how: str
+    orders: tuple[OrderRemains, ...] = ()
+    problems: tuple[str, ...] = ()
+    is_settled: bool = False
+
+    @property
+    def billed_cents(self) -> int:
+        """All that is billed, in US cents without VAT."""
+        return sum(order.billed_cents or 0 for order in self.orders)
+
+    @property
+    def paid_cents(self) -> int:
+        """The part of it that is paid."""
+        return sum(order.billed_cents or 0 for order in self.orders if order.is_paid)
+
+
+def find_log(archive: Archive, campaign_id: str) -> CampaignLog:
+    """The log of a campaign, else of a loop, of this id, read.
+
+    Raises:
+        NotFound: this archive has neither.
+    """
+    store = archive.get_store()
+    for what in StartedKind:
+        log = CampaignLog(store, archive.prefix, campaign_id, what)
+        if log.read().count:
+            return log
+    raise NotFound(
+        f"the archive {store.location(archive.prefix)} has neither a campaign nor a loop {campaign_id!r}; "
+        "`prefect-assay status` lists what there is"
+    )
+
+
+def stop_campaign(
+    credentials: AssayCredentials | None,
+    archive: Archive,
+    campaign_id: str,
+    *,
+    person: str,
+    how: str,
+    reject_quotes: bool = True,
+) -> StopReport:
+    """Stop a campaign or a loop, by its id, for a person. Safe to repeat; it also works while no run exists.
+
+    Without credentials the orders are stopped, and the sweep withdraws and reports. With `reject_quotes`, the policy's
+    `reject_quote_on_cancel`, open quotes are rejected.
+
+    Raises:
+        NotFound: this archive has neither a campaign nor a loop of this id.
+        InputError: it is over, and nothing is left to cancel.
+        ArchiveError: the archive cannot be read or written; repeat it.
+    """
+    log = find_log(archive, campaign_id)
+    state = log.read()
+    if state.over is not None and state.stopped is None:
+        raise InputError(
+            f"{log.what} {log.name} is over ({state.over.words}); there is nothing to cancel. What is ordered and not "
+            f"paid: prefect-assay status {log.name}"
+        )
+    log.stop(person, how)
+    return settle_stop(credentials, archive, log, reject_quotes=reject_quotes)
+
+
+def settle_stop(
+    credentials: AssayCredentials | None, archive: Archive, log: CampaignLog, *, reject_quotes: bool
+) -> StopReport:
+    """Do all that follows from a recorded cancellation, and report it; the sweep repeats it until it is settled.
+
+    Raises:
+        InputError: the log is not stopped.
+        ArchiveError: the archive cannot be read or written.
+    """
+    stopped = log.read().stopped
+    if stopped is None:
+        raise InputError(f"{log.what} {log.name} is not canceled")
+    problems: list[str] = []
+    campaigns = list(_stop_campaigns(log, stopped))
+    orders = [order for campaign in campaigns for order in _stop_orders(archive, campaign, stopped, problems)]
+    # Only now: a run that is ended earlier might be followed by one that orders.
+    _at_prefect(lambda client: end_runs(client, log), "its runs could not be ended", problems)
+    remains = tuple(_read_remains(credentials, orders, stopped, reject=reject_quotes))
+    report = StopReport(
+        what=log.what,
+        name=log.name,
+        person=stopped.person,
+        how=stopped.how,
+        orders=remains,
+        problems=tuple(problems),
+        is_settled=not problems and not any(order.is_pending for order in remains),
+    )
+    text = report_text(report, reject=reject_quotes)
+    shown = _at_prefect(lambda client: _publish(client, log, text), "its report could not be shown", problems)
+    if report.is_settled and shown:
+        for campaign in campaigns:
+            campaign.settle()
+        log.settle()
+    return report.model_copy(update={"problems": tuple(problems), "is_settled": report.is_settled and shown})
+
+
+def reopen_campaign(archive: Archive, campaign_id: str, *, person: str) -> None:
+    """Open a stopped or ended campaign or loop again, as a person has asked for; no schedule does this.
+
+    Raises:
+        NotFound: this archive has neither a campaign nor a loop of this id.
+        ArchiveError: the archive cannot be read or written; repeat it.
+    """
+    log = find_log(archive, campaign_id)
+    stopped = log.read().stopped
+    rounds = [one for one in _rounds(log) if _was_stopped_with(stopped, one.read())]
+    campaigns = rounds if log.what is StartedKind.LOOP else [log]
+    _reopen_orders(archive, campaigns, person)
+    for campaign in (*rounds, log):
+        campaign.reopen(person)
+    # Again: a sweep that was settling the cancellation may have stopped them meanwhile.
+    _reopen_orders(archive, campaigns, person)
+
+
+def _reopen_orders(archive: Archive, campaigns: Sequence[CampaignLog], person: str) -> None:
+    for campaign in campaigns:
+        for order in _orders(archive, campaign):
+            order.book.reopen(person)
+
+
+@dataclass(frozen=True)
+class _StoppedOrder:
+    book: OrderBook
+    name: str
+    spec: ExperimentSpec | None
+    service: str  # the address that its campaign was started under
+
+
+def _stop_campaigns(log: CampaignLog, stopped: Stopped) -> Iterator[CampaignLog]:
+    """The campaigns whose orders are to be stopped: itself, or the rounds of a loop that are not over."""
+    if log.what is StartedKind.CAMPAIGN:
+        yield log
+        return
+    for campaign in _rounds(log):
+        state = campaign.read()
+        if state.started is None or (state.over is not None and state.stopped is None):
+            continue
+        campaign.stop(stopped.person, stopped.how)
+        yield campaign
+
+
+def _rounds(log: CampaignLog) -> list[CampaignLog]:
+    """The campaigns of a loop's rounds; of a campaign, none."""
+    if log.what is StartedKind.CAMPAIGN:
+        return []
+    rounds = LoopBook(log.store, log.prefix, log.name).read().campaigns
+    return [CampaignLog(log.store, log.prefix, name) for name in rounds]
+
+
+def _was_stopped_with(loop: Stopped | None, state: CampaignState) -> bool:
+    """Whether a round was stopped with its loop, and not by itself."""
+    stopped = state.stopped
+    return bool(loop and stopped and (stopped.person, stopped.how) == (loop.person, loop.how))
+
+
+def _stop_orders(
+    archive: Archive, log: CampaignLog, stopped: Stopped, problems: list[str]
+) -> Iterator[_StoppedOrder]:
+    """Stop the ledger of each order. One that cannot be written leaves the others stopped."""
+    for order in _orders(archive, log):
+        try:
+            order.book.stop(stopped.person, stopped.how)
+        except AssayError as error:
+            problems.append(f"order {order.book.order_key} of campaign {log.name} is not stopped: {error}")
+        yield order
+
+
+def _orders(archive: Archive, log: CampaignLog) -> list[_StoppedOrder]:
+    """Every order of a campaign: those of its plan, and those that its ledgers have beside it."""
+    state = log.read()
+    if state.terms is None:
+        return []  # started by nobody: no run of it has passed its beginning, which writes the terms
+    service = state.terms.service
+    books = Books.recorded(log.store, log.prefix, service)
+    if books is None:
+        return []
+    plan = kept_plan(archive, log.name)
+    planned = {one.order_key: one for one in plan.experiments} if plan else {}
+    known = {book.order_key: book for book in books.orders(log.name)}
+    orders = []
+    for key in (*planned, *(key for key in known if key not in planned)):
+        number = f" {list(planned).index(key) + 1} of {len(planned)}" if key in planned else f" {key}"
+        spec = planned[key].spec if key in planned else None
+        orders.append(_StoppedOrder(books.order(log.name, key), f"{log.name}, order{number}", spec, service))
+    return orders
+
+
+def _read_remains(
+    credentials: AssayCredentials | None,
+    orders: Sequence[_StoppedOrder],
+    stopped: Stopped,
+    *,
+    reject: bool,
+) -> Iterator[OrderRemains]:
+    age = datetime.now(UTC) - stopped.at
+    sent = [order for order in orders if _was_sent(order.book)]
+    for order in orders:
+        if order not in sent:
+            yield _remains(order, CancellationReport(state=CanceledOrderState.NOTHING))
+    if not sent:
+        return
+    if credentials is None:
+        for order in sent:
+            yield _unread(order, "its account is not there")
+        return
+    with credentials.get_client() as client:
+        for order in sent:
+            if address(client.base_url) != order.service:
+                yield _unread(
+                    order,
+                    f"it was ordered at {order.service}, and the account is for {address(client.base_url)} now",
+                )
+                continue
+            yield _settle_order(client, order, age, reject=reject)
+
+
+def _was_sent(book: OrderBook) -> bool:
+    """Whether the service may have an experiment of the order; nothing can be sent any more."""
+    state = book.read()
+    return bool(state.open_attempts) or state.ordered is not None or state.attempts > state.refused
+
+
+def _settle_order(client: AssayClient, order: _StoppedOrder, age: timedelta, *, reject: bool) -> OrderRemains:
+    book = order.book
+    try:
+        experiment = find_order(client, book, order.spec)
+        if reject:
+            reject_surplus(client, book.read().surplus)
+        remains = settle_cancellation(client, book, experiment, reject=reject)
+    except OrderMismatch as error:
+        # Only a person can tell; it is named in the report, and looking again tells nothing new.
+        return _unread(order, f"the service may have it: {error}", is_pending=age <= IN_FLIGHT)
+    except AssayError as error:
+        return _unread(order, str(error))
+    return _remains(order, remains, is_pending=not _is_final(remains, reject=reject, age=age))
+
+
+def _is_final(report: CancellationReport, *, reject: bool, age: timedelta) -> bool:
+    """Return True if another look could find or do nothing more."""
+    if report.state in {CanceledOrderState.QUOTE_PENDING, CanceledOrderState.QUOTE_OPEN}:
+        return not reject
+    return age > IN_FLIGHT or not (report.state is CanceledOrderState.NOTHING or report.payment.in_doubt)
+
+
+def _remains(order: _StoppedOrder, remains: CancellationReport, *, is_pending: bool = False) -> OrderRemains:
+    book = order.book
+    return OrderRemains(
+        campaign_id=book.campaign_id,
+        order_key=book.order_key,
+        name=order.name,
+        remains=remains,
+        is_pending=is_pending,
+    )
+
+
+def _unread(order: _StoppedOrder, problem: str, *, is_pending: bool = True) -> OrderRemains:
+    book = order.book
+    return OrderRemains(
+        campaign_id=book.campaign_id,
+        order_key=book.order_key,
+        name=order.name,
+        problem=shortened(problem, 600),
+        is_pending=is_pending,
+    )
+
+
+def end_runs(client: SyncPrefectClient, log: CampaignLog) -> list[FlowRun]:
+    """End the runs that carry it, and return them. The run of a loop that carries a canceled round goes on.
+
+    A suspended run has no process and is Cancelled at once; a worker stops the process of any other.
+    """
+    is_campaign = log.what is StartedKind.CAMPAIGN
+    tag = (CAMPAIGN_TAG if is_campaign else LOOP_TAG) + log.name
+    runs = read_runs(client, run_filter(states=_LIVE, tags=[tag]))
+    for run in runs:
+        if is_campaign and tag_values(run.tags, LOOP_TAG):
+            if run.state is not None and run.state.is_paused() and not waits_for_input(run):
+                resume(client, run.id)
+        elif run.state is None or not run.state.is_cancelling():
+            cancel(client, run)
+    return runs
+
+
+def report_text(report: StopReport, *, reject: bool) -> str:
+    """Return the Markdown report of a canceled campaign or loop."""
+    lines = [
+        f"# {report.what.capitalize()} {report.name} is canceled",
+        "",
+        f"By {report.person} ({report.how}). Nothing is ordered, accepted or paid for it any more.",
+        "",
+    ]
+    if not report.orders:
+        lines += ["It had ordered nothing, and nothing will be billed.", ""]
+    elif report.billed_cents:
+        lines += [
+            f"Billed together: {usd(report.billed_cents)}, of which {usd(report.paid_cents)} is paid.",
+            "",
+        ]
+    for order in report.orders:
+        text = order_text(order.remains, reject=reject) if order.remains else order.line.capitalize()
+        lines += [f"## {order.name}", "", text, ""]
+    if report.problems:
+        lines += ["## Not done yet", "", *(f"- {problem}" for problem in report.problems), ""]
+    if not report.is_settled:
+        lines += ["The sweep looks again, and reports what has changed.", ""]
+    lines.append(f"{_STATE_LINE}{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC.")
+    return "\n".join(lines)
+
+
+def _publish(client: SyncPrefectClient, log: CampaignLog, text: str) -> None:
+    """Show the report on the page of the last run, unless it says what the last one says."""
+    key = f"assay-canceled-{label_of(log.name)}"
+    named = ArtifactFilter(key=ArtifactFilterKey(any_=[key]))
+    earlier = client.read_artifacts(artifact_filter=named)
+    shown = max(earlier, key=lambda one: one.created.timestamp() if one.created else 0.0, default=None)
+    if shown is not None and _undated(str(shown.data)) == _undated(text):
+        return
+    client.create_artifact(
+        ArtifactCreate(
+            key=key,
+            type="markdown",
+            description="What remains of what was canceled",
+            data=text,
+            flow_run_id=_last_run(log.read()),
+        )
+    )
+
+
+def _undated(text: str) -> str:
+    return text.rpartition(_STATE_LINE)[0]
+
+
+def _last_run(state: CampaignState) -> UUID | None:
+    return next((UUID(run) for run in reversed(state.runs)), None)
+
+
+def _at_prefect(do: Callable[[SyncPrefectClient], object], what: str, problems: list[str]) -> bool:
+    """Do a step at Prefect; a failure is noted as a problem, and the rest goes on. True if it is done."""
+    try:
+        with get_client(sync_client=True) as client:
+            do(client)
+    except (httpx.HTTPError, PrefectException, RuntimeError) as error:
+        problems.append(f"{what}: {shortened(str(error))}")
+        return False
+    return True
