@@ -1,0 +1,598 @@
+"""Takes one order as far as it goes now: performs what `next_action` says, through the public tasks.
+
+Each task is visible on the run's page. Those that act have no retries: they are sent once, and the next look reads what
+came of them. Whatever goes wrong here concerns this order alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, assert_never
+
+from prefect.logging import get_run_logger
+
+from prefect_assay.books.log import Approved
+from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
+from prefect_assay.campaigns.questions import Questions, question_id
+from prefect_assay.errors import (
+    AssayError,
+    BudgetExceeded,
+    DecisionNeeded,
+    ExperimentCanceled,
+    InputError,
+    NotReady,
+    OrderMismatch,
+    OrderOutcomeUnknown,
+    OrderPending,
+    OrderStopped,
+    PayByHand,
+    PaymentError,
+    PaymentOutcomeUnknown,
+    ServiceUnavailable,
+)
+from prefect_assay.events import concerning
+from prefect_assay.models.billing import usd
+from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
+from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS, PaymentMethod, ResultsStatus
+from prefect_assay.ordering import choose
+from prefect_assay.ordering.billing import withdraw
+from prefect_assay.ordering.next_action import (
+    APPROVE,
+    Action,
+    Approve,
+    Ask,
+    ConfirmQuote,
+    Create,
+    End,
+    Estimate,
+    FindOrder,
+    NotePartial,
+    Pay,
+    PollQuote,
+    ReadDue,
+    RejectQuote,
+    Retrieve,
+    SearchAgain,
+    Seen,
+    Wait,
+    Withdraw,
+    next_action,
+    spending_question,
+)
+from prefect_assay.ordering.quotes import reject_quote, reject_surplus
+from prefect_assay.ordering.stages import Stage
+from prefect_assay.payments.reconciliation import read_payment_status
+from prefect_assay.reporting import artifacts, facts
+from prefect_assay.tasks.archive import archive_experiment
+from prefect_assay.tasks.estimate import estimate_cost
+from prefect_assay.tasks.order import confirm_order, find_order, order_experiment
+from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
+from prefect_assay.tasks.quote import confirm_quote, poll_quote
+from prefect_assay.tasks.report import plot_results
+
+_STEPS_MAX: Final = 60  # an order needs about ten in one execution
+_CAMPAIGN: Final = "campaign"
+_ROLLING: Final = "rolling"
+_PAY_AGAIN: Final = "pay_again"
+_PAID: Final = "paid"
+_NONE: Final = "none"
+# A run is woken often: only a payment is called one in its timeline.
+_read_invoice: Final = pay_invoice.with_options(
+    name="read-invoice", task_run_name="read-invoice-{book.order_key}"
+)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Where an order is after one execution; `problem` is what keeps it there, if anything, and may pass."""
+
+    stage: Stage
+    problem: str | None = None
+    retriable: bool = False
+
+
+class _Held(Exception):  # noqa: N818 - it ends the steps of one order, and is no error
+    def __init__(self, look: Look) -> None:
+        self.look = look
+
+
+def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, patient: bool) -> Look:
+    """Take the order as far as it goes now. `patient`: data packages that cannot be read now are looked for again.
+
+    Raises:
+        AssayError: something failed that concerns this order; the caller advances the others.
+    """
+    concerning(campaign_id=order.plan.campaign_id, order_key=order.key)
+    _carry_out_approvals(order)
+    seen = seen.add(decisions=questions.decisions_for(order.key))
+    performing = _Performing(order, questions, patient)
+    try:
+        for _ in range(_STEPS_MAX):
+            state = order.book.read()
+            action = next_action(state, seen, performing.current().limits())
+            if isinstance(action, Wait | End):
+                questions.close_moot(order.key)
+                return Look(action.stage)
+            seen = performing.perform(action, seen)
+    except _Held as held:
+        return held.look
+    except OrderStopped:
+        return Look(Stage.STOPPED)
+    raise RuntimeError(f"order {order.key} did not come to rest after {_STEPS_MAX} steps")
+
+
+def _carry_out_approvals(order: PlannedOrder) -> None:
+    """Record what a person has approved for this order: its own amount, and the campaign's cap."""
+    decisions = order.log.read().decisions
+    price = decisions.get(question_id(order.key, QuestionKind.SPENDING))
+    if price is not None and price[1].decision == APPROVE and price[1].amount_cents is not None:
+        approval = Approved(
+            amount_cents=price[1].amount_cents, approver=price[1].answerer, by_person=True
+        )
+        _record_approval(order, approval, once=price[1].id)
+    raised = decisions.get(question_id(order.key, QuestionKind.SPENDING, _CAMPAIGN))
+    if raised is not None and raised[1].decision == APPROVE and raised[1].amount_cents is not None:
+        order.setup.books.budget.raise_cap(
+            order.plan.campaign_id, raised[1].amount_cents, raised[1].answerer
+        )
+
+
+def _record_approval(order: PlannedOrder, approval: Approved, *, once: str | None = None) -> None:
+    """Record an approval unless it stands already; with `once`, under the id of the answer that gives it."""
+    new = approval.model_copy(update={"id": once}) if once else approval
+    order.book.record(
+        lambda state: (
+            None
+            if state.approved
+            and (
+                state.approved.id == new.id
+                or (state.approved.amount_cents, state.approved.approver, state.approved.by_person)
+                == (new.amount_cents, new.approver, new.by_person)
+            )
+            else new
+        )
+    )
+
+
+@dataclass
+class _Performing:
+    """The steps of one order in one execution."""
+
+    order: PlannedOrder
+    questions: Questions
+    patient: bool
+
+    @property
+    def credentials(self) -> Any:
+        return self.order.setup.credentials
+
+    def current(self) -> PlannedOrder:
+        """The order with the rail that the service has named; the chosen one while that cannot be used."""
+        try:
+            return self.order.on_named_rail()
+        except PaymentError:
+            return self.order
+
+    def perform(self, action: Action, seen: Seen) -> Seen:  # noqa: PLR0911 - one branch per action
+        match action:
+            case FindOrder():
+                return self.find(seen)
+            case Estimate():
+                return seen.add(estimate=estimate_cost(self.credentials, self.order.spec))
+            case Create():
+                return self.create(action, seen)
+            case SearchAgain():
+                return self.search_again(seen)
+            case PollQuote():
+                return self.poll_quote(seen)
+            case ConfirmQuote():
+                return self.confirm(action, seen)
+            case RejectQuote():
+                return self.reject(seen)
+            case Withdraw():
+                withdraw(self.order.book, action.reason)
+                get_run_logger().warning("%s: %s", self.order.name, action.reason)
+                return seen
+            case ReadDue():
+                return self.read_due(seen)
+            case Pay():
+                return self.pay(action, seen)
+            case Retrieve():
+                return self.retrieve(seen)
+            case Approve():
+                _record_approval(self.order, action.approval)
+                return seen
+            case Ask():
+                return self.ask(action.question, seen)
+            case NotePartial():
+                self.order.book.see_partial(seen.now)
+                return seen
+            case Wait() | End():
+                raise AssertionError("the caller returns these")
+            case _:
+                assert_never(action)
+
+    def ask(self, question: Question, seen: Seen, topic: str = "") -> Seen:
+        """Ask; once the laboratory works on it, the results do not wait for the answer.
+
+        The order ends if a person has rejected the question.
+        """
+        decision = self.questions.decide(question, order_key=self.order.key, topic=topic)
+        if decision is not None and decision != REJECT:
+            return seen.add(decisions={**seen.decisions, question.digest: decision})
+        if seen.status in AFTER_MATERIALS or decision == REJECT:
+            return seen.add(payment_problem=True)
+        raise _Held(Look(Stage.ASKS, question.subject))
+
+    def find(self, seen: Seen) -> Seen:
+        try:
+            order = find_order(self.credentials, self.order.book, self.order.spec)
+        except OrderMismatch as error:
+            self.which(error)
+            return seen
+        except OrderPending as pending:
+            raise _Held(Look(Stage.ORDERED, pending.message, retriable=True)) from None
+        if order is not None:
+            self.announce(order)
+        return seen.add(searched=True, order=order)
+
+    def which(self, error: OrderMismatch) -> None:
+        """Have a person say which experiment is the order; raises if nobody can."""
+        if not error.candidates:
+            raise error
+        decision = self.questions.decide(which_question(self.order.name, error), order_key=self.order.key)
+        if decision is None:
+            raise _Held(Look(Stage.ASKS, error.message)) from None
+        if decision == REJECT:
+            raise _Held(Look(Stage.ASKS, f"{error.message}; a person has left it undecided")) from None
+        choose(self.order.book, None if decision == _NONE else decision, error.candidates)
+
+    def create(self, action: Create, seen: Seen) -> Seen:
+        setup, book = self.order.setup, self.order.book
+        require_rail(setup.payment_method, setup.policy, setup.wallet)
+        commits = action.route is OrderRoute.SELF_SERVICE
+        repeats = 0 if setup.policy.ask_before_reordering else None
+        state = book.state
+        if state.open_attempts and (commits or any(sent.commits for sent in state.open_attempts) or repeats == 0):
+            repeats = self.decide_again(action)
+        try:
+            order = self.spend(
+                lambda cap_cents, _rolling: order_experiment(
+                    self.credentials,
+                    self.order.spec,
+                    book=book,
+                    name=self.order.name,
+                    route=action.route,
+                    payment_method=setup.payment_method,
+                    webhook=setup.webhook,
+                    amount_cents=action.amount_cents,
+                    campaign_cap_cents=cap_cents,
+                    repeats=repeats,
+                ),
+                seen,
+            )
+        except OrderMismatch as error:
+            self.which(error)
+            return seen
+        except OrderPending as pending:
+            raise _Held(Look(Stage.ORDERED, pending.message, retriable=True)) from None
+        except OrderOutcomeUnknown as error:
+            # The next execution searches once more, then asks; the others go on.
+            raise _Held(Look(Stage.ORDERED, error.message, retriable=True)) from error
+        except InputError as error:
+            withdraw(book, f"the service refused it: {error}")
+            raise _Held(Look(Stage.REFUSED, f"{self.order.name}: {error}")) from error
+        self.announce(order)
+        return seen.add(order=order, row=None, searched=True)
+
+    def decide_again(self, action: Create) -> int:
+        """How many creates of unknown outcome another one may follow: those that a person was shown, or none."""
+        state = self.order.book.state
+        question = order_again_question(self.order, action.amount_cents)
+        key = question_id(self.order.key, QuestionKind.ORDER_AGAIN)
+        known = self.order.log.state.decision_for(key, question) is not None
+        if not known and state.attempts and not self._was_searched(state.open_attempts[-1].id):
+            return 0  # the order is searched for first
+        decision = self.questions.decide(question, order_key=self.order.key)
+        if decision == APPROVE:
+            return state.attempts
+        raise _Held(Look(Stage.ASKS, question.subject))
+
+    def _was_searched(self, _attempt: str) -> bool:
+        return True
+
+    def announce(self, order: Order) -> None:
+        """Show and report an order, and reject the quotes of others that carry its key."""
+        facts.ordered(self.order.book, order, self.order.spec, self.order.setup.payment_method)
+        artifacts.show_surplus(self.order.label, order)
+        if order.surplus:
+            with self.credentials.get_client() as client:
+                reject_surplus(client, order.surplus)
+
+    def search_again(self, seen: Seen) -> Seen:
+        before = self.order.known_order(seen)
+        try:
+            order = confirm_order(self.credentials, self.order.spec, before, book=self.order.book)
+        except OrderMismatch as error:
+            self.which(error)
+            return seen
+        if order.experiment_id == before.experiment_id:
+            artifacts.show_surplus(self.order.label, order)
+            return seen.add(checked_again=True)
+        self.announce(order)
+        return seen.add(checked_again=True, order=order, row=None, billing=None)
+
+    def poll_quote(self, seen: Seen) -> Seen:
+        order = self.order.known_order(seen)
+        billing = poll_quote(self.credentials, order.experiment_id)
+        if billing.quote is not None:
+            facts.quoted(order, billing.quote)
+        return seen.add(billing=billing)
+
+    def confirm(self, action: ConfirmQuote, seen: Seen) -> Seen:
+        order = self.order.known_order(seen)
+        billing = self.spend(
+            lambda cap_cents, _rolling: confirm_quote(
+                self.credentials,
+                order.experiment_id,
+                book=self.order.book,
+                approved_cents=action.amount_cents,
+                campaign_cap_cents=cap_cents,
+                untotaled=action.untotaled,
+            ),
+            seen,
+        )
+        return seen.add(billing=billing, confirmed=True)
+
+    def reject(self, seen: Seen) -> Seen:
+        order = self.order.known_order(seen)
+        with self.credentials.get_client() as client:
+            rejected = reject_quote(client, order.experiment_id)
+        if not rejected:
+            raise ServiceUnavailable(f"the quote of {self.order.name} could not be rejected; it is tried again")
+        withdraw(self.order.book, "a person has rejected its quote")
+        return seen
+
+    def read_due(self, seen: Seen) -> Seen:
+        order = self.order.known_order(seen)
+        current = self.current()
+        setup = current.setup
+        try:
+            due = read_due(
+                self.credentials,
+                order,
+                book=self.order.book,
+                policy=setup.policy,
+                wallet=setup.wallet,
+                method=setup.payment_method,
+            )
+        except AssayError as error:
+            return self.payment_failed(error, order, seen)
+        if due is None:
+            return seen.add(due_read=True)
+        facts.invoiced(self.order.book, order, setup.payment_method, due)
+        if self.is_payment_asked():  # a credential has left; nothing is sent again without a person
+            return self.ask_about_payment(
+                "A payment was sent, and the invoice does not show it.", order, seen
+            ).add(due_read=True, due_cents=due)
+        return seen.add(due_read=True, due_cents=due)
+
+    def is_payment_asked(self) -> bool:
+        """Whether a person was asked about the payment, and has not allowed another one."""
+        state = self.order.book.state
+        if state.payment is None or not state.payment.in_doubt:
+            return False
+        key = question_id(self.order.key, QuestionKind.PAYMENT_OUTCOME)
+        log = self.order.log.read()
+        return key in log.open_questions or key in log.decisions
+
+    def pay(self, action: Pay, seen: Seen) -> Seen:
+        order = self.order.known_order(seen)
+        try:
+            current = self.order.on_named_rail()
+            setup = current.setup
+            step = pay_invoice if action.limit_cents and current.payment_method in MACHINE_RAILS else _read_invoice
+            payment = self.spend(
+                lambda cap_cents, rolling: step(
+                    self.credentials,
+                    order,
+                    book=self.order.book,
+                    policy=setup.policy,
+                    wallet=setup.wallet,
+                    method=setup.payment_method,
+                    limit_cents=action.limit_cents,
+                    sums={_CAMPAIGN: cap_cents, **({} if rolling is None else {_ROLLING: rolling})},
+                ),
+                seen,
+            )
+        except AssayError as error:
+            return self.payment_failed(error, order, seen)
+        self.show_payment(order, payment)
+        if payment.state is PaymentState.INTENDED and self.order.payment_method in MACHINE_RAILS:
+            why = (
+                f"{self.order.payment_method} was chosen, and the service has accepted the order for payment by a person. "
+                "Pay it at its page."
+            )
+            return self.ask_about_payment(why, order, seen.add(payment=payment))
+        return seen.add(payment=payment)
+
+    def show_payment(self, order: Order, payment: Payment) -> None:
+        artifacts.show_payment(self.order.label, payment)
+        facts.payment(self.order.book, order, payment)
+
+    def payment_failed(self, error: AssayError, order: Order, seen: Seen) -> Seen:
+        """What follows when an order could not be paid: a question, or another look. Results do not wait for it."""
+        if isinstance(error, ExperimentCanceled):
+            facts.canceled(order.experiment_id, order.experiment_code)
+            raise _Held(Look(Stage.CANCELED, error.message)) from error
+        if isinstance(error, NotReady):
+            return seen.add(payment_problem=True)  # its invoice is not made yet
+        if isinstance(error, PaymentOutcomeUnknown | PayByHand):
+            return self.ask_about_payment(error.message, order, seen)
+        if isinstance(error, DecisionNeeded):
+            return self.decide_ledger(error, seen)
+        if seen.status not in AFTER_MATERIALS:
+            raise error
+        get_run_logger().error("The invoice of %s needs a person: %s", order.experiment_code, error)
+        return seen.add(payment_problem=True)
+
+    def ask_about_payment(self, why: str, order: Order, seen: Seen) -> Seen:
+        """Ask about a payment whose outcome is unknown. The invoice decides, whatever a person answers."""
+        with self.credentials.get_client() as client:
+            status = read_payment_status(client, self.order.book.read().payment, order.experiment_id)
+        question = payment_question(self.order, why, artifacts.payment_lines(status), status.entry is not None)
+        decision = self.questions.decide(question, order_key=self.order.key, may_expire=False)
+        if decision == _PAY_AGAIN:
+            return seen
+        if decision == _PAID:
+            question = question.model_copy(
+                update={"reason": f"You have answered that it was paid, and the invoice does not show it. {why}"}
+            )
+            self.questions.decide(question, order_key=self.order.key, may_expire=False)
+        if seen.status in AFTER_MATERIALS or decision == REJECT:
+            return seen.add(payment_problem=True)
+        raise _Held(Look(Stage.ASKS, question.subject))
+
+    def decide_ledger(self, error: DecisionNeeded, seen: Seen) -> Seen:
+        """Go on with contradicting records if a person has said that the ledgers are complete."""
+        decision = self.questions.decide(error.question, order_key=self.order.key, may_expire=False)
+        if decision is None or decision == REJECT:
+            raise _Held(Look(Stage.ASKS, error.question.subject)) from error
+        self.order.book.accept_records()
+        return seen
+
+    def spend(self, step: Callable[[int, int | None], Any], seen: Seen) -> Any:
+        """Run a step that commits money, within the caps of sums or within what a person has approved instead."""
+        rolling: int | None = None
+        ledger_accepted = False
+        while True:
+            try:
+                return step(self.order.campaign_cap_cents, rolling)
+            except DecisionNeeded as error:
+                if ledger_accepted or error.question.kind is not QuestionKind.LEDGER:
+                    raise
+                self.decide_ledger(error, seen)
+                ledger_accepted = True
+            except BudgetExceeded as over:
+                if over.cap is None or over.total_cents is None or over.cap_cents is None:
+                    raise
+                question = sum_question(self.order, over)
+                decision = self.questions.decide(question, order_key=self.order.key, topic=over.cap)
+                if decision != APPROVE:
+                    if decision == REJECT and self.order.book.state.ordered is None:
+                        withdraw(self.order.book, "a person did not approve it over the cap")
+                        raise _Held(Look(Stage.REFUSED, over.message)) from over
+                    raise _Held(Look(Stage.ASKS, question.subject)) from over
+                if over.cap == _ROLLING:
+                    rolling = over.total_cents
+                else:
+                    _carry_out_approvals(self.order)
+
+    def retrieve(self, seen: Seen) -> Seen:
+        """Archive everything that the service has; complete results are delivered."""
+        order, row = self.order.known_order(seen), seen.row
+        if row is None:
+            raise ServiceUnavailable(f"{self.order.name} is not in the service's list; its results are read later")
+        with self.credentials.get_client() as client:
+            experiment = client.experiment(order.experiment_id)
+        # The contract shows the two words in the list's row only, so that row decides (2.1).
+        experiment = experiment.model_copy(
+            update={"status": row.status, "results_status": row.results_status, "code": row.code}
+        )
+        kept = archive_experiment(
+            self.credentials,
+            self.order.setup.archive,
+            experiment,
+            campaign_id=self.order.plan.campaign_id,
+            order=order,
+            payment=seen.payment,
+            spec=self.order.spec,
+        )
+        facts.archived(experiment, kept, news=not kept.record.unchanged)
+        complete = experiment.reported == ResultsStatus.ALL
+        if complete and (kept.away or kept.unread) and self.patient:
+            missing = "its results" if kept.unread else f"the packages of {', '.join(kept.away)}"
+            raise ServiceUnavailable(
+                f"experiment {experiment.code}: {missing} cannot be read now; everything else is archived in "
+                f"{kept.record.location}"
+            )
+        if not kept.record.unchanged or complete:
+            plots = plot_results(self.order.setup.archive, self.order.plan.campaign_id, kept.record.experiment_code)
+            artifacts.show_results(
+                self.order.label, kept, designs=plots.designs, images=plots.images, notes=plots.notes
+            )
+        if complete:
+            self.order.book.deliver(kept.record.experiment_code)
+        return seen.add(retrieved=True, unread=bool(kept.unread))
+
+
+def which_question(name: str, error: OrderMismatch) -> Question:
+    """Which of several experiments is the order: each candidate is a choice by its id."""
+    effects = {one.experiment_id: f"experiment {one.code} is this order" for one in error.candidates}
+    return Question.of(
+        QuestionKind.WHICH_EXPERIMENT,
+        subject=f"Which experiment is {name}?",
+        reason="The name of each has the order's key, and what the service shows does not prove that it is the order. "
+        "Choose the one that is: to order again would be billed twice. Ask the laboratory if you are not certain.",
+        facts={
+            one.experiment_id: f"{one.code}: {one.why} {one.url or ''}".rstrip() for one in error.candidates
+        },
+        choices={
+            **effects,
+            _NONE: "each of them is another order's, and this order may be sent",
+            REJECT: "it stays undecided, and nothing is ordered",
+        },
+    )
+
+
+def order_again_question(order: PlannedOrder, amount_cents: int) -> Question:
+    """Whether an order whose answer was lost is sent again."""
+    state = order.book.state
+    last = state.open_attempts[-1].at
+    return Question.of(
+        QuestionKind.ORDER_AGAIN,
+        subject=f"The order {order.name} was sent, its answer was lost, and the service does not list it.",
+        reason="The laboratory may have it, and would bill it twice if it were sent again. Ask the laboratory first.",
+        facts={
+            **order.bought(),
+            "orders without an answer": str(len(state.open_attempts)),
+            "last sent": f"{last:%Y-%m-%d %H:%M} UTC",
+        },
+        choices={APPROVE: "the order is sent once more", REJECT: "it is not sent, and is searched for at each look"},
+        amount_cents=amount_cents,
+    )
+
+
+def sum_question(order: PlannedOrder, over: BudgetExceeded) -> Question:
+    """Whether a sum over its cap may be spent."""
+    days = order.setup.policy.rolling_days
+    total, cap = over.total_cents or 0, over.cap_cents or 0
+    if over.cap == _ROLLING:
+        what = f"All machine payments of the last {days} days, with the invoice of {order.name},"
+        return spending_question(what, total, cap, f"cap of machine payments in {days} days", [], order.bought())
+    what = f"All orders of campaign {order.plan.campaign_id}, with {order.name},"
+    return spending_question(what, total, cap, CAMPAIGN_CAP, [], order.bought())
+
+
+def payment_question(order: PlannedOrder, why: str, lines: dict[str, str], was_sent: bool) -> Question:
+    """Whether a payment has moved money. Paying again is offered only where one invoice can be paid only once."""
+    again = {
+        _PAY_AGAIN: "it is signed again with the same nonce, so that only one payment can settle"
+    }
+    repeatable = was_sent and order.payment_method is PaymentMethod.X402_EXACT
+    return Question.of(
+        QuestionKind.PAYMENT_OUTCOME,
+        subject=f"The payment of {order.name} may or may not have been made.",
+        reason=f"Nothing is paid again before you decide. {why}",
+        facts=lines,
+        choices={
+            _PAID: "the invoice is read again, and must say so",
+            **(again if repeatable else {}),
+            REJECT: "no machine pays it; the order stands, and you settle its invoice",
+        },
+    )
+
+
+def describe_amount(cents: int | None) -> str:
+    """An amount for people."""
+    return usd(cents)

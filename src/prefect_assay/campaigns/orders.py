@@ -1,0 +1,118 @@
+"""One order of a campaign: its place in the plan, its ledger, and what it may cost."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from prefect_assay.books import OrderBook
+from prefect_assay.books.campaign_log import CampaignLog
+from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.models.job import Order
+from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
+from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
+from prefect_assay.ordering import experiment_name
+from prefect_assay.ordering.next_action import OrderLimits, Seen
+from prefect_assay.reporting import artifacts
+from prefect_assay.tasks.pay import named_rail
+
+EXPERIMENT_CAP: Final = "policy's cap per experiment"
+CAMPAIGN_CAP: Final = "cap of the campaign"
+
+
+@dataclass(frozen=True)
+class PlannedOrder:
+    """An experiment of a plan, with everything that is needed to advance its order."""
+
+    setup: CampaignSetup
+    plan: Plan
+    planned: PlannedExperiment
+    log: CampaignLog
+
+    @property
+    def key(self) -> str:
+        """The order key."""
+        return self.planned.order_key
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        """What is measured."""
+        return self.planned.spec
+
+    @property
+    def name(self) -> str:
+        """The experiment's name at the service."""
+        return experiment_name(
+            self.plan.campaign_id, self.planned.batch_index, len(self.plan.experiments), self.key
+        )
+
+    @property
+    def label(self) -> str:
+        """The end of the artifacts' keys."""
+        return artifacts.label_of(self.plan.campaign_id, self.planned.batch_index)
+
+    @cached_property
+    def book(self) -> OrderBook:
+        """The ledger of the order."""
+        return self.setup.books.order(self.plan.campaign_id, self.key)
+
+    @property
+    def campaign_cap_cents(self) -> int:
+        """What all orders of the campaign may cost, in US cents: a person may have raised it."""
+        raised = self.setup.books.budget.read().caps.get(self.plan.campaign_id, 0)
+        return max(self.setup.policy.per_campaign_cents, raised)
+
+    def on_named_rail(self) -> "PlannedOrder":
+        """The order, with the payment method that the service has accepted it for.
+
+        Raises:
+            PaymentsDisabled: the wallet or the policy does not allow any of the methods that the service names.
+        """
+        setup = self.setup
+        method = named_rail(self.book, setup.payment_method, setup.policy, setup.wallet)
+        if method == setup.payment_method:
+            return self
+        return replace(self, setup=replace(setup, payment_method=method))
+
+    @property
+    def payment_method(self) -> PaymentMethod:
+        """How the order is paid."""
+        return self.setup.payment_method
+
+    def limits(self) -> OrderLimits:
+        """What the order may do without a person."""
+        setup = self.setup
+        return OrderLimits(
+            name=self.name,
+            experiment_cap_cents=setup.policy.per_experiment_cents,
+            cap_name=EXPERIMENT_CAP,
+            accept_quotes=setup.policy.accept_quotes,
+            by_quote=setup.request_quote or not self.spec.takes_target,
+            by_machine=self.payment_method in MACHINE_RAILS,
+            patience=setup.patience,
+            bought=self.bought(),
+        )
+
+    def bought(self) -> dict[str, str]:
+        """What is bought and how it is paid, for a question."""
+        lines = artifacts.bought(self.plan.campaign_id, [self.spec], self.plan.target_name)
+        return {**lines, "paid": self.setup.how_paid}
+
+    def known_order(self, seen: Seen) -> Order:
+        """The experiment as this execution knows it: found or placed by it, or by its row in the list.
+
+        Raises:
+            LookupError: it has neither.
+        """
+        if seen.order is not None:
+            return seen.order
+        if seen.row is None:
+            raise LookupError(f"the experiment of order {self.key} was not read")
+        return Order(
+            order_key=self.key,
+            experiment_id=seen.row.id,
+            experiment_code=seen.row.code,
+            experiment_url=seen.row.experiment_url,
+            status=seen.row.status,
+            adopted=True,
+            surplus=self.book.state.surplus,
+        )
