@@ -31,7 +31,7 @@ settings.load_profile("prefect-assay")
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     """End-to-end files first, in the order of their names; everything else as it was. All of it from file `FIRST` on."""
-    items.sort(key=lambda item: "/e2e/" not in item.path.as_posix())
+    items.sort(key=lambda item: not {"e2e", "stories"}.intersection(item.path.parts))
     files = list(dict.fromkeys(item.path for item in items))
     place = {path: (number - FIRST) % len(files) for number, path in enumerate(files)}
     items.sort(key=lambda item: place[item.path])

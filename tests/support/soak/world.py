@@ -30,6 +30,7 @@ from prefect_assay.localstack.processes import Child, StackProcesses, descendant
 from prefect_assay.localstack.stack import LocalStack
 from support.runs.scale import shared_services
 from support.runs.world import _saved_blocks
+from support.stories.stack import WORKER
 
 _START_SECONDS: Final = 900.0
 # A line in Prefect's log costs a request; what a soak needs to know stands in the worker's own log.
@@ -125,11 +126,10 @@ class SoakStack(LocalStack):
     def start_runner(self) -> None:
         """The worker, the next generation of it."""
         options = self.worker
-        arguments = [str(Path(__file__).with_name("worker.py")), "--api", self.api_url]
-        arguments += ["--deployments", str(self.deployments), "--journal", str(self.journal)]
+        arguments = [str(WORKER), "--api", self.api_url, "--journal", str(self.journal), "--declare-crashed"]
         arguments += ["--log", str(self.executions_log), "--children", str(options.children)]
         arguments += ["--seed", f"{options.seed}-{options.generation}"]
-        arguments += ["--kill-share", str(options.kill_share), "--grace", str(options.grace)]
+        arguments += ["--kill-share", str(options.kill_share)]
         options.generation += 1
         self._parts.launch("runner", arguments, self.env)
 

@@ -1,0 +1,1 @@
+"""A package, so that its installation ends with its last test."""

@@ -1,0 +1,111 @@
+"""Where stories are played: a real Prefect server, lab and receiver, and workers that fork, or Prefect's own."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import certifi
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.events.worker import EventsWorker
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_HOME,
+    PREFECT_LOCAL_STORAGE_PATH,
+    PREFECT_LOGGING_TO_API_ENABLED,
+    temporary_settings,
+)
+
+from prefect_assay.deployments.serve import served_deployments
+from prefect_assay.deployments.setup import register
+from prefect_assay.localstack.stack import LocalStack
+
+WORKER: Final = Path(__file__).parents[1] / "runs" / "worker.py"
+START_SECONDS: Final = 300.0
+Kind = Literal["fork", "serve", "worker"]
+# Everything is plain HTTP, and reading the certificates of the world is an eighth of an execution.
+_ENVIRONMENT: Final = {
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    "PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED": "false",
+}
+
+
+class StoryStack(LocalStack):
+    """A stack whose flows run in forks of a warm process, unless they are to run as users run them.
+
+    Attributes:
+        traps: folder of the traps that executions spring (`support/crash/points.py`); of forks only.
+    """
+
+    def __init__(
+        self, folder: Path, *, kind: Kind, names: Mapping[str, str], env: Mapping[str, str] | None = None
+    ) -> None:
+        folder.mkdir(parents=True)
+        one = folder / "one.pem"
+        one.write_text(Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----")[0])
+        with one.open("a") as file:
+            file.write("-----END CERTIFICATE-----\n")
+        certificates = {"SSL_CERT_FILE": str(one), "PREFECT_API_SSL_CERT_FILE": str(one)}
+        super().__init__(
+            folder,
+            env=_ENVIRONMENT | certificates | dict(env or {}),
+            runner="serve" if kind == "fork" else kind,
+            start_seconds=START_SECONDS,
+        )
+        self.kind = kind
+        self.names = dict(names)
+        self.traps = self.folder / "traps"
+        self.traps.mkdir()
+        self.journal = self.folder / "executions.jsonl"
+
+    def arguments_of_worker(self) -> list[str]:
+        """Of the process that forks."""
+        names = self.names | {self.lab.base_url: "lab", self.ui_url: "prefect"}
+        arguments = [str(WORKER), "--api", self.api_url, "--journal", str(self.journal)]
+        arguments += ["--log", str(self.folder / "logs" / "executions.log"), "--poll-seconds", "0.2"]
+        return [*arguments, "--traps", str(self.traps), "--names", json.dumps(names)]
+
+    def _launch_runner(self) -> None:
+        if self.kind == "fork":
+            self._parts.launch("runner", self.arguments_of_worker(), self.env)
+        else:
+            super()._launch_runner()
+
+    def wait_for_runner(self) -> None:
+        """Forks are there as soon as their worker is."""
+        if self.kind != "fork":
+            super().wait_for_runner()
+
+    def kill_server(self) -> None:
+        """SIGKILL the Prefect server."""
+        self._parts.kill("server")
+
+
+def apply_deployments() -> None:
+    """Those that a served process makes, for the workers that fork."""
+    register(with_automations=True)
+    for deployment in served_deployments(None):
+        deployment.apply()
+
+
+@contextmanager
+def story_stack(
+    folder: Path, kind: Kind, names: Mapping[str, str], env: Mapping[str, str] | None = None
+) -> Iterator[tuple[StoryStack, SyncPrefectClient]]:
+    """A running stack, with this process's Prefect settings on its server."""
+    stack = StoryStack(folder / "stack", kind=kind, names=names, env=env)
+    settings: dict[Any, Any] = {
+        PREFECT_API_URL: stack.api_url,
+        PREFECT_HOME: folder / "client-home",
+        PREFECT_LOCAL_STORAGE_PATH: folder / "results",
+        PREFECT_LOGGING_TO_API_ENABLED: False,  # its sender outlives the server and keeps the process waiting
+    }
+    with ExitStack() as ends:
+        ends.enter_context(temporary_settings(updates=settings))
+        # Else they try for over a minute to reach this server while the next one of this process stops.
+        ends.callback(EventsWorker.drain_all, timeout=10)
+        ends.enter_context(stack)
+        if kind == "fork":
+            apply_deployments()
+        yield stack, ends.enter_context(get_client(sync_client=True))

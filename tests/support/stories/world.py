@@ -1,0 +1,384 @@
+"""One installation, and the stories that are played in it: each with an organisation, an archive and blocks of its own."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import httpx
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    FlowRunFilter,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.exceptions import ObjectNotFound
+
+from prefect_assay.archive.store import Store
+from prefect_assay.blocks import (
+    AssayCredentials,
+    LocalArchive,
+    S3Archive,
+    SharedPaymentTokens,
+    SpendingPolicy,
+    WebhookEndpoint,
+    X402Wallet,
+)
+from prefect_assay.books.books import Books, OrderBook
+from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind
+from prefect_assay.lab.control.client import LabOrganization
+from prefect_assay.lab.kernel.settings import X402Settings
+from prefect_assay.localstack.processes import tail
+from prefect_assay.runs.tags import CAMPAIGN_TAG
+from support.archive.moto_s3 import moto_server
+from support.archive.swift_server import s3_client
+from support.crash.process import token_issuer
+from support.runs.world import EGFR, WALLET_KEY, eventually
+from support.stories.stack import Kind, StoryStack, story_stack
+
+DESIGNS: Final = {
+    "one": "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE",
+    "two": "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR",
+}
+AFFINITY: Final = {"experiment_type": "affinity", "method": "bli", "target": EGFR}
+CAPS: Final = {
+    "per_experiment_cents": 2_000_000,
+    "per_campaign_cents": 5_000_000,
+    "rolling_cents": 10**10,
+    "accept_quotes": True,
+    "machine_payments": True,
+}
+ALIVE: Final = ("Scheduled", "Late", "Pending", "Running", "Resuming", "AwaitingRetry", "Cancelling")
+OVER: Final = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+SECONDS: Final = 90.0  # until anything that is waited for is given up; a busy machine is slow
+
+
+@dataclass
+class World:
+    """A running installation."""
+
+    stack: StoryStack
+    api: SyncPrefectClient
+    folder: Path
+    issuer_url: str
+    s3_url: str
+
+    @contextmanager
+    def story(self, name: str, **options: Any) -> Iterator["Story"]:
+        """One story; its blocks are deleted at its end, so that later sweeps have nothing to do with it."""
+        with ExitStack() as ends:
+            yield Story(self, name, ends=ends, **options)
+
+    def sweep(self, **parameters: Any) -> str:
+        """One sweep of the home, as its deployment runs it; what it says of itself."""
+        return self.until_over(self.run_deployment("sweep", **parameters)).state.message or ""
+
+    def run_deployment(self, flow: str, **parameters: Any) -> FlowRun:
+        """A new run of a deployment, with these parameters as the UI posts them."""
+        deployment = self.api.read_deployment_by_name(f"{flow}/assay-{flow}")
+        return self.api.create_flow_run_from_deployment(deployment.id, parameters=parameters)
+
+    def read(self, run: FlowRun) -> FlowRun | None:
+        """The run as it is now; None if it was deleted."""
+        try:
+            return self.api.read_flow_run(run.id)
+        except ObjectNotFound:
+            return None
+
+    def until_over(self, run: FlowRun, seconds: float = SECONDS) -> FlowRun:
+        """Wait until a run has come to its end."""
+        return self.until(lambda: self._over(run), f"the end of {run.name}", seconds)
+
+    def until(self, check: Callable[[], Any], what: str, seconds: float = SECONDS) -> Any:
+        """Wait for a condition; what was waited for, the runs and the ends of the logs stand in the error."""
+        try:
+            return eventually(check, seconds=seconds, what=what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.describe()}") from None
+
+    def describe(self) -> str:
+        """The newest runs and the ends of the logs."""
+        runs = self.api.read_flow_runs(limit=12)
+        lines = [
+            f"{run.name} {run.id} {sorted(run.tags)}: {run.state.name}: {run.state.message}" for run in runs
+        ]
+        return "\n".join(lines + [f"== {name}\n{tail(log, 40)}" for name, log in self.stack.logs.items()])
+
+    def _over(self, run: FlowRun) -> FlowRun | None:
+        now = self.api.read_flow_run(run.id)
+        return now if now.state and now.state.type.value in OVER else None
+
+
+@dataclass
+class Story:
+    """A campaign of two experiments in an organisation of its own, and everything that befalls it.
+
+    Attributes:
+        name: the campaign's id.
+        rail: async_invoice, x402-exact or mpp-spt.
+        storage: of the archive: folder or s3.
+        webhooks: whether the laboratory tells what happens.
+        policy: fields of the spending policy that differ from caps that nothing reaches.
+        options: parameters of the flow that differ.
+    """
+
+    world: World
+    name: str
+    ends: ExitStack
+    rail: str = "x402-exact"
+    storage: str = "folder"
+    webhooks: bool = True
+    policy: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    designs: dict[str, str] = field(default_factory=lambda: dict(DESIGNS))
+
+    def __post_init__(self) -> None:
+        slug = re.sub("[^a-z0-9]", "", self.name) + uuid4().hex[:6]
+        self.lab: LabOrganization = self.world.stack.lab.seed(slug)
+        self.folder = self.world.folder / "archives" / self.name
+        self.account = self._save(AssayCredentials(base_url=self.lab.base_url, token=self.lab.token))
+        self.spending = self.save_policy(**self.policy)
+        self.archive = self._save(self._archive(slug))
+        self.wallet = self._save(self._wallet()) if self.rail != "async_invoice" else None
+        endpoint = WebhookEndpoint(
+            url=self.world.stack.receiver_url, signing_key=self.world.stack.signing_key
+        )
+        self.webhook = self._save(endpoint) if self.webhooks else None
+        self.http: httpx.Client = self.ends.enter_context(self.lab.http())
+
+    # What a person does
+
+    def parameters(self, **changes: Any) -> dict[str, Any]:
+        """Those of the flow `campaign`, as its form posts them."""
+        parameters = {
+            "designs": "".join(f">{name}\n{residues}\n" for name, residues in self.designs.items()),
+            "assay": AFFINITY,
+            "campaign_id": self.name,
+            "sequences_per_experiment": 1,
+            "credentials": self.reference(self.account),
+            "policy": self.reference(self.spending),
+            "archive": self.reference(self.archive),
+            "payment_method": self.rail,
+            "wallet": self.reference(self.wallet) if self.wallet else None,
+            "webhook": self.reference(self.webhook) if self.webhook else None,
+        }
+        parameters |= self.options | changes
+        return {name: value for name, value in parameters.items() if value is not None}
+
+    def start(self, **changes: Any) -> FlowRun:
+        """Start the campaign."""
+        return self.world.run_deployment("campaign", **self.parameters(**changes))
+
+    def start_and_wait(self, **changes: Any) -> FlowRun:
+        """Start the campaign, and wait until everything is ordered and its run is suspended."""
+        return self.suspended(self.start(**changes))
+
+    def save_policy(self, **changes: Any) -> SpendingPolicy:
+        """Save the spending policy with these fields."""
+        network_id = self.world.stack.lab.mpp["network_id"]
+        return self._save(SpendingPolicy(**(CAPS | {"network_ids": [network_id]} | changes)))
+
+    def save_account(self, **changes: Any) -> AssayCredentials:
+        """Save the account's block with these fields."""
+        fields = {"base_url": self.lab.base_url, "token": self.lab.token} | changes
+        return self._save(AssayCredentials(**fields))
+
+    def delete_block(self, block: Any) -> None:
+        """Delete a saved block."""
+        document = self.world.api.read_block_document_by_name(self.block_name, block.get_block_type_slug())
+        self.world.api.delete_block_document(document.id)
+
+    def cancel(self, run: FlowRun) -> None:
+        """Press Cancel on the run's page."""
+        self.world.api.set_flow_run_state(run.id, State(type=StateType.CANCELLING))
+
+    def pay_invoices(self) -> None:
+        """Pay the open invoices on their pages."""
+        for invoice in self.get("/invoices", limit=100)["items"]:
+            if invoice["status"] == "open":
+                address = invoice["provider_hosted_invoice_url"].rstrip("/")
+                assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
+
+    # What befalls it
+
+    def kill_at(self, point: str) -> None:
+        """The next execution that comes to this point (a pattern) dies by SIGKILL there."""
+        self._trap("kill", point)
+
+    @contextmanager
+    def held_at(self, point: str) -> Iterator[Callable[[], None]]:
+        """The next execution that comes to this point waits there till the end; the value waits for it."""
+        trap = self._trap("hold", point)
+        sprung = trap.with_name(f"sprung-{trap.name}")
+        try:
+            yield lambda: self.world.until(sprung.exists, f"an execution at {point}")
+        finally:
+            trap.unlink(missing_ok=True)
+            sprung.unlink(missing_ok=True)
+
+    def all_traps_sprung(self) -> bool:
+        """Whether every trap was reached."""
+        return not list(self.world.stack.traps.glob("[kh]*"))
+
+    def pass_days(self, days: float) -> None:
+        """Lab days pass, and whatever they wake comes to rest."""
+        self.lab.advance(days=days)
+        self.rest()
+
+    def sweep(self, **parameters: Any) -> str:
+        """One sweep, and what it has woken or started comes to rest."""
+        said = self.world.sweep(**parameters)
+        self.rest()
+        return said
+
+    # What is waited for
+
+    def suspended(self, run: FlowRun, seconds: float = SECONDS) -> FlowRun:
+        """Wait until a run is suspended."""
+        return self.in_state(run, "Suspended", seconds=seconds)
+
+    def in_state(self, run: FlowRun, *names: str, seconds: float = SECONDS) -> FlowRun:
+        """Wait until a run is in one of these states."""
+
+        def reached() -> FlowRun | None:
+            now = self.world.read(run)
+            return now if now and now.state and now.state.name in names else None
+
+        return self.world.until(reached, f"{run.name} to be {' or '.join(names)}", seconds)
+
+    def rest(self) -> None:
+        """Wait until no run of the campaign is executed or about to be."""
+        self.world.until(lambda: not self.runs(*ALIVE), f"the runs of {self.name} to rest")
+
+    def finish(self, *, days: int = 21, step: int = 3, sweeps: bool = False) -> FlowRun:
+        """Lab days pass until the campaign is over; its webhooks suffice, unless there are sweeps."""
+        for _ in range(0, days, step):
+            self.pass_days(step)
+            if self.is_over:
+                break
+            if sweeps or not self.webhooks:
+                self.sweep()
+        self.world.until(lambda: self.is_over, f"{self.name} to be over")
+        self.rest()
+        return self.runs()[-1]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the campaign's log says that it is over."""
+        return self.state.over is not None
+
+    # What there is to see
+
+    @property
+    def store(self) -> Store:
+        """The archive."""
+        return self.archive.get_store()
+
+    @property
+    def log(self) -> CampaignLog:
+        """The campaign's log."""
+        return CampaignLog(self.store, self.archive.prefix, self.name, StartedKind.CAMPAIGN)
+
+    @property
+    def state(self) -> CampaignState:
+        """What the campaign's log says."""
+        return self.log.read()
+
+    def books(self) -> list[OrderBook]:
+        """The ledgers of the campaign's orders."""
+        return [
+            book for books in Books.every(self.store, self.archive.prefix) for book in books.orders(self.name)
+        ]
+
+    def runs(self, *states: str) -> list[FlowRun]:
+        """The campaign's runs, oldest first; only those in these states, if any are named."""
+        tagged = FlowRunFilter(tags=FlowRunFilterTags(all_=[f"{CAMPAIGN_TAG}{self.name}"]))
+        runs = self.world.api.read_flow_runs(flow_run_filter=tagged)
+        chosen = [run for run in runs if not states or (run.state and run.state.name in states)]
+        return sorted(chosen, key=lambda run: run.created)
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What the service answers; not by the product's client, which is judged as well."""
+        answer = self.http.get(path, params=query)
+        answer.raise_for_status()
+        return answer.json()
+
+    def orders(self) -> list[Any]:
+        """The experiments of the organisation."""
+        return list(self.get("/experiments", limit=100)["items"])
+
+    def settlements(self) -> list[Any]:
+        """The payments of the organisation's invoices in the lab's books."""
+        ids = {order["id"] for order in self.orders()}
+        return [row for row in self.world.stack.lab.settlements() if row["experiment_id"] in ids]
+
+    def requests(self, method: str, path: str) -> list[Any]:
+        """Handled requests of this organisation to the service; `path` is a pattern with `*`."""
+        return [entry for entry in self.lab.journal(method=method, path=path) if entry["status"] is not None]
+
+    def artifacts(self, run: FlowRun, prefix: str = "") -> list[Any]:
+        """A run's artifacts whose key starts with a prefix."""
+        of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+        artifacts = self.world.api.read_artifacts(artifact_filter=of_run)
+        return [artifact for artifact in artifacts if (artifact.key or "").startswith(prefix)]
+
+    # Its blocks
+
+    @property
+    def block_name(self) -> str:
+        """The name of each of its blocks."""
+        return f"story-{self.name}"
+
+    @staticmethod
+    def reference(block: Any) -> dict[str, Any]:
+        """A block as a parameter of a run."""
+        return {"$ref": {"block_document_id": str(block._block_document_id)}}
+
+    def _save(self, block: Any) -> Any:
+        block.save(self.block_name, overwrite=True)
+        self.ends.callback(self._forget, block)
+        return block
+
+    def _forget(self, block: Any) -> None:
+        with suppress(ObjectNotFound):
+            self.delete_block(block)
+
+    def _archive(self, slug: str) -> LocalArchive | S3Archive:
+        if self.storage == "folder":
+            return LocalArchive(root=str(self.folder))
+        keys = {"access_key_id": "test", "secret_access_key": "test"}
+        s3_client(self.world.s3_url).create_bucket(Bucket=slug)
+        return S3Archive(bucket=slug, endpoint_url=self.world.s3_url, region="us-east-1", **keys)
+
+    def _wallet(self) -> X402Wallet | SharedPaymentTokens:
+        if self.rail == "mpp-spt":
+            return SharedPaymentTokens(issuer_url=self.world.issuer_url, issuer_key="key")
+        rail = X402Settings()
+        return X402Wallet(
+            private_key=WALLET_KEY, networks=[rail.network], assets=[rail.asset], pay_to=[rail.pay_to]
+        )
+
+    def _trap(self, kind: str, point: str) -> Path:
+        """At its file's place in one step: an execution must not read half a pattern."""
+        trap = self.world.stack.traps / f"{kind}-{uuid4().hex[:8]}"
+        part = trap.with_name(f"part-{trap.name}")
+        part.write_text(point)
+        part.rename(trap)
+        self.ends.callback(trap.unlink, missing_ok=True)
+        return trap
+
+
+@contextmanager
+def a_world(folder: Path, kind: Kind = "fork", env: dict[str, str] | None = None) -> Iterator[World]:
+    """Start everything, and stop everything at the end."""
+    with ExitStack() as ends:
+        issuer_url = ends.enter_context(token_issuer())
+        s3_url = ends.enter_context(moto_server())
+        names = {issuer_url: "issuer", s3_url: "s3", str(folder / "archives"): "archive"}
+        stack, api = ends.enter_context(story_stack(folder, kind, names, env))
+        yield World(stack, api, folder, issuer_url, s3_url)
