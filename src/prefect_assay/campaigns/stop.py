@@ -18,6 +18,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, StateType
 from prefect.exceptions import PrefectException
 
+from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind, Stopped
@@ -41,7 +42,6 @@ from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.runs.queries import read_runs, run_filter
 from prefect_assay.runs.states import cancel, resume, waits_for_input
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
-from prefect_assay.tasks.collate import kept_plan
 
 # A request that was in flight when the ledger was stopped has arrived by then, or never will.
 IN_FLIGHT: Final = timedelta(minutes=10)
@@ -133,17 +133,32 @@ def stop_campaign(
     how: str,
     reject_quotes: bool = True,
 ) -> StopReport:
-    """Stop a campaign or a loop, by its id, for a person. Safe to repeat; it also works while no run exists.
+    """Stop the campaign or the loop of an id, for a person; see `stop_log`.
+
+    Raises:
+        NotFound: this archive has neither a campaign nor a loop of this id.
+    """
+    log = find_log(archive, campaign_id)
+    return stop_log(credentials, log, person=person, how=how, reject_quotes=reject_quotes)
+
+
+def stop_log(
+    credentials: AssayCredentials | None,
+    log: CampaignLog,
+    *,
+    person: str,
+    how: str,
+    reject_quotes: bool = True,
+) -> StopReport:
+    """Stop a campaign or a loop by its log, for a person. Safe to repeat; it also works while no run exists.
 
     Without credentials the orders are stopped, and the sweep withdraws and reports. With `reject_quotes`, the policy's
     `reject_quote_on_cancel`, open quotes are rejected.
 
     Raises:
-        NotFound: this archive has neither a campaign nor a loop of this id.
         InputError: it is over, and nothing is left to cancel.
         ArchiveError: the archive cannot be read or written; repeat it.
     """
-    log = find_log(archive, campaign_id)
     state = log.read()
     if state.over is not None and state.stopped is None:
         raise InputError(
@@ -151,12 +166,10 @@ def stop_campaign(
             f"paid: prefect-assay status {log.name}"
         )
     log.stop(person, how)
-    return settle_stop(credentials, archive, log, reject_quotes=reject_quotes)
+    return settle_stop(credentials, log, reject_quotes=reject_quotes)
 
 
-def settle_stop(
-    credentials: AssayCredentials | None, archive: Archive, log: CampaignLog, *, reject_quotes: bool
-) -> StopReport:
+def settle_stop(credentials: AssayCredentials | None, log: CampaignLog, *, reject_quotes: bool) -> StopReport:
     """Do all that follows from a recorded cancellation, and report it; the sweep repeats it until it is settled.
 
     Raises:
@@ -168,7 +181,7 @@ def settle_stop(
         raise InputError(f"{log.what} {log.name} is not canceled")
     problems: list[str] = []
     campaigns = list(_stop_campaigns(log, stopped))
-    orders = [order for campaign in campaigns for order in _stop_orders(archive, campaign, stopped, problems)]
+    orders = [order for campaign in campaigns for order in _stop_orders(campaign, stopped, problems)]
     # Only now: a run that is ended earlier might be followed by one that orders.
     _at_prefect(lambda client: end_runs(client, log), "its runs could not be ended", problems)
     remains = tuple(_read_remains(credentials, orders, stopped, reject=reject_quotes))
@@ -201,16 +214,16 @@ def reopen_campaign(archive: Archive, campaign_id: str, *, person: str) -> None:
     stopped = log.read().stopped
     rounds = [one for one in _rounds(log) if _was_stopped_with(stopped, one.read())]
     campaigns = rounds if log.what is StartedKind.LOOP else [log]
-    _reopen_orders(archive, campaigns, person)
+    _reopen_orders(campaigns, person)
     for campaign in (*rounds, log):
         campaign.reopen(person)
     # Again: a sweep that was settling the cancellation may have stopped them meanwhile.
-    _reopen_orders(archive, campaigns, person)
+    _reopen_orders(campaigns, person)
 
 
-def _reopen_orders(archive: Archive, campaigns: Sequence[CampaignLog], person: str) -> None:
+def _reopen_orders(campaigns: Sequence[CampaignLog], person: str) -> None:
     for campaign in campaigns:
-        for order in _orders(archive, campaign):
+        for order in _orders(campaign):
             order.book.reopen(person)
 
 
@@ -249,11 +262,9 @@ def _was_stopped_with(loop: Stopped | None, state: CampaignState) -> bool:
     return bool(loop and stopped and (stopped.person, stopped.how) == (loop.person, loop.how))
 
 
-def _stop_orders(
-    archive: Archive, log: CampaignLog, stopped: Stopped, problems: list[str]
-) -> Iterator[_StoppedOrder]:
+def _stop_orders(log: CampaignLog, stopped: Stopped, problems: list[str]) -> Iterator[_StoppedOrder]:
     """Stop the ledger of each order. One that cannot be written leaves the others stopped."""
-    for order in _orders(archive, log):
+    for order in _orders(log):
         try:
             order.book.stop(stopped.person, stopped.how)
         except AssayError as error:
@@ -261,7 +272,7 @@ def _stop_orders(
         yield order
 
 
-def _orders(archive: Archive, log: CampaignLog) -> list[_StoppedOrder]:
+def _orders(log: CampaignLog) -> list[_StoppedOrder]:
     """Every order of a campaign: those of its plan, and those that its ledgers have beside it."""
     state = log.read()
     if state.terms is None:
@@ -270,7 +281,7 @@ def _orders(archive: Archive, log: CampaignLog) -> list[_StoppedOrder]:
     books = Books.recorded(log.store, log.prefix, service)
     if books is None:
         return []
-    plan = kept_plan(archive, log.name)
+    plan = find_plan(log.store, log.prefix, log.name)
     planned = {one.order_key: one for one in plan.experiments} if plan else {}
     known = {book.order_key: book for book in books.orders(log.name)}
     orders = []
