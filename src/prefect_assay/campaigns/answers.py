@@ -1,0 +1,166 @@
+"""Answers to the questions of campaigns: recorded in the log, for exactly what was shown, then the run is woken.
+
+The log's answer counts. A wake-up that fails is made up for by the sweep, which finds the answer there.
+"""
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import httpx
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import PrefectException
+
+from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.books.campaign_log import Answered, Asked, CampaignLog, StartedKind, list_open
+from prefect_assay.errors import Conflict, InputError, ServiceUnavailable, shorten
+from prefect_assay.payments.interfaces import address
+from prefect_assay.runs.queries import read_runs, suspended_filter
+from prefect_assay.runs.states import resume, waits_for_input
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+
+_log = logging.getLogger("prefect_assay.flows")
+_TAGS: Final = {StartedKind.CAMPAIGN: CAMPAIGN_TAG, StartedKind.LOOP: LOOP_TAG}
+
+
+@dataclass(frozen=True)
+class OpenQuestion:
+    """An open question, and the log that it stands in."""
+
+    log: CampaignLog
+    asked: Asked
+
+    @property
+    def is_simulated(self) -> bool | None:
+        """Whether the campaign's service is a simulation; None if the log does not say."""
+        terms = self.log.state.terms
+        return terms.simulated if terms else None
+
+
+def questions_of(log: CampaignLog) -> list[OpenQuestion]:
+    """The open questions of a campaign or a loop, oldest first; none once it is stopped or over."""
+    state = log.read()
+    return [OpenQuestion(log, asked) for asked in state.open_questions.values()] if state.is_open else []
+
+
+def list_questions(archive: Archive) -> list[OpenQuestion]:
+    """The open questions of every open campaign and loop of an archive.
+
+    Raises:
+        ArchiveError: it cannot be read.
+    """
+    logs = list_open(archive.get_store(), archive.prefix)
+    return [question for log in logs for question in questions_of(log)]
+
+
+def choose_question(
+    questions: Iterable[OpenQuestion], question_id: str | None, revision: int | None
+) -> OpenQuestion:
+    """The question of this id and revision, or the only one.
+
+    Raises:
+        InputError: there is none, or several and none is named.
+        Conflict: the question is in another revision by now.
+    """
+    known = list(questions)
+    named = [one for one in known if question_id in {None, one.asked.question_id}]
+    if not named:
+        others = ", ".join(one.asked.question_id for one in known)
+        which = f"question {question_id} is not open" if question_id else "there is no open question"
+        raise InputError(f"{which}{f'; open are {others}' if others else ''}. Nothing was answered")
+    if len(named) > 1:
+        lines = "; ".join(f"{one.asked.question_id}: {one.asked.question.subject}" for one in named)
+        raise InputError(f"several questions are open, so name one with --question: {lines}")
+    asked = named[0].asked
+    if revision is not None and revision != asked.revision:
+        raise Conflict(
+            f"question {asked.question_id} is in revision {asked.revision} by now, and you answer revision {revision}; "
+            "nothing was recorded. Read it again"
+        )
+    return named[0]
+
+
+def answer_question(
+    credentials: AssayCredentials,
+    log: CampaignLog,
+    *,
+    question_id: str,
+    revision: int,
+    decision: str,
+    amount_cents: int | None,
+    ceiling_cents: int | None,
+    person: str,
+    how: str,
+) -> Answered:
+    """Record a person's answer to exactly the question that was shown, and wake the campaign's run.
+
+    `amount_cents` is the amount that was shown, and `ceiling_cents` the policy's `answer_ceiling_cents`.
+
+    Raises:
+        InputError: there is no such question or decision, the amount is over the ceiling, or the campaign is canceled or
+            over; nothing was recorded.
+        Conflict: the question was answered, has expired, or was asked again with other figures; nothing was recorded.
+        ServiceUnavailable: the service's clock cannot be read; nothing was recorded.
+        ArchiveError: the archive cannot be read or written.
+    """
+    state = log.read()
+    if not state.is_open:
+        what = "is canceled" if state.stopped else "is over" if state.over else "was not started"
+        raise InputError(f"{log.what} {log.name} {what}, so its questions are closed; nothing was recorded")
+    answered = log.answer(
+        question_id,
+        revision,
+        decision,
+        amount_cents=amount_cents,
+        answerer=person,
+        how=how,
+        now=_service_time(credentials, log),
+        ceiling_cents=ceiling_cents,
+    )
+    wake_run(log, {"decision": decision, "decided_by": person})
+    return answered
+
+
+def _service_time(credentials: AssayCredentials, log: CampaignLog) -> datetime:
+    """The clock of the campaign's service, by which its questions expire."""
+    terms = log.state.terms
+    with credentials.get_client() as client:
+        if terms is not None and address(client.base_url) != terms.service:
+            raise InputError(
+                f"{log.what} {log.name} was started at {terms.service}, and the account is for {address(client.base_url)}; "
+                "nothing was recorded. Choose the account that it was started with"
+            )
+        client.targets(limit=1)
+        now = client.service_time
+    if now is None:
+        raise ServiceUnavailable(
+            "the service's answer has no Date, so whether the question has expired cannot be told; nothing was recorded. "
+            "Try again, and ask the service's operator if this stays"
+        )
+    return now
+
+
+def wake_run(log: CampaignLog, values: dict[str, Any]) -> int:
+    """Wake the suspended runs of a campaign, and submit these values where a run waits with a form; returns their number.
+
+    Best effort: the sweep wakes what was not woken here.
+    """
+    try:
+        with get_client(sync_client=True) as client:
+            runs = read_runs(client, suspended_filter(tags=[_TAGS[log.what] + log.name]))
+            return sum(_wake(client, run, values) for run in runs)
+    except (httpx.HTTPError, PrefectException, RuntimeError) as error:
+        _log.warning("The answer is recorded; the sweep will wake the run", exc_info=shorten(error))
+        return 0
+
+
+def _wake(client: SyncPrefectClient, run: FlowRun, values: dict[str, Any]) -> bool:
+    if not waits_for_input(run):
+        return resume(client, run.id)
+    keyset = (run.state.state_details.run_input_keyset if run.state else None) or {}
+    fields = json.loads(client.read_flow_run_input(run.id, keyset["schema"])).get("properties", {})
+    return resume(client, run.id, {name: value for name, value in values.items() if name in fields})
