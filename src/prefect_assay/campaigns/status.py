@@ -4,12 +4,12 @@ A flow run is never asked: it may be deleted, failed by hand or replaced by anot
 US cents without VAT.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Final, assert_never
+from typing import Final
 
 from pydantic import AwareDatetime
 
@@ -27,18 +27,10 @@ from prefect_assay.books.campaign_log import (
     list_open,
 )
 from prefect_assay.books.open_money import read_logs
-from prefect_assay.books.state import (
-    NotBegun,
-    NotOrdered,
-    OrderState,
-    Paid,
-    PaymentInDoubt,
-    PaymentRefused,
-    PaymentSent,
-    Unpaid,
-)
+from prefect_assay.books.state import OrderState
 from prefect_assay.errors import NotFound
 from prefect_assay.models.base import Model
+from prefect_assay.ordering.stages import Stage, stage_of
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
 _OLDEST: Final = 0.0
@@ -59,7 +51,7 @@ class ExperimentView(Model):
 
     order_key: str
     number: int | None = None
-    stage: str
+    stage: Stage
     experiment_id: str | None = None
     experiment_code: str | None = None
     approved_cents: int | None = None
@@ -268,13 +260,19 @@ def _experiments(
     unordered = (books.order(log.name, key) for key in numbers if key not in ledgers)
     books_of_all = [*ledgers.values(), *unordered]
     books_of_all.sort(key=lambda book: (numbers.get(book.order_key, len(numbers) + 1), book.order_key))
-    view = partial(experiment_view, store, prefix, log.name, numbers)
+    asked = frozenset(one.order_key for one in state.open_questions.values())
+    view = partial(experiment_view, store, prefix, log.name, numbers, asked)
     with ThreadPoolExecutor(_READERS) as pool:
         return tuple(pool.map(view, books_of_all)), notes
 
 
 def experiment_view(
-    store: Store, prefix: str, campaign_id: str, numbers: dict[str, int], book: OrderBook
+    store: Store,
+    prefix: str,
+    campaign_id: str,
+    numbers: Mapping[str, int],
+    asked: Set[str | None],
+    book: OrderBook,
 ) -> ExperimentView:
     """What is known of one order, whose ledger is read."""
     state = book.state
@@ -283,7 +281,7 @@ def experiment_view(
     return ExperimentView(
         order_key=book.order_key,
         number=numbers.get(book.order_key),
-        stage=str(stage_of(state)),
+        stage=stage_of(state, asks=book.order_key in asked),
         experiment_id=state.ordered.experiment_id if state.ordered else None,
         experiment_code=code,
         approved_cents=state.approved.amount_cents if state.approved else None,
@@ -298,26 +296,3 @@ def experiment_view(
 def experiment_code_of(state: OrderState) -> str | None:
     """The code of the order's experiment, once results of it are archived."""
     return state.delivered.experiment_code if state.delivered else None
-
-
-def stage_of(state: OrderState) -> str:  # noqa: PLR0911 - one answer per state
-    """Where an order stands by its ledger alone."""
-    match state:
-        case NotOrdered() if state.open_attempts:
-            return "order sent, outcome unknown"
-        case Unpaid() | NotOrdered() if state.withdrawn:
-            return "quote came to nothing"
-        case NotBegun() | NotOrdered():
-            return "not ordered"
-        case PaymentSent() | PaymentInDoubt():
-            return "payment outcome unknown"
-        case PaymentRefused():
-            return "payment refused"
-        case Unpaid() if not state.billed:
-            return "quote waits"
-        case Unpaid():
-            return "measured, not paid" if state.delivered else "to be paid"
-        case Paid():
-            return "measured" if state.delivered else "in the laboratory"
-        case _:
-            assert_never(state)

@@ -1,91 +1,244 @@
-"""The runs that a command is about: of a campaign, of a loop, or one flow run by its id."""
+"""Which campaign or loop a command is about: by its id or by a flow run, in the archives of the saved blocks."""
 
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.errors import NotFound
-from prefect_assay.runs.queries import FLOW_NAMES, is_assay_run, newest_runs, read_run, read_runs, run_filter
-from prefect_assay.runs.states import successor_of
-from prefect_assay.runs.tags import (
-    CAMPAIGN_TAG,
-    CHILDREN_TAG,
-    GROUP_TAG,
-    LOOP_TAG,
-    REPLACED_TAG,
-    WAITS_TAG,
-    campaign_group,
-    tag_values,
-)
+from prefect_assay.archive import LocalStore, Store
+from prefect_assay.blocks import Archive, LocalArchive, S3Archive
+from prefect_assay.books import known_archive_id
+from prefect_assay.books.campaign_log import CampaignLog, StartedKind, list_all
+from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.prefect_api import load_archive
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError, NotFound
+from prefect_assay.runs.queries import is_assay_run, newest_runs, read_run
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 
+T = TypeVar("T")
+
+PLAYED_FLOWS: Final = ("campaign", "design-build-test")
 _NEWEST: Final = 50
+_TAGS: Final = {StartedKind.CAMPAIGN: CAMPAIGN_TAG, StartedKind.LOOP: LOOP_TAG}
 
 
-def parents_of(client: SyncPrefectClient, which: str) -> list[FlowRun]:
-    """The runs of the campaign and the loop of an id, else its experiments; or the run of a flow run id.
+@dataclass(frozen=True)
+class Place:
+    """An archive that is looked into; `block` is None for a folder."""
+
+    name: str
+    store: Store
+    prefix: str
+    block: Archive | None = None
+
+    def require_reachable(self) -> str | None:
+        """The archive's id; None if nothing was started in it.
+
+        Raises:
+            ArchiveUnavailable: it cannot be read now, which must not look like an empty archive.
+        """
+        if isinstance(self.store, LocalStore) and not self.store.root.is_dir():
+            raise ArchiveUnavailable(
+                f"the folder {self.store.root} does not exist here: mount it, or run this on the machine that has it"
+            )
+        return known_archive_id(self.store, self.prefix)
+
+
+@dataclass
+class Archives:
+    """The archives of a command, each once, and why some of them could not be read."""
+
+    places: list[Place]
+    failures: dict[str, AssayError] = field(default_factory=dict)
+
+    def collect(self, read: Callable[[Place], Iterable[T]]) -> list[T]:
+        """What is read of every archive that can be read; the others are kept as failures."""
+        collected: list[T] = []
+        for place in self.places:
+            if place.name in self.failures:
+                continue
+            try:
+                collected += read(place)
+            except (ArchiveError, ConfigurationError) as error:
+                self.failures[place.name] = error
+        return collected
+
+    def logs_of(self, name: str, kinds: Iterable[StartedKind] = tuple(StartedKind)) -> list[CampaignLog]:
+        """The logs of the campaign and the loop of an id, read."""
+        kinds = tuple(kinds)
+        return self.collect(lambda place: list(_begun(place, name, kinds)))
+
+    def logs_with_run(self, run_id: str) -> list[CampaignLog]:
+        """The logs of what a flow run has carried, read; every log is read for that."""
+        return self.collect(
+            lambda place: [log for log in list_all(place.store, place.prefix) if run_id in log.state.runs]
+        )
+
+    def place_of(self, log: CampaignLog) -> Place:
+        """The archive of a log that was found in one."""
+        return next(place for place in self.places if place.store is log.store)
+
+    def raise_first(self) -> None:
+        """Raise why an archive could not be read, if one could not."""
+        for name, error in self.failures.items():
+            raise type(error)(f"archive {name}: {error.message}") from error
+
+
+def _begun(place: Place, name: str, kinds: tuple[StartedKind, ...]) -> Iterator[CampaignLog]:
+    for kind in kinds:
+        log = CampaignLog(place.store, place.prefix, name, kind)
+        if log.read().started is not None:
+            yield log
+
+
+def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Archives:
+    """The archive that is named, a folder or a block; or those of all saved blocks.
+
+    Raises:
+        ConfigurationError: there is no such block, or no archive block at all.
+        ArchiveError: there is no such folder.
+    """
+    if archive is not None and archive.startswith((".", "/", "~")):
+        store, prefix = opened(Path(archive), None)
+        candidates = [Place(archive, store, prefix)]
+    elif archive is not None:
+        block = load_archive(archive)
+        candidates = [Place(archive, block.get_store(), block.prefix, block)]
+    elif client is not None:
+        candidates = list(_saved_places(client))
+    else:
+        candidates = []
+    if not candidates:
+        raise ConfigurationError(
+            "there is no archive to look into: save an archive block with `prefect-assay init`, or name a folder with "
+            "--archive"
+        )
+    archives = Archives([])
+    seen: set[str] = set()
+    for place in candidates:
+        try:
+            archive_id = place.require_reachable()
+        except AssayError as error:
+            archives.failures[place.name] = error
+            continue
+        if archive_id is not None and archive_id not in seen:
+            seen.add(archive_id)
+            archives.places.append(place)
+    return archives
+
+
+def _saved_places(client: SyncPrefectClient) -> Iterator[Place]:
+    for kind in (LocalArchive, S3Archive):
+        for name, block in _saved_blocks(client, kind):
+            yield Place(name, block.get_store(), block.prefix, block)
+
+
+def _saved_blocks(client: SyncPrefectClient, kind: type[Any]) -> Iterator[tuple[str, Any]]:
+    """Every saved block of a type that can be loaded, with its name; `check` names the others."""
+    slug = kind.get_block_type_slug()
+    try:
+        documents = client.read_block_documents_by_type(slug, include_secrets=True)
+    except ObjectNotFound:
+        return  # never registered
+    for document in documents:
+        try:
+            yield f"{slug}/{document.name}", kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
+        except ValueError:
+            continue
+
+
+@dataclass(frozen=True)
+class Named:
+    """What an id names: logs that are read, and flow runs that have begun no log."""
+
+    logs: tuple[CampaignLog, ...] = ()
+    runs: tuple[FlowRun, ...] = ()
+
+
+def find_named(client: SyncPrefectClient | None, archives: Archives, which: str) -> Named:
+    """The campaign and the loop of an id, or what a flow run carries.
 
     Raises:
         NotFound: nothing has this id.
+        ArchiveError: nothing was found, and an archive that may have it cannot be read.
     """
     try:
-        found = [successor_of(client, read_run(client, UUID(which)))]
-    except ObjectNotFound:
-        found = []
-    except ValueError:  # no flow run id
-        found = tagged(client, CAMPAIGN_TAG + which) + tagged(client, LOOP_TAG + which)
-        found = found or tagged(client, GROUP_TAG + campaign_group(which))  # its campaign's run was deleted
-        # A run gets its tags when it begins: one that still waits for a worker, such as a late start of a schedule, has none.
-        known = {run.id for run in found}
-        named = [run for run in newest_named(client, which) if run.id not in known]
-        found += [
-            run for run in named if not found or (run.start_time is None and "spec" not in run.parameters)
-        ]
-    found = [run for run in found if is_assay_run(run) and not tag_values(run.tags, REPLACED_TAG)]
-    if not found:
-        raise NotFound(
-            f"the Prefect API knows neither a campaign, a loop nor an assay run {which!r}; `prefect-assay status` lists "
-            "what there is"
-        )
-    return found
+        run_id = UUID(which)
+    except ValueError:
+        named = Named(logs=tuple(archives.logs_of(which)))
+        if not named.logs and client is not None:
+            named = Named(runs=tuple(runs_named(client, which)))
+    else:
+        named = _of_run(client, archives, run_id)
+    if named.logs or named.runs:
+        return named
+    archives.raise_first()
+    raise NotFound(
+        f"no archive has a campaign or a loop {which!r}, and no flow run of one is called so; `prefect-assay status` lists "
+        "what there is"
+    )
 
 
-def with_children(client: SyncPrefectClient, which: str) -> list[FlowRun]:
-    """The same runs, and all that they have started.
+def find_logs(client: SyncPrefectClient | None, which: str, archive: str | None = None) -> list[CampaignLog]:
+    """The logs of the campaign and the loop of an id, or of what a flow run carries; read.
 
     Raises:
-        NotFound: nothing has this id.
+        NotFound: there is no such log.
+        ArchiveError: an archive that may have it cannot be read.
     """
-    found = {run.id: run for run in parents_of(client, which)}
-    for run in tagged(client, GROUP_TAG + campaign_group(which)):
-        found.setdefault(run.id, run)
-    waiting = list(found.values())
-    while waiting:
-        new = [child for run in waiting for child in children_of(client, run) if child.id not in found]
-        found |= {child.id: child for child in new}
-        waiting = new
-    return list(found.values())
+    archives = open_archives(client, archive)
+    named = find_named(client, archives, which)
+    if not named.logs:
+        raise NotFound(
+            f"flow run {named.runs[0].name} has not begun a campaign: nothing is ordered or asked"
+        )
+    return list(named.logs)
 
 
-def children_of(client: SyncPrefectClient, run: FlowRun) -> list[FlowRun]:
-    """The runs that a campaign or a loop has started."""
-    groups = sorted({*tag_values(run.tags, CHILDREN_TAG), *tag_values(run.tags, WAITS_TAG)})
-    return [child for group in groups for child in tagged(client, GROUP_TAG + group)]
+def _of_run(client: SyncPrefectClient | None, archives: Archives, run_id: UUID) -> Named:
+    run = None
+    if client is not None:
+        try:
+            run = read_run(client, run_id)
+        except ObjectNotFound:
+            pass
+    if run is None:  # deleted: the logs still name it
+        return Named(logs=tuple(archives.logs_with_run(str(run_id))))
+    names = played_by(run)
+    if not names:
+        return Named(runs=(run,) if is_assay_run(run) else ())
+    logs = [log for kind, name in names for log in archives.logs_of(name, [kind])]
+    if not logs:
+        archives.raise_first()
+        raise ArchiveError(
+            f"flow run {run.name} carries {names[0][0]} {names[0][1]}, and no saved archive has its log: mount the archive, "
+            "or name it with --archive"
+        )
+    return Named(logs=tuple(logs))
 
 
-def tagged(client: SyncPrefectClient, tag: str) -> list[FlowRun]:
-    """The runs with a tag, the oldest first."""
-    found = read_runs(client, run_filter(tags=[tag]))
-    return sorted(found, key=lambda run: (run.created.timestamp() if run.created else 0.0, run.name))
+def played_by(run: FlowRun) -> list[tuple[StartedKind, str]]:
+    """What a run says that it carries, by its tags."""
+    names = ((kind, name) for kind, tag in _TAGS.items() for name in tag_values(run.tags, tag))
+    return list(dict.fromkeys((kind, name.partition("@")[0]) for kind, name in names))
 
 
-def newest_named(client: SyncPrefectClient, which: str) -> list[FlowRun]:
-    """The runs of a name or an id that have not begun, and so have no tags yet; they are among the newest."""
+def runs_named(client: SyncPrefectClient, which: str) -> list[FlowRun]:
+    """The newest runs with a name or an id in their parameters that carry nothing yet."""
     return [
         run
-        for flow in FLOW_NAMES
-        for run in newest_runs(client, flow, _NEWEST)
+        for run in runs_without_log(client, _NEWEST)
         if which in {run.name, run.parameters.get("campaign_id"), run.parameters.get("loop_id")}
+    ]
+
+
+def runs_without_log(client: SyncPrefectClient, limit: int) -> list[FlowRun]:
+    """Of the newest runs, those that wait for their start or ended before they began anything."""
+    return [
+        run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit) if not played_by(run)
     ]

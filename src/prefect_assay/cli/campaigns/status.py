@@ -1,279 +1,406 @@
-"""`prefect-assay status` and the live view of `prefect-assay run --wait`: what is known of the runs, as a table.
+"""`prefect-assay status` and the live view of `prefect-assay run --wait`: campaigns and loops, from their logs.
 
 One column takes all sentences, so that whole reasons and links fit a terminal of 80 columns.
 """
 
 import contextlib
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
+from prefect.settings import get_current_settings
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.cli.campaigns.known_runs import CAMPAIGN, EXPERIMENT, RunLine, named, recent, with_service
-from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.loops.status import loop_rounds, rounds_table
+from prefect_assay.books.campaign_log import StartedKind
+from prefect_assay.campaigns.status import (
+    CampaignView,
+    ExperimentView,
+    Progress,
+    list_campaigns,
+    newest_first,
+    view_of,
+)
+from prefect_assay.cli.campaigns.find import (
+    Archives,
+    find_named,
+    open_archives,
+    played_by,
+    runs_without_log,
+)
+from prefect_assay.cli.failures import exit_code
+from prefect_assay.cli.loops.status import read_rounds, rounds_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
-from prefect_assay.cli.prefect_api import api_errors, load_block, report_unreadable, require_api
-from prefect_assay.errors import NotFound
+from prefect_assay.cli.prefect_api import api_errors, report_unreadable, require_api, run_url
+from prefect_assay.client import AssayClient
+from prefect_assay.errors import NotFound, shortened
 from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
-from prefect_assay.models.words import in_words
+from prefect_assay.models.words import in_words, many
 from prefect_assay.reporting.progress import day
+from prefect_assay.runs.looks import look_of
+from prefect_assay.runs.queries import newest_runs
 
-_POLL_SECONDS: Final = 2.0
 _WATCH_SECONDS: Final = 5.0
 _STYLES: Final = {
-    "Completed": "green",
-    "Failed": "red",
-    "Crashed": "red",
-    "Cancelled": "red",
-    "Suspended": "cyan",
+    Progress.OPEN: "cyan",
+    Progress.ASKS: "yellow",
+    Progress.COMPLETE: "green",
+    Progress.INCOMPLETE: "red",
+    Progress.STOPPED: "red",
 }
-# Prefect's words before an exception's message, and the words for people for some classes of it.
-_EXCEPTION: Final = re.compile(r"Flow run encountered an exception: (?P<kind>\w+): ")
-_ENDS: Final = {
-    "ApprovalRejected": "Rejected",
-    "QuoteRejected": "Rejected",
-    "ApprovalExpired": "Not answered",
-    "QuoteExpired": "Quote expired",
-    "ExperimentCanceled": "Canceled",
-}
-_REPORT: Final = "; report: "  # before the command that ends a campaign's message
-# How a suspended run's message begins that only repeats what it waits for.
-_LABORATORY: Final = "in the laboratory: "
 
 
 @dataclass(frozen=True)
-class _Known:
-    lines: Sequence[RunLine]
-    rounds: LoopReport | None
+class Known:
+    """What a command shows. `forms` are the pages of runs that ask for the price, by campaign."""
+
+    views: Sequence[CampaignView]
+    runs: Sequence[FlowRun] = ()  # that have begun no log
+    rounds: Sequence[LoopReport] = ()
+    forms: tuple[tuple[str, str], ...] = ()
+    services: tuple[tuple[str, str], ...] = ()  # what the service says of an experiment, by its id
     money: OpenMoney = OpenMoney()  # noqa: RUF009 - frozen
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it changes any more."""
+        return all(view.is_over for view in self.views) and all(
+            run.state is not None and run.state.is_final() for run in self.runs
+        )
+
     def as_json(self) -> dict[str, Any]:
-        shown: dict[str, Any] = {"runs": [line.as_json() for line in self.lines]}
-        if self.rounds is not None:
-            shown["loop"] = self.rounds.model_dump(mode="json")
+        """All of it for programs."""
+        shown: dict[str, Any] = {"campaigns": [view.model_dump(mode="json") for view in self.views]}
+        shown["runs_without_log"] = [_run_as_json(run) for run in self.runs]
+        if self.rounds:
+            shown["loops"] = [report.model_dump(mode="json") for report in self.rounds]
         shown["open_money"] = money_as_json(self.money)
         return shown
 
     def table(self) -> RenderableType:
-        shown: list[RenderableType] = [runs_table(self.lines, self.money)]
-        if self.rounds is not None:
-            shown.append(rounds_table(self.rounds))
-        return Group(*shown)
+        """All of it for people."""
+        return Group(campaigns_table(self), *(rounds_table(report) for report in self.rounds))
 
 
 def show_status(
-    which: str | None, *, credentials: str | None, limit: int, watch: bool, as_json: bool
+    which: str | None,
+    *,
+    archive: str | None,
+    credentials: str | None,
+    limit: int,
+    every: bool,
+    watch: bool,
+    as_json: bool,
 ) -> None:
-    """Print the runs of one loop, one campaign, one flow run, or the newest of all kinds; `watch` prints them again and again.
+    """Print one campaign or loop, also by its flow run; or the open ones and the newest; `every` prints all of the archives.
 
     Raises:
         NotFound: there is no such campaign, loop or run.
-        ConfigurationError: no API is configured, or the credentials block does not exist.
+        ConfigurationError: no API is configured, or a block does not exist.
+        SystemExit: an archive cannot be read, so that campaigns may be missing.
     """
-    require_api()
-    with api_errors(), get_client(sync_client=True) as client:
+    if archive is None or get_current_settings().api.url:
+        require_api()
+        with api_errors(), get_client(sync_client=True) as client:
+            _show(client, which, archive, credentials, limit, every=every, watch=watch, as_json=as_json)
+    else:
+        _show(None, which, archive, credentials, limit, every=every, watch=watch, as_json=as_json)
 
-        def read() -> _Known:
-            return _read(client, which, credentials=credentials, limit=limit)
 
-        known = read()
-        unreadable = report_unreadable(client)
-        if watch and not as_json:
-            known = _watch(known, read)
+def _show(
+    client: SyncPrefectClient | None,
+    which: str | None,
+    archive: str | None,
+    credentials: str | None,
+    limit: int,
+    *,
+    every: bool,
+    watch: bool,
+    as_json: bool,
+) -> None:
+    archives = open_archives(client, archive)
+
+    def read() -> Known:
+        known = _one(client, archives, which) if which else _all(client, archives, limit, every=every)
+        return _with_service(known, credentials) if credentials else known
+
+    known = read()
+    unreadable = report_unreadable(client) if client else []
     if as_json:
-        print_json(known.as_json() | ({"unreadable": unreadable} if unreadable else {}))
-        return
+        failures = {name: error.message for name, error in archives.failures.items()}
+        extra = {"unreadable": unreadable} if unreadable else {}
+        print_json(known.as_json() | extra | ({"archives_not_read": failures} if failures else {}))
+    else:
+        _print(known, archives, read, whole=which is not None, watch=watch)
+    if archives.failures and not which:
+        raise SystemExit(max(map(exit_code, archives.failures.values())))
+
+
+def _print(
+    known: Known, archives: Archives, read: Callable[[], Known], *, whole: bool, watch: bool
+) -> None:
     console = TerminalConsole(highlight=False)
-    if not known.lines:
+    if watch:
+        known = _watch(known, read)
+    if not known.views and not known.runs and not archives.failures:
         console.print("No campaigns yet. Start one: prefect-assay run --help")
-        show_open_money(known.money)
-        return
-    if not (watch and console.is_terminal):  # there the table stands already
+    elif (known.views or known.runs) and not (watch and console.is_terminal):  # there the table stands already
         console.print(known.table())
     show_open_money(known.money)
-    for said in [*whole_lines(known.lines), *_links(known, whole=bool(which))]:
-        plain().print(said)
+    for line in [*whole_lines(known), *(_account_lines(known) if whole else ())]:
+        plain().print(line)
+    for name, error in archives.failures.items():
+        plain(stderr=True).print(
+            f"Error: archive {name} cannot be read, so campaigns may be missing here: {error.message}"
+        )
 
 
-def _links(known: _Known, *, whole: bool) -> Iterator[str]:
-    """The unpaid invoices of archives that are not here; with `whole`, the page of each run."""
-    listed = {item.experiment_id for item in known.money.items}
-    for line in known.lines:
-        if line.open_invoice and not line.ended and line.experiment_id not in listed:
-            yield f"Unpaid invoice of {_title(line)}:\n  {line.open_invoice}"
-    for line in known.lines:
-        if whole and line.url:
-            yield f"{line.name}: {line.url}"
+def _one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Known:
+    named = find_named(client, archives, which)
+    logs = list(named.logs)
+    rounds = []
+    for log in named.logs:
+        if log.what is StartedKind.LOOP:
+            report = read_rounds(archives.place_of(log).store, log.prefix, log)
+            rounds += [report] if report.rounds else []
+            names = (one.campaign_id for one in report.rounds)
+            logs += [other for name in names for other in archives.logs_of(name, [StartedKind.CAMPAIGN])]
+    views = [view_of(log) for log in logs]
+    money = _money(client, archives).of([view.name for view in views])
+    return Known(views, named.runs, rounds, forms=_forms(client, views), money=money)
 
 
-def follow(run_id: UUID, *, as_json: bool) -> None:
-    """Show the campaign's runs until it ends. Ctrl-C leaves the campaign running.
-
-    Raises:
-        SystemExit: with 1, when the campaign did not complete.
-    """
-    console = TerminalConsole(stderr=True, highlight=False)
-    with api_errors(), get_client(sync_client=True) as client, Live(console=console) as live:
-        while True:
-            lines = named(client, str(run_id))
-            live.update(runs_table(lines))
-            if lines[0].ended:
-                break
-            time.sleep(_POLL_SECONDS)
-    if as_json:
-        print_json(_Known(lines, None).as_json())
-    else:
-        plain().print(f"{_state(lines[0])}: {_said(lines[0].message)}")
-        for said in whole_lines(lines[:1]):
-            plain().print(said)
-    if not lines[0].state.startswith("Completed"):
-        raise SystemExit(FAILED)
+def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, every: bool) -> Known:
+    views = {
+        (view.kind, view.name): view
+        for view in archives.collect(
+            lambda place: list_campaigns(place.store, place.prefix, open_only=not every)
+        )
+    }
+    runs: list[FlowRun] = []
+    if client is not None and not every:  # the newest that are over, which the index of open ones does not have
+        newest = [run for flow in ("design-build-test", "campaign") for run in newest_runs(client, flow, limit)]
+        for kind, name in dict.fromkeys(played for run in newest for played in played_by(run)):
+            if (kind, name) not in views:
+                views |= {(kind, name): view_of(log) for log in archives.logs_of(name, [kind])}
+    if client is not None:
+        runs = runs_without_log(client, limit)
+    shown = newest_first(list(views.values()))
+    return Known(shown, runs, forms=_forms(client, shown), money=_money(client, archives))
 
 
-def runs_table(lines: Iterable[RunLine], money: OpenMoney = OpenMoney()) -> Table:  # noqa: B008 - frozen
-    """A line per run, experiments below their campaign; what there is to say of it in one column, with its open money."""
+def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
+    if client is not None:
+        return find_open_money(client)
+    from prefect_assay.books import Books
+    from prefect_assay.books.open_money import of_logs, read_logs
+    from prefect_assay.models.open_money import joined
+
+    books = archives.collect(lambda place: Books.every(place.store, place.prefix))
+    return joined(of_logs(*read_logs(one)) for one in books)
+
+
+def _forms(client: SyncPrefectClient | None, views: Sequence[CampaignView]) -> tuple[tuple[str, str], ...]:
+    """The runs that ask for the price in Prefect's own form, before anything is ordered: no log has that question."""
+    if client is None:
+        return ()
+    forms = []
+    for view in views:
+        if view.is_over or view.run is None or any(one.experiment_id for one in view.experiments):
+            continue
+        with contextlib.suppress(ObjectNotFound, ValueError):
+            run = client.read_flow_run(UUID(view.run.run))
+            if run.state is not None and run.state.is_paused() and look_of(run) is None:
+                forms.append((view.name, str(run.id)))
+    return tuple(forms)
+
+
+def _with_service(known: Known, credentials: str) -> Known:
+    """The same, with what the service says of each experiment that it shows."""
+    from prefect_assay.blocks import AssayCredentials
+    from prefect_assay.cli.prefect_api import load_block
+
+    with load_block(AssayCredentials, credentials).get_client() as service:
+        pairs = [
+            (one.experiment_id, _service_words(service, one.experiment_id))
+            for view in known.views
+            for one in view.experiments
+            if one.experiment_id
+        ]
+    return Known(known.views, known.runs, known.rounds, known.forms, tuple(pairs), known.money)
+
+
+def _service_words(service: AssayClient, experiment_id: str) -> str:
+    try:
+        shown = service.experiment(experiment_id)
+    except NotFound:
+        return "not visible to this token"
+    return f"{shown.code}: {in_words(shown.status)}"
+
+
+def campaigns_table(known: Known) -> Table:
+    """A line per campaign with its experiments below; what there is to say in one column."""
     built = plain_table()
     built.add_column("Campaign", overflow="fold", min_width=18, max_width=34)
     built.add_column("State", no_wrap=True)
     built.add_column("Age", no_wrap=True)
     built.add_column("", overflow="fold", ratio=1)
-    lines, later = _without_later_failures(list(lines))
-    campaigns = {line.campaign_id for line in lines if line.kind == CAMPAIGN}
-    for line in lines:
-        below = line.kind == EXPERIMENT and line.campaign_id in campaigns
-        name = Text(f"{'  ' if below else ''}{_title(line)}")
-        if line.url:
-            name.stylize(f"link {line.url}")
-        state = Text(_state(line), style=_STYLES.get(line.state, ""))
-        owed = money.of([line.campaign_id]).line if line.kind == CAMPAIGN and line.campaign_id else ""
-        said = [*_sentences(line), *([f"open: {owed}"] if owed else []), *later.get(line.flow_run_id, ())]
-        built.add_row(name, state, Text(_age(line.age)), Text("\n".join(said)))
+    forms, services = dict(known.forms), dict(known.services)
+    for view in known.views:
+        name = Text(title_of(view))
+        if view.run and (url := run_url(view.run.run)):
+            name.stylize(f"link {url}")
+        asks_form = view.name in forms
+        progress = Progress.ASKS if asks_form else view.progress
+        state = Text(progress, style=_STYLES[progress])
+        owed = known.money.of([view.name]).line
+        lines = [
+            *(["asks whether the price is approved; nothing is ordered before"] if asks_form else []),
+            *_sentences(view),
+            *([f"open: {owed}"] if owed else []),
+        ]
+        built.add_row(name, state, Text(_age(view)), Text("\n".join(lines)))
+        for one in view.experiments:
+            below = Text("\n".join(_experiment_sentences(one, services.get(one.experiment_id or ""))))
+            built.add_row(Text(f"  {_experiment_title(view, one)}"), "", "", below)
+    for run in known.runs:
+        name = Text(run.name)
+        if url := run_url(run.id):
+            name.stylize(f"link {url}")
+        state_name = (run.state.name if run.state else None) or "unknown"
+        built.add_row(name, Text(state_name), "", Text(_run_sentence(run)))
     return built
 
 
-def whole_lines(lines: Sequence[RunLine]) -> list[str]:
-    """What a person copies, each on one line that no table folds: the command of a report, and that of an answer."""
-    said = []
-    shown, _ = _without_later_failures(lines)
-    for line in shown:
-        command = (line.message or "").partition(_REPORT)[2]
-        if line.ended and command:
-            said.append(f"Report of {_title(line)}: {command}")
-        elif line.asks:
-            said.append(f"Answer of {_title(line)}: prefect-assay approve {line.flow_run_id}  (or reject)")
-    return said
+def title_of(view: CampaignView) -> str:
+    """The name of a campaign or a loop for people."""
+    return view.name if view.kind is StartedKind.CAMPAIGN else f"loop {view.name}"
 
 
-def _without_later_failures(
-    lines: Sequence[RunLine],
-) -> tuple[list[RunLine], dict[str, list[str]]]:
-    """The lines without later starts that failed of a campaign with results, and what to say of them there, by its run's id."""
-    done = {line.campaign_id: line for line in lines if line.kind == CAMPAIGN and line.has_results}
-    later: dict[str, list[str]] = {}
-    kept = []
-    for line in lines:
-        with_results = done.get(line.campaign_id)
-        if line.kind == CAMPAIGN and line.ended and with_results and not line.has_results:
-            said = f"another start of it ended {_state(line)}: {_said(line.message)}"
-            later.setdefault(with_results.flow_run_id, []).append(said)
-        else:
-            kept.append(line)
-    return kept, later
+def _experiment_title(view: CampaignView, one: ExperimentView) -> str:
+    count = len(view.experiments)
+    return one.experiment_code or (f"{one.number}/{count}" if one.number else f"order {one.order_key}")
 
 
-def _state(line: RunLine) -> str:
-    """The state's name, or what a person calls this end."""
-    found = _EXCEPTION.search(line.message or "") if line.ended else None
-    return _ENDS.get(found["kind"], line.state) if found else line.state
+def _sentences(view: CampaignView) -> Iterator[str]:
+    """What a campaign waits for or how it ended, what it asks, its money, and its restarts."""
+    if view.stopped_by:
+        yield f"canceled by {view.stopped_by}{f', {day(view.stopped_at)}' if view.stopped_at else ''}"
+    if view.outcome:
+        yield view.outcome
+    elif view.experiments:
+        stages = [one.stage for one in view.experiments]
+        yield ", ".join(f"{stages.count(stage)} {stage}" for stage in dict.fromkeys(stages))
+    for question in view.questions:
+        amount = "" if question.amount_cents is None else f" {usd(question.amount_cents)}."
+        yield f"asks: {question.subject}{amount} Answer it by {question.expires_at:%Y-%m-%d %H:%M} UTC"
+    if view.invoiced_cents or view.paid_cents:
+        yield f"billed {usd(max(view.invoiced_cents, view.paid_cents))}, paid {usd(view.paid_cents)}"
+    if view.expected:
+        yield f"next results about {day(view.expected)}"
+    if view.restarts and view.run:
+        why = f": {view.run.why}" if view.run.why else ""
+        yield f"the sweep has started {many(view.restarts, 'further run')} of it{why}"
+    yield from view.notes
 
 
-def _said(message: str | None) -> str:
-    """A message without Prefect's words, and without the command that is printed whole."""
-    return _EXCEPTION.sub("", message or "").partition(_REPORT)[0].strip()
+def _experiment_sentences(one: ExperimentView, service: str | None) -> Iterator[str]:
+    yield one.stage
+    money = []
+    if one.approved_cents is not None:
+        money.append(f"approved {usd(one.approved_cents)}")
+    if one.invoiced_cents is not None:
+        money.append(f"billed {usd(one.invoiced_cents)}")
+    if one.paid_cents is not None:
+        money.append(f"paid {usd(one.paid_cents)}")
+    if money:
+        yield ", ".join(money)
+    if service:
+        yield f"service: {service}"
 
 
-def _read(client: SyncPrefectClient, which: str | None, *, credentials: str | None, limit: int) -> _Known:
-    lines = named(client, which) if which else recent(client, limit)
-    loops = [line.flow_run_id for line in lines if line.loop_id] if which else []
-    rounds = loop_rounds(client, loops)
-    measuring = [line.campaign_id for line in rounds.rounds if not line.table] if rounds else []
-    for campaign_id in measuring:
-        with contextlib.suppress(NotFound):  # not started yet
-            lines += named(client, campaign_id)
-    if credentials:
-        from prefect_assay.blocks import AssayCredentials
-
-        with load_block(AssayCredentials, credentials).get_client() as service:
-            lines = with_service(lines, service)
-    money = find_open_money(client)
-    if which:
-        money = money.of(line.campaign_id for line in lines if line.campaign_id)
-    return _Known(lines, rounds, money)
+def _run_sentence(run: FlowRun) -> str:
+    if run.state is not None and run.state.is_final():
+        return shortened(f"ended before it began a campaign: {run.state.message or 'no reason'}")
+    return "has not begun a campaign yet: it waits for a worker"
 
 
-def _watch(known: _Known, read: Callable[[], _Known]) -> _Known:
+def _run_as_json(run: FlowRun) -> dict[str, Any]:
+    return {
+        "flow_run_id": str(run.id),
+        "name": run.name,
+        "state": run.state.name if run.state else None,
+        "message": run.state.message if run.state else None,
+        "url": run_url(run.id),
+    }
+
+
+def whole_lines(known: Known) -> list[str]:
+    """What a person copies, each on one line that no table folds: the report, and the command of an answer."""
+    lines = []
+    for view in known.views:
+        if view.report:
+            lines.append(f"Report of {title_of(view)}: {view.report}")
+        lines += [
+            f"Answer of {view.name}: prefect-assay approve {view.name} --question {question.question_id}  (or reject)"
+            for question in view.questions
+        ]
+    lines += [f"Answer of {name}: prefect-assay approve {run_id}  (or reject)" for name, run_id in known.forms]
+    return lines
+
+
+def _account_lines(known: Known) -> Iterator[str]:
+    """Under which terms, when and by whom each was started, its runs and where its log is."""
+    for view in known.views:
+        terms = view.terms
+        yield f"{title_of(view)}:"
+        if terms:
+            service = "a simulated service" if terms.simulated else "the live service"
+            organisation = f", organisation {terms.organisation}" if terms.organisation else ""
+            yield f"  account: {service} at {terms.service}{organisation}"
+        if view.started:
+            by = f" by {view.started_by}" if view.started_by else ""
+            from_deployment = f", deployment {view.deployment}" if view.deployment else ""
+            yield f"  started: {view.started:%Y-%m-%d %H:%M} UTC{by}{from_deployment}"
+        for run in view.runs:
+            yield f"  run: {run.name} {run_url(run.run) or run.run}{', started by the sweep' if run.restarted else ''}"
+        yield f"  log: {view.location}"
+    for run in known.runs:
+        if url := run_url(run.id):
+            yield f"{run.name}: {url}"
+
+
+def _watch(known: Known, read: Callable[[], Known]) -> Known:
     """Show the table again and again, until everything has ended or Ctrl-C, which ends nothing else."""
     console = TerminalConsole(highlight=False)
     with (
         contextlib.suppress(KeyboardInterrupt),
         Live(known.table(), console=console if console.is_terminal else TerminalConsole(quiet=True)) as live,
     ):
-        while not known.lines or not all(line.ended for line in known.lines):
+        while not known.is_over or not (known.views or known.runs):
             time.sleep(_WATCH_SECONDS)
             known = read()
             live.update(known.table())
     return known
 
 
-def _title(line: RunLine) -> str:
-    if line.kind == EXPERIMENT:
-        return line.experiment_code or line.name
-    if line.loop_id:
-        return f"loop {line.loop_id}"
-    return line.campaign_id or line.name
-
-
-def _sentences(line: RunLine) -> list[str]:
-    """What a run waits for, its dates, its price, and why it ended: each is left out where it is not known."""
-    said = []
-    if line.waits_for:
-        at_work = (line.message or "").removeprefix(_LABORATORY) if _is_at_work(line) else ""
-        said.append(f"waits for {line.waits_for}{f': {at_work}' if at_work else ''}")
-    elif line.message and line.ended:
-        said.append(_said(line.message))
-    dates = [f"expected {day(line.expected)}"] if line.expected and not _is_at_work(line) else []
-    if line.asks and line.answer_by:
-        dates.append(f"answer it by {line.answer_by:%Y-%m-%d %H:%M} UTC")
-    elif line.deadline:
-        dates.append(f"waits until {day(line.deadline)}")
-    price = [usd(line.price_cents)] if line.price_cents is not None else []
-    service = [f"service: {in_words(line.service_status)}"] if line.service_status else []
-    if further := ", ".join([*price, *dates, *service]):
-        said.append(further)
-    return said
-
-
-def _is_at_work(line: RunLine) -> bool:
-    return bool(line.waits_for and line.message and line.message.startswith(_LABORATORY))
-
-
-def _age(age: timedelta | None) -> str:
-    if age is None:
+def _age(view: CampaignView) -> str:
+    """How long ago it was started, or how long it took."""
+    if view.started is None:
         return ""
+    age = (view.ended or datetime.now(UTC)) - view.started
     minutes = int(age.total_seconds()) // 60
     if minutes < 2 * 60:
         return f"{minutes} min"
