@@ -4,7 +4,8 @@ A flow run is never asked: it may be deleted, failed by hand or replaced by anot
 US cents without VAT.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from enum import StrEnum
@@ -271,7 +272,7 @@ def experiment_view(
     prefix: str,
     campaign_id: str,
     numbers: Mapping[str, int],
-    asked: Set[str | None],
+    asked: AbstractSet[str | None],
     book: OrderBook,
 ) -> ExperimentView:
     """What is known of one order, whose ledger is read."""

@@ -76,8 +76,11 @@ def run(
     ] = False,
     per_experiment: PerExperiment = 96,
     deadline_days: Annotated[int, typer.Option(min=1, max=365, help="When to stop waiting.")] = 45,
+    reopen: Annotated[
+        bool, typer.Option("--reopen", help="Go on with a campaign that was canceled or has ended.")
+    ] = False,
     here: Here = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Follow the campaign until it ends.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the campaign until it is over.")] = False,
     yes: Yes = False,
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
@@ -107,6 +110,7 @@ def run(
             payment=payment,
             campaign_id=campaign_id,
             request_quote=request_quote,
+            reopen=reopen,
             yes=yes,
             per_experiment=per_experiment,
             deadline_days=deadline_days,
@@ -128,7 +132,16 @@ def status(
         str | None,
         typer.Option(help="Name of an AssayCredentials block: also ask the service for each status."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Campaigns and loops to list at most.")] = 10,
+    archive: Annotated[
+        str | None,
+        typer.Option(
+            help="Look into this archive only: a folder, or an archive block. Default: all saved blocks."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=200, help="List so many of those that are over, by their newest runs.")
+    ] = 10,
+    every: Annotated[bool, typer.Option("--all", help="List everything that the archives have.")] = False,
     watch: Annotated[
         bool,
         typer.Option(
@@ -140,20 +153,31 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show loops, campaigns and experiments: the states of their runs and what they wait for."""
+    """Show campaigns and loops, open ones first of all: stages, money, questions, runs."""
     with reported(as_json=as_json):
         if as_json:
             refuse_ignored({"--watch": watch}, "--json prints once")
         if problems:
             unread = {"CAMPAIGN, LOOP OR RUN": which, "--credentials": credentials, "--watch": watch}
-            refuse_ignored(unread, "--problems shows those of all runs, once")
+            unread |= {"--archive": archive, "--all": every}
+            refuse_ignored(unread, "--problems shows those of all campaigns, once")
             from prefect_assay.cli.campaigns.problems import show_problems
 
             show_problems(as_json=as_json)
             return
         from prefect_assay.cli.campaigns.status import show_status
 
-        show_status(which, credentials=credentials, limit=limit, watch=watch, as_json=as_json)
+        if which is not None:
+            refuse_ignored({"--all": every}, "one campaign or loop is shown")
+        show_status(
+            which,
+            archive=archive,
+            credentials=credentials,
+            limit=limit,
+            every=every,
+            watch=watch,
+            as_json=as_json,
+        )
 
 
 @campaigns.command()

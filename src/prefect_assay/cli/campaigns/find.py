@@ -1,5 +1,6 @@
 """Which campaign or loop a command is about: by its id or by a flow run, in the archives of the saved blocks."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,19 +23,25 @@ from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 
 T = TypeVar("T")
 
-PLAYED_FLOWS: Final = ("campaign", "design-build-test")
+CAMPAIGN: Final = "campaign"
+LOOP: Final = "design-build-test"
+PLAYED_FLOWS: Final = (CAMPAIGN, LOOP)
 _NEWEST: Final = 50
 _TAGS: Final = {StartedKind.CAMPAIGN: CAMPAIGN_TAG, StartedKind.LOOP: LOOP_TAG}
 
 
 @dataclass(frozen=True)
 class Place:
-    """An archive that is looked into; `block` is None for a folder."""
+    """An archive that is looked into."""
 
     name: str
+    block: Archive
     store: Store
-    prefix: str
-    block: Archive | None = None
+
+    @property
+    def prefix(self) -> str:
+        """The archive's prefix in its store."""
+        return self.block.prefix
 
     def require_reachable(self) -> str | None:
         """The archive's id; None if nothing was started in it.
@@ -104,11 +111,12 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
         ArchiveError: there is no such folder.
     """
     if archive is not None and archive.startswith((".", "/", "~")):
-        store, prefix = opened(Path(archive), None)
-        candidates = [Place(archive, store, prefix)]
+        opened(Path(archive), None)
+        folder = LocalArchive(root=archive)
+        candidates = [Place(archive, folder, folder.get_store())]
     elif archive is not None:
         block = load_archive(archive)
-        candidates = [Place(archive, block.get_store(), block.prefix, block)]
+        candidates = [Place(archive, block, block.get_store())]
     elif client is not None:
         candidates = list(_saved_places(client))
     else:
@@ -135,7 +143,7 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
 def _saved_places(client: SyncPrefectClient) -> Iterator[Place]:
     for kind in (LocalArchive, S3Archive):
         for name, block in _saved_blocks(client, kind):
-            yield Place(name, block.get_store(), block.prefix, block)
+            yield Place(name, block, block.get_store())
 
 
 def _saved_blocks(client: SyncPrefectClient, kind: type[Any]) -> Iterator[tuple[str, Any]]:
@@ -194,19 +202,15 @@ def find_logs(client: SyncPrefectClient | None, which: str, archive: str | None 
     archives = open_archives(client, archive)
     named = find_named(client, archives, which)
     if not named.logs:
-        raise NotFound(
-            f"flow run {named.runs[0].name} has not begun a campaign: nothing is ordered or asked"
-        )
+        raise NotFound(f"flow run {named.runs[0].name} has not begun a campaign: nothing is ordered or asked")
     return list(named.logs)
 
 
 def _of_run(client: SyncPrefectClient | None, archives: Archives, run_id: UUID) -> Named:
     run = None
     if client is not None:
-        try:
+        with contextlib.suppress(ObjectNotFound):
             run = read_run(client, run_id)
-        except ObjectNotFound:
-            pass
     if run is None:  # deleted: the logs still name it
         return Named(logs=tuple(archives.logs_with_run(str(run_id))))
     names = played_by(run)
@@ -239,6 +243,4 @@ def runs_named(client: SyncPrefectClient, which: str) -> list[FlowRun]:
 
 def runs_without_log(client: SyncPrefectClient, limit: int) -> list[FlowRun]:
     """Of the newest runs, those that wait for their start or ended before they began anything."""
-    return [
-        run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit) if not played_by(run)
-    ]
+    return [run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit) if not played_by(run)]

@@ -1,5 +1,6 @@
 """`prefect-assay run`: checks the designs, then starts the campaign on a worker or in this process."""
 
+import getpass
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun, State
 
     from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
+    from prefect_assay.cli.campaigns.purchase import Purchase
 
 # Prefect refuses parameters beyond 512 KiB; of a larger file only the path is sent.
 _TEXT_MAX: Final = 256 * 1024
@@ -84,6 +86,7 @@ class CampaignRequest(AssayRequest):
     designs: str
     campaign_id: str | None
     request_quote: bool = False
+    reopen: bool = False
     yes: bool = False
 
 
@@ -102,15 +105,13 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
 
     Raises:
         InputError: the designs or the assay are wrong, with every finding; nothing was started.
-        SystemExit: with 1, if `wait` or `here` is set and the campaign ended without results.
+        SystemExit: with 1, if `wait` or `here` is set and the campaign ended without complete results.
     """
     assay = request.assay()
     check_campaign_id(request.campaign_id)
     sequences = read_file(request.designs, request.reading)
     check_target(assay)
     check_locally(sequences, assay, request.per_experiment)
-    # Without an id the flow derives one, from the designs and the target that it has looked up.
-    campaign_id = request.campaign_id
     if not as_json:
         for line in warnings_of(sequences):
             plain(stderr=True).print(line, style="yellow")
@@ -120,28 +121,39 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         require_api()
     with api_errors():
         blocks = load_blocks(request)
-        _offer(sequences, request, blocks, here=here, as_json=as_json)
+        purchase = _offer(sequences, request, blocks, here=here, as_json=as_json)
+        campaign_id = purchase.plan.campaign_id
+        archive = cast("Archive", blocks["archive"])
+        if request.reopen:
+            _reopen(archive, campaign_id)
         settings = {
             **request.settings(),
-            "campaign_id": campaign_id,
+            # Without an id the flow derives the same one, from the designs and the target that it has looked up.
+            "campaign_id": request.campaign_id,
             "request_quote": request.request_quote,
         }
         if here:
             _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
             return
-        title = campaign_id or (Path(request.designs).stem if "://" not in request.designs else "campaign")
-        name = f"{cut(title, 60)}, {many(len(sequences), 'design')}"
+        name = f"{cut(campaign_id, 60)}, {many(len(sequences), 'design')}"
         run = start_deployed("campaign", {**_designs(request.designs), **settings, **blocks}, name=name)
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if wait:
-        from prefect_assay.cli.campaigns.status import follow
+        from prefect_assay.cli.campaigns.follow import follow
 
-        follow(run.id, as_json=as_json)
+        follow(archive, campaign_id, run, as_json=as_json)
+
+
+def _reopen(archive: "Archive", campaign_id: str) -> None:
+    """Open a stopped or ended campaign again, as the person at this machine asks for."""
+    from prefect_assay.campaigns.stop import reopen_campaign
+
+    reopen_campaign(archive, campaign_id, person=getpass.getuser())
 
 
 def _offer(
     sequences: Sequences, request: CampaignRequest, blocks: dict[str, "Block"], *, here: bool, as_json: bool
-) -> None:
+) -> "Purchase":
     """Look up and show what is bought; at a terminal, a person confirms it."""
     from prefect_assay.cli.campaigns import purchase
 
@@ -155,10 +167,11 @@ def _offer(
         archive=cast("Archive", blocks["archive"]),
     )
     if as_json:
-        return
+        return found
     policy = cast("SpendingPolicy", blocks["policy"])
     purchase.show(found, policy, PaymentMethod(request.payment), request.wallet, here=here)
     purchase.confirm(f"Order this, {found.total}?", yes=request.yes)
+    return found
 
 
 def check_campaign_id(campaign_id: str | None) -> None:

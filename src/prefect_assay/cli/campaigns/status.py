@@ -30,6 +30,7 @@ from prefect_assay.campaigns.status import (
     view_of,
 )
 from prefect_assay.cli.campaigns.find import (
+    PLAYED_FLOWS,
     Archives,
     find_named,
     open_archives,
@@ -148,15 +149,15 @@ def _show(
         raise SystemExit(max(map(exit_code, archives.failures.values())))
 
 
-def _print(
-    known: Known, archives: Archives, read: Callable[[], Known], *, whole: bool, watch: bool
-) -> None:
+def _print(known: Known, archives: Archives, read: Callable[[], Known], *, whole: bool, watch: bool) -> None:
     console = TerminalConsole(highlight=False)
     if watch:
         known = _watch(known, read)
     if not known.views and not known.runs and not archives.failures:
         console.print("No campaigns yet. Start one: prefect-assay run --help")
-    elif (known.views or known.runs) and not (watch and console.is_terminal):  # there the table stands already
+    elif (known.views or known.runs) and not (
+        watch and console.is_terminal
+    ):  # there the table stands already
         console.print(known.table())
     show_open_money(known.money)
     for line in [*whole_lines(known), *(_account_lines(known) if whole else ())]:
@@ -173,7 +174,7 @@ def _one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Kn
     rounds = []
     for log in named.logs:
         if log.what is StartedKind.LOOP:
-            report = read_rounds(archives.place_of(log).store, log.prefix, log)
+            report = read_rounds(archives.place_of(log).block, log)
             rounds += [report] if report.rounds else []
             names = (one.campaign_id for one in report.rounds)
             logs += [other for name in names for other in archives.logs_of(name, [StartedKind.CAMPAIGN])]
@@ -190,11 +191,13 @@ def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, ev
         )
     }
     runs: list[FlowRun] = []
-    if client is not None and not every:  # the newest that are over, which the index of open ones does not have
-        newest = [run for flow in ("design-build-test", "campaign") for run in newest_runs(client, flow, limit)]
+    if (
+        client is not None and not every
+    ):  # the newest that are over, which the index of open ones does not have
+        newest = [run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit)]
         for kind, name in dict.fromkeys(played for run in newest for played in played_by(run)):
             if (kind, name) not in views:
-                views |= {(kind, name): view_of(log) for log in archives.logs_of(name, [kind])}
+                views.update(((kind, name), view_of(log)) for log in archives.logs_of(name, [kind]))
     if client is not None:
         runs = runs_without_log(client, limit)
     shown = newest_first(list(views.values()))
@@ -357,7 +360,9 @@ def whole_lines(known: Known) -> list[str]:
             f"Answer of {view.name}: prefect-assay approve {view.name} --question {question.question_id}  (or reject)"
             for question in view.questions
         ]
-    lines += [f"Answer of {name}: prefect-assay approve {run_id}  (or reject)" for name, run_id in known.forms]
+    lines += [
+        f"Answer of {name}: prefect-assay approve {run_id}  (or reject)" for name, run_id in known.forms
+    ]
     return lines
 
 
@@ -377,9 +382,9 @@ def _account_lines(known: Known) -> Iterator[str]:
         for run in view.runs:
             yield f"  run: {run.name} {run_url(run.run) or run.run}{', started by the sweep' if run.restarted else ''}"
         yield f"  log: {view.location}"
-    for run in known.runs:
-        if url := run_url(run.id):
-            yield f"{run.name}: {url}"
+    for waiting in known.runs:
+        if url := run_url(waiting.id):
+            yield f"{waiting.name}: {url}"
 
 
 def _watch(known: Known, read: Callable[[], Known]) -> Known:

@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.cli.campaigns.known_runs import LOOP
+from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.errors import InputError
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.children import deployment_of

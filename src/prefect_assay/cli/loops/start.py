@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from prefect_assay.cli.campaigns import purchase
-from prefect_assay.cli.campaigns.known_runs import LOOP
+from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.cli.campaigns.run import (
     AssayRequest,
     announce,

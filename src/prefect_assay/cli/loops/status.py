@@ -1,13 +1,10 @@
 """The rounds of a loop for `prefect-assay status LOOP`, read from the loop's log in its archive."""
 
-from collections.abc import Sequence
-from uuid import UUID
-
-from prefect.client.orchestration import SyncPrefectClient
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.blocks.of_runs import archive_of
+from prefect_assay.blocks import Archive
+from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.cli.output import plain_table
 from prefect_assay.looping import LoopBook, loop_report, objective_of, with_newest_tables
 from prefect_assay.models.billing import usd
@@ -15,24 +12,22 @@ from prefect_assay.models.report import LoopReport
 from prefect_assay.models.spec import Assay
 
 
-def loop_rounds(client: SyncPrefectClient, run_ids: Sequence[str]) -> LoopReport | None:
-    """The rounds of the newest of these loop runs, as the archive has them; None without a run.
+def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
+    """The rounds of a loop whose log is read, as its archive has them.
 
     Raises:
-        ConfigurationError: the loop's archive block cannot be loaded.
         ArchiveError: the archive cannot be read here.
     """
-    if not run_ids:
-        return None
-    run = client.read_flow_run(UUID(run_ids[-1]))
-    archive = archive_of(run)
-    log = LoopBook(archive.get_store(), archive.prefix, run.parameters["loop_id"])
-    ended = bool(run.state and run.state.is_final())
-    words = (run.state.message if run.state else None) or "without a message"
-    assay = Assay.model_validate(run.parameters.get("assay") or {})
-    objective = objective_of(assay.experiment_type)
-    rounds = with_newest_tables(archive, log.read().rounds, objective)
-    return loop_report(log.loop_id, rounds, objective, stopped=words if ended else "it goes on")
+    state = log.state
+    parameters = state.started.parameters if state.started else {}
+    objective = objective_of(Assay.model_validate(parameters.get("assay") or {}).experiment_type)
+    book = LoopBook(log.store, log.prefix, log.name)
+    rounds = with_newest_tables(archive, book.read().rounds, objective)
+    if state.stopped is not None:
+        stopped = f"canceled by {state.stopped.person}"
+    else:
+        stopped = state.over.words if state.over else "it goes on"
+    return loop_report(log.name, rounds, objective, stopped=stopped)
 
 
 def rounds_table(report: LoopReport) -> Table:
