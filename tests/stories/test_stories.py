@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from prefect.states import Failed
 
+from prefect_assay.lab.testing import LocalLab
+from support.runs.world import UNPRICED
 from support.stories.judge import judge
-from support.stories.world import Story
+from support.stories.stack import apply_deployments
+from support.stories.world import AFFINITY, DESIGNS, Story, another_home
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -41,20 +45,396 @@ def story(**options: Any) -> Callable[[Callable[[Story], int | None]], Callable[
 
 
 @story()
-def nothing_befalls_it(campaign: Story) -> None:
-    """Two experiments, woken by webhooks alone."""
+def two_experiments_woken_by_webhooks(campaign: Story) -> None:
+    """Nothing befalls it: one run orders both, waits, is woken, and reports."""
+    run = campaign.start_and_wait()
+    assert campaign.finish().id == run.id
+
+
+# Killed
+
+
+@story()
+def killed_while_it_orders(campaign: Story) -> None:
+    """The order is at the service when the process dies; its successor dies right before the second order."""
+    campaign.kill_at(f"after {CREATE}")
+    campaign.in_state(campaign.start(), "Crashed")
+    assert len(campaign.orders()) == 1
+    campaign.kill_at(f"before {CREATE}")
+    campaign.sweep()
+    assert len(campaign.runs("Crashed")) == 2
+    campaign.sweep()
+    campaign.finish(sweeps=True)
+    assert len(campaign.runs()) == 3
+
+
+@story(rail="mpp-spt", storage="s3")
+def killed_between_order_and_payment(campaign: Story) -> None:
+    """Both orders stand and nothing is paid."""
+    campaign.kill_at(f"before {PAY}")
+    campaign.in_state(campaign.start(), "Crashed")
+    assert campaign.settlements() == []
+    campaign.sweep()
+    campaign.finish(sweeps=True)
+
+
+@story(storage="s3")
+def killed_while_it_archives(campaign: Story) -> None:
+    """Results are written, and the process dies before the manifest that completes their version."""
     campaign.start_and_wait()
+    campaign.kill_at("before s3 PUT .*manifest.json")
+    campaign.pass_days(21)
+    campaign.in_state(campaign.runs()[-1], "Crashed")
+    campaign.finish(sweeps=True)
+
+
+@story()
+def its_worker_is_killed(campaign: Story) -> None:
+    """The machine that executes it is gone: its run stays Running until its silence is noticed."""
+    stack = campaign.world.stack
+    with campaign.held_at(f"after {CREATE}") as reached:
+        run = campaign.start()
+        reached()
+        stack.kill_runner()
+    stack.start_runner()
+    campaign.sweep(later_minutes=0)
+    assert campaign.in_state(run, "Running")
+    campaign.sweep(later_minutes=15)
+    campaign.finish(sweeps=True)
+    assert campaign.world.read(run).state.name == "Crashed"
+
+
+@story()
+def the_prefect_server_is_killed(campaign: Story) -> None:
+    """While it orders: the execution goes on as soon as the server is back, or another run takes over."""
+    stack = campaign.world.stack
+    with campaign.held_at(f"after {CREATE}") as reached:
+        campaign.start()
+        reached()
+        stack.kill_server()
+    stack.start_server()
+    campaign.rest()
+    campaign.finish(sweeps=True)
+
+
+# By hand
+
+
+@story()
+def its_run_is_deleted(campaign: Story) -> None:
+    """The sweep starts another one, which orders nothing again."""
+    campaign.world.api.delete_flow_run(campaign.start_and_wait().id)
+    assert campaign.runs() == []
+    campaign.sweep()
+    campaign.finish()
+
+
+@story(storage="s3")
+def its_run_is_set_to_failed_by_hand(campaign: Story) -> None:
+    """That does not stop the campaign: Cancel does."""
+    run = campaign.start_and_wait()
+    campaign.world.api.set_flow_run_state(run.id, Failed(message="by hand"), force=True)
+    campaign.sweep()
+    assert campaign.finish().id != run.id
+
+
+@story()
+def its_deployment_is_deleted_and_made_again(campaign: Story) -> None:
+    """The run that waits for the old one is canceled when another one starts; that is no cancellation."""
+    old = campaign.start_and_wait()
+    deployment = campaign.world.api.read_deployment_by_name("campaign/assay-campaign")
+    campaign.world.api.delete_deployment(deployment.id)
+    campaign.sweep()
+    apply_deployments()
+    campaign.sweep()
+    assert campaign.world.read(old).state.name == "Cancelled"
+    assert campaign.state.stopped is None
+    campaign.finish(sweeps=True)
+
+
+@story()
+def a_block_is_deleted_and_saved_again(campaign: Story) -> None:
+    """The run that is woken meanwhile fails, and the sweep says why; with the block it starts another one."""
+    campaign.start_and_wait()
+    campaign.delete_block(campaign.spending)
+    campaign.pass_days(16)
+    assert campaign.runs("Suspended") == []
+    campaign.sweep()
+    assert not campaign.is_over
+    campaign.save_policy()
+    campaign.sweep()
+    campaign.finish(sweeps=True)
+
+
+@story()
+def its_token_is_refused_and_replaced(campaign: Story) -> None:
+    """Nothing can be read with a token that was revoked; the same organisation's next token goes on."""
+    campaign.start_and_wait()
+    campaign.save_account(token="assay_lab_revoked")
+    campaign.pass_days(16)
+    assert not campaign.is_over
+    campaign.save_account()
+    campaign.finish(sweeps=True)
+
+
+@story()
+def its_account_is_edited_to_another_service(campaign: Story) -> None:
+    """A campaign that was started at one service sends nothing to another one, whose ledger would be empty."""
+    campaign.start_and_wait()
+    with LocalLab() as elsewhere:
+        campaign.save_account(base_url=elsewhere.base_url, token=elsewhere.token)
+        campaign.pass_days(3)
+        campaign.sweep()
+        acting = [entry for entry in elsewhere.journal() if entry["method"] != "GET"]
+        assert acting == []
+        assert not campaign.is_over
+        campaign.save_account()
+    campaign.finish(sweeps=True)
+
+
+@story()
+def its_archive_is_unreachable_when_results_are_due(campaign: Story) -> None:
+    """An archive that cannot be read is not an empty one: nothing is concluded before it is back."""
+    campaign.start_and_wait()
+    moved = campaign.folder.with_name("moved")
+    campaign.folder.rename(moved)
+    campaign.folder.write_text("a file in place of the folder")
+    campaign.pass_days(16)
+    campaign.sweep()
+    assert len(campaign.orders()) == len(campaign.designs)
+    campaign.folder.unlink()
+    moved.rename(campaign.folder)
+    campaign.finish(sweeps=True)
+
+
+# Twice
+
+
+@story()
+def started_twice_at_once(campaign: Story) -> None:
+    """Two runs of one campaign order side by side, and both come to its end."""
+    first, second = campaign.start(), campaign.start()
+    campaign.suspended(first)
+    campaign.suspended(second)
+    campaign.finish()
+    for run in (first, second):
+        assert campaign.world.until_over(run).state.is_completed()
+    again = campaign.world.until_over(campaign.start())
+    assert again.state.is_completed()
+
+
+@story()
+def two_sweeps_at_once(campaign: Story) -> None:
+    """Together they start one run for a campaign that has none."""
+    campaign.world.api.delete_flow_run(campaign.start_and_wait().id)
+    sweeps = [campaign.world.run_deployment("sweep") for _ in range(2)]
+    for sweep in sweeps:
+        campaign.world.until_over(sweep)
+    campaign.rest()
+    assert len(campaign.runs()) == 1
     campaign.finish()
 
 
 @story()
-def killed_while_ordering(campaign: Story) -> None:
-    """The order has reached the service, and its answer is lost with the process; its successor dies as well."""
-    campaign.kill_at(f"after {CREATE}")
-    campaign.kill_at(f"before {CREATE}")
-    campaign.in_state(campaign.start(), "Crashed")
+def two_homes_and_one_is_lost(campaign: Story) -> None:
+    """Another Prefect home on the same archive leaves the campaign alone, until a person has it adopted."""
+    run = campaign.start_and_wait()
+    with another_home(campaign.world, campaign.folder.with_name("other-home")) as other:
+        there = campaign.at(other)
+        other.sweep()
+        assert there.runs() == []
+        campaign.world.api.delete_flow_run(run.id)  # all that the first home knows of it
+        other.command("adopt", campaign.name)
+        other.sweep()
+        assert len(there.runs()) == 1
+        campaign.sweep()
+        assert campaign.runs() == []
+        there.finish(sweeps=True)
+
+
+# Questions
+
+
+@story(rail="async_invoice", policy={"per_campaign_cents": 100})
+def the_price_is_approved_in_prefects_form(campaign: Story) -> None:
+    """Over the campaign's cap the run asks in its own form, also after it was deleted while it asked."""
+    run = campaign.start_and_wait()
+    assert campaign.asks(run)
+    assert campaign.sweep()
+    assert campaign.orders() == []
+    campaign.world.api.delete_flow_run(run.id)
+    campaign.sweep()
+    (again,) = campaign.runs("Suspended")
+    assert campaign.asks(again)
+    assert campaign.orders() == []
+    assert campaign.answer_form(again, decision="approve") == "ACCEPT"
+    campaign.rest()
+    campaign.pay_invoices()
+    campaign.finish()
+
+
+@story(policy={"per_campaign_cents": 100})
+def the_price_is_rejected_in_prefects_form(campaign: Story) -> int:
+    """Nothing is ordered, and the sweep starts nothing."""
+    run = campaign.start_and_wait()
+    assert campaign.answer_form(run, decision="reject") == "ACCEPT"
+    campaign.world.until_over(run)
+    campaign.sweep()
+    assert len(campaign.runs()) == 1
+    assert campaign.orders() == []
+    return 0
+
+
+QUOTED = {
+    "designs": {"one": DESIGNS["one"], "two": DESIGNS["two"], "three": DESIGNS["one"][:-1] + "W"},
+    "options": {"assay": {"experiment_type": "thermostability"}, "sequences_per_experiment": 2},
+    "policy": {"per_experiment_cents": 12_000},
+}
+
+
+def wait_for_question(campaign: Story) -> Any:
+    """The quote of two designs is over the cap; that of one is accepted meanwhile."""
+    campaign.start_and_wait()
+    campaign.pass_days(2)
+    campaign.world.until(lambda: campaign.state.open_questions, "a question about the quote")
+    campaign.world.until(campaign.settlements, "the payment of the other experiment")
+    campaign.rest()
+    (asked,) = campaign.state.open_questions.values()
+    assert len(campaign.settlements()) == 1
+    return asked
+
+
+@story(**QUOTED)
+def a_quote_over_the_cap_is_approved_by_command(campaign: Story) -> None:
+    """It becomes a question while the other experiment goes on; another amount than the one shown is refused."""
+    asked = wait_for_question(campaign)
+    dollars = asked.question.amount_cents / 100
+    names = ("--question", asked.question_id, "--revision", str(asked.revision))
+    campaign.world.command("approve", campaign.name, *names, "--usd", f"{dollars + 1:.2f}", fails=True)
+    assert campaign.state.open_questions
+    campaign.world.command("approve", campaign.name, *names, "--usd", f"{dollars:.2f}")
+    campaign.rest()
+    campaign.finish()
+
+
+@story(**QUOTED)
+def a_quote_over_the_cap_is_approved_by_decide(campaign: Story) -> None:
+    """The same, in the form of the deployment `decide`."""
+    asked = wait_for_question(campaign)
+    campaign.decide(
+        "approve",
+        question=asked.question_id,
+        revision=asked.revision,
+        amount_cents=asked.question.amount_cents,
+    )
+    campaign.rest()
+    campaign.finish()
+
+
+@story(**QUOTED)
+def a_quote_over_the_cap_is_rejected(campaign: Story) -> int:
+    """Its experiment is not ordered; the other one is measured and archived."""
+    asked = wait_for_question(campaign)
+    names = ("--question", asked.question_id, "--revision", str(asked.revision))
+    campaign.world.command("reject", campaign.name, *names)
+    campaign.rest()
+    campaign.finish()
+    return 1
+
+
+# Canceled
+
+BY_QUOTE = {"options": {"assay": {"experiment_type": "thermostability"}}, "policy": {"accept_quotes": False}}
+
+
+def expect_stopped(campaign: Story) -> int:
+    """Nothing is accepted or paid any more, whatever wakes it; open quotes are rejected."""
+    campaign.pass_days(3)
     campaign.sweep()
     campaign.sweep()
+    state = campaign.state
+    assert state.stopped is not None
+    assert campaign.runs("Suspended") == []
+    assert all(book.read().stopped for book in campaign.books())
+    assert {order["status"] for order in campaign.orders()} <= {"draft", "canceled"}
+    assert campaign.settlements() == []
+    return 0
+
+
+@story(**BY_QUOTE)
+def canceled_by_command_while_it_waits(campaign: Story) -> int:
+    """Quotes that come later are rejected as well."""
+    campaign.start_and_wait()
+    campaign.world.command("cancel", campaign.name, "--yes")
+    return expect_stopped(campaign)
+
+
+@story(**BY_QUOTE)
+def canceled_on_its_runs_page_while_it_waits(campaign: Story) -> int:
+    """The automation on Cancelled starts `decide`; where it does not, the sweep sees it."""
+    run = campaign.start_and_wait()
+    campaign.pass_days(2)
+    campaign.cancel(run)
+    campaign.world.until(lambda: campaign.state.stopped, "the cancellation in the campaign's log")
+    return expect_stopped(campaign)
+
+
+@story(**BY_QUOTE)
+def canceled_by_decide_while_it_waits(campaign: Story) -> int:
+    """The form of `decide` cancels, too."""
+    campaign.start_and_wait()
+    campaign.decide("cancel")
+    return expect_stopped(campaign)
+
+
+@story()
+def canceled_while_a_run_is_about_to_order(campaign: Story) -> int:
+    """The ledgers are stopped, and a create cannot follow there, whichever run is alive."""
+    with campaign.held_at("before archive os.link .*(000002|BOOKS)") as reached:
+        campaign.start()
+        reached()
+        campaign.world.command("cancel", campaign.name, "--yes")
+    campaign.rest()
+    assert campaign.orders() == []
+    return expect_stopped(campaign)
+
+
+@story(**BY_QUOTE)
+def canceled_after_its_run_has_failed(campaign: Story) -> int:
+    """Prefect refuses Cancel for a failed run; the command does not need a run."""
+    run = campaign.start_and_wait()
+    campaign.world.api.set_flow_run_state(run.id, Failed(message="by hand"), force=True)
+    campaign.world.command("cancel", campaign.name, "--yes")
+    campaign.sweep()
+    assert len(campaign.runs()) == 1
+    return expect_stopped(campaign)
+
+
+# Other ways through
+
+
+@story(webhooks=False)
+def no_webhook_ever_comes(campaign: Story) -> None:
+    """The sweep alone wakes it."""
+    run = campaign.start_and_wait()
+    assert campaign.finish().id == run.id
+
+
+@story(rail="async_invoice")
+def a_person_pays_the_hosted_invoices(campaign: Story) -> None:
+    """They are shown, and nothing else pays them."""
+    campaign.start_and_wait()
+    campaign.pass_days(1)
+    assert campaign.settlements() == []
+    campaign.pay_invoices()
+    campaign.finish()
+
+
+@story(rail="mpp-spt", options={"assay": {**AFFINITY, "target": UNPRICED}})
+def quotes_are_accepted_and_paid_by_shared_tokens(campaign: Story) -> None:
+    """A target without a price: the quotes come after a day, within the caps."""
+    campaign.start_and_wait()
+    assert campaign.settlements() == []
     campaign.finish()
 
 

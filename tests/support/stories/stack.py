@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import certifi
-from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.events.worker import EventsWorker
 from prefect.settings import (
     PREFECT_API_URL,
@@ -82,6 +81,23 @@ class StoryStack(LocalStack):
         self._parts.kill("server")
 
 
+class HomeStack(StoryStack):
+    """Another Prefect home: a server with a database of its own, and a worker. It has neither lab nor receiver."""
+
+    def start(self) -> None:
+        """Start both, and wait for them."""
+        try:
+            self._launch_server()
+            self._launch_runner()
+            self.wait_for_server()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop_lab(self) -> None:
+        """There is none."""
+
+
 def apply_deployments() -> None:
     """Those that a served process makes, for the workers that fork."""
     register(with_automations=True)
@@ -90,11 +106,8 @@ def apply_deployments() -> None:
 
 
 @contextmanager
-def story_stack(
-    folder: Path, kind: Kind, names: Mapping[str, str], env: Mapping[str, str] | None = None
-) -> Iterator[tuple[StoryStack, SyncPrefectClient]]:
-    """A running stack, with this process's Prefect settings on its server."""
-    stack = StoryStack(folder / "stack", kind=kind, names=names, env=env)
+def running(stack: StoryStack, folder: Path) -> Iterator[dict[Any, Any]]:
+    """A running stack, with this process's Prefect settings on its server; the settings."""
     settings: dict[Any, Any] = {
         PREFECT_API_URL: stack.api_url,
         PREFECT_HOME: folder / "client-home",
@@ -103,9 +116,9 @@ def story_stack(
     }
     with ExitStack() as ends:
         ends.enter_context(temporary_settings(updates=settings))
+        ends.enter_context(stack)
         # Else they try for over a minute to reach this server while the next one of this process stops.
         ends.callback(EventsWorker.drain_all, timeout=10)
-        ends.enter_context(stack)
-        if kind == "fork":
+        if stack.kind == "fork":
             apply_deployments()
-        yield stack, ends.enter_context(get_client(sync_client=True))
+        yield settings

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 import httpx
-from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
     ArtifactFilterFlowRunId,
@@ -18,6 +19,8 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.exceptions import ObjectNotFound
+from prefect.settings import temporary_settings
+from typer.testing import CliRunner
 
 from prefect_assay.archive.store import Store
 from prefect_assay.blocks import (
@@ -38,8 +41,9 @@ from prefect_assay.runs.tags import CAMPAIGN_TAG
 from support.archive.moto_s3 import moto_server
 from support.archive.swift_server import s3_client
 from support.crash.process import token_issuer
+from support.runs.sweeps import swept
 from support.runs.world import EGFR, WALLET_KEY, eventually
-from support.stories.stack import Kind, StoryStack, story_stack
+from support.stories.stack import HomeStack, Kind, StoryStack, running
 
 DESIGNS: Final = {
     "one": "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE",
@@ -64,6 +68,7 @@ class World:
 
     stack: StoryStack
     api: SyncPrefectClient
+    settings: dict[Any, Any]
     folder: Path
     issuer_url: str
     s3_url: str
@@ -74,9 +79,27 @@ class World:
         with ExitStack() as ends:
             yield Story(self, name, ends=ends, **options)
 
-    def sweep(self, **parameters: Any) -> str:
-        """One sweep of the home, as its deployment runs it; what it says of itself."""
-        return self.until_over(self.run_deployment("sweep", **parameters)).state.message or ""
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """This process talks to this installation."""
+        with temporary_settings(updates=self.settings):
+            yield
+
+    def command(self, *arguments: str, fails: bool = False) -> str:
+        """One of the commands, in this process: starting one costs more than most of them do. Its output."""
+        from prefect_assay.cli.app import app
+
+        with self.here():
+            done = CliRunner().invoke(app, arguments)
+        assert (done.exit_code != 0) is fails, (arguments, done.exit_code, done.output, done.exception)
+        return done.output
+
+    def sweep(self, later_minutes: float = 0) -> str:
+        """One sweep of the home, as its deployment runs it; one that is to come later, in this process."""
+        if later_minutes:
+            with self.here():
+                return str(swept(after=timedelta(minutes=later_minutes)))
+        return self.until_over(self.run_deployment("sweep")).state.message or ""
 
     def run_deployment(self, flow: str, **parameters: Any) -> FlowRun:
         """A new run of a deployment, with these parameters as the UI posts them."""
@@ -136,20 +159,25 @@ class Story:
     policy: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     designs: dict[str, str] = field(default_factory=lambda: dict(DESIGNS))
+    organization: LabOrganization | None = None
 
     def __post_init__(self) -> None:
         slug = re.sub("[^a-z0-9]", "", self.name) + uuid4().hex[:6]
-        self.lab: LabOrganization = self.world.stack.lab.seed(slug)
+        self.lab = self.organization or self.world.stack.lab.seed(slug)
         self.folder = self.world.folder / "archives" / self.name
-        self.account = self._save(AssayCredentials(base_url=self.lab.base_url, token=self.lab.token))
+        self.account = self.save_account()
         self.spending = self.save_policy(**self.policy)
-        self.archive = self._save(self._archive(slug))
+        self.archive = self._save(self._archive())
         self.wallet = self._save(self._wallet()) if self.rail != "async_invoice" else None
         endpoint = WebhookEndpoint(
             url=self.world.stack.receiver_url, signing_key=self.world.stack.signing_key
         )
         self.webhook = self._save(endpoint) if self.webhooks else None
         self.http: httpx.Client = self.ends.enter_context(self.lab.http())
+
+    def at(self, world: World) -> "Story":
+        """The same campaign, looked after by another home."""
+        return replace(self, world=world, organization=self.lab)
 
     # What a person does
 
@@ -197,6 +225,26 @@ class Story:
         """Press Cancel on the run's page."""
         self.world.api.set_flow_run_state(run.id, State(type=StateType.CANCELLING))
 
+    def asks(self, run: FlowRun) -> bool:
+        """Whether a run waits for the answer in Prefect's form."""
+        state = self.world.api.read_flow_run(run.id).state
+        return bool(state and state.state_details.run_input_keyset)
+
+    def answer_form(self, run: FlowRun, **values: Any) -> str:
+        """Fill in the form of a suspended run, as the UI does; whether Prefect accepts it."""
+        return self.world.api.resume_flow_run(run.id, run_input=values).status.value
+
+    def decide(self, decision: str, **values: Any) -> FlowRun:
+        """Fill in the form of the deployment `decide`."""
+        parameters = {
+            "campaign_id": self.name,
+            "decision": decision,
+            "credentials": self.reference(self.account),
+            "archive": self.reference(self.archive),
+            "person": "Ada",
+        }
+        return self.world.until_over(self.world.run_deployment("decide", **parameters | values))
+
     def pay_invoices(self) -> None:
         """Pay the open invoices on their pages."""
         for invoice in self.get("/invoices", limit=100)["items"]:
@@ -230,10 +278,11 @@ class Story:
         self.lab.advance(days=days)
         self.rest()
 
-    def sweep(self, **parameters: Any) -> str:
-        """One sweep, and what it has woken or started comes to rest."""
-        said = self.world.sweep(**parameters)
-        self.rest()
+    def sweep(self, *, later_minutes: float = 0) -> str:
+        """One sweep, so much later, and what it has woken or started comes to rest."""
+        said = self.world.sweep(later_minutes)
+        if not later_minutes:
+            self.rest()
         return said
 
     # What is waited for
@@ -340,7 +389,8 @@ class Story:
         return {"$ref": {"block_document_id": str(block._block_document_id)}}
 
     def _save(self, block: Any) -> Any:
-        block.save(self.block_name, overwrite=True)
+        with self.world.here():
+            block.save(self.block_name, overwrite=True)
         self.ends.callback(self._forget, block)
         return block
 
@@ -348,12 +398,12 @@ class Story:
         with suppress(ObjectNotFound):
             self.delete_block(block)
 
-    def _archive(self, slug: str) -> LocalArchive | S3Archive:
+    def _archive(self) -> LocalArchive | S3Archive:
         if self.storage == "folder":
             return LocalArchive(root=str(self.folder))
         keys = {"access_key_id": "test", "secret_access_key": "test"}
-        s3_client(self.world.s3_url).create_bucket(Bucket=slug)
-        return S3Archive(bucket=slug, endpoint_url=self.world.s3_url, region="us-east-1", **keys)
+        s3_client(self.world.s3_url).create_bucket(Bucket=self.lab.slug)
+        return S3Archive(bucket=self.lab.slug, endpoint_url=self.world.s3_url, region="us-east-1", **keys)
 
     def _wallet(self) -> X402Wallet | SharedPaymentTokens:
         if self.rail == "mpp-spt":
@@ -380,5 +430,21 @@ def a_world(folder: Path, kind: Kind = "fork", env: dict[str, str] | None = None
         issuer_url = ends.enter_context(token_issuer())
         s3_url = ends.enter_context(moto_server())
         names = {issuer_url: "issuer", s3_url: "s3", str(folder / "archives"): "archive"}
-        stack, api = ends.enter_context(story_stack(folder, kind, names, env))
-        yield World(stack, api, folder, issuer_url, s3_url)
+        stack = StoryStack(folder / "stack", kind=kind, names=names, env=env)
+        settings = ends.enter_context(running(stack, folder))
+        api = ends.enter_context(get_client(sync_client=True))
+        yield World(stack, api, settings, folder, issuer_url, s3_url)
+
+
+@contextmanager
+def another_home(world: World, folder: Path) -> Iterator[World]:
+    """A second Prefect server with a worker and a database of its own, at the same lab and archives."""
+    stack = HomeStack(folder / "stack", kind="fork", names=world.stack.names)
+    stack.lab = world.stack.lab
+    with ExitStack() as ends:
+        with ExitStack() as made:
+            settings = made.enter_context(running(stack, folder))
+            api = made.enter_context(get_client(sync_client=True))
+            ends.push(made.pop_all())
+        with temporary_settings(updates=world.settings):
+            yield World(stack, api, settings, world.folder, world.issuer_url, world.s3_url)
