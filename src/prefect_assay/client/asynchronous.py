@@ -113,7 +113,9 @@ class AsyncAssayClient(Methods[httpx.AsyncBaseTransport, Callable[[float], Await
                     response = await self._http.send(outgoing, auth=auth, stream=True)
                 if attempt.url is not None and response.is_success:
                     return response
-                return self._noted(self._wire.answer(response, await self._body(attempt.request, response)))
+                return self._note_answer(
+                    attempt, self._wire.answer(response, await self._body(attempt.request, response))
+                )
         except NO_ANSWER as error:
             return lost(attempt.request, error)
 

@@ -28,7 +28,7 @@ from prefect_assay.client.http.exchange import DOWNLOAD_BYTES_MAX, Attempt, Down
 from prefect_assay.client.http.pagination import Walk
 from prefect_assay.client.http.request import Answer, Operation
 from prefect_assay.client.http.wire import Wire
-from prefect_assay.models.service import WireWords
+from prefect_assay.models.service import SIMULATED_HEADER, SIMULATED_VALUE, WireWords
 
 if TYPE_CHECKING:
     from prefect_assay.client.asynchronous import AsyncAssayClient
@@ -211,6 +211,7 @@ class Methods(Generic[Transport, Sleep]):
         self._sleep = sleep or self._pause
         self._pace = pace
         self._service_time: datetime | None = None
+        self._is_simulated = False
         self._http = self._http_client(transport=transport, **self._wire.options())
         limit_connections(self._http)
 
@@ -224,8 +225,19 @@ class Methods(Generic[Transport, Sleep]):
         """The clock of the service at its last answer, by its `Date`; None before one says."""
         return self._service_time
 
-    def _noted(self, answer: Answer) -> Answer:
-        self._service_time = sent_at(answer.headers) or self._service_time
+    @property
+    def is_simulated(self) -> bool:
+        """Return True if the service's last answer says that it is a local lab, where orders cost nothing.
+
+        False before the first answer, and for every service that does not say so: the contract has no such header. Read
+        it after a successful call, because a gateway that answers in place of a lab does not know.
+        """
+        return self._is_simulated
+
+    def _note_answer(self, attempt: Attempt, answer: Answer) -> Answer:
+        if attempt.url is None:  # a file may come from another host, which says nothing about the service
+            self._service_time = sent_at(answer.headers) or self._service_time
+            self._is_simulated = answer.headers.get(SIMULATED_HEADER.lower()) == SIMULATED_VALUE
         return answer
 
     def _pace_of(self, attempt: Attempt) -> Callable[[], None] | None:

@@ -14,6 +14,11 @@ from prefect_assay.models.base import Model, WireModel
 NEUTRAL_PROVIDER: Final = "provider"
 NEUTRAL_SERVICE: Final = "Service"
 
+# A local lab puts this header, with exactly this value, on every answer. It is the lab's own: the contract has no such
+# header, so a service without it is live.
+SIMULATED_HEADER: Final = "Assay-Simulated"
+SIMULATED_VALUE: Final = "true"
+
 # Keys below these are the user's own, such as sequence names: a design called `<provider>_1` keeps its name.
 _USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary", "headers", "json_body"})
 

@@ -19,6 +19,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from prefect_assay.lab import api
@@ -33,6 +34,7 @@ from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.web.dispatcher import Dispatcher, error, refused
 from prefect_assay.lab.web.edge import Edge
 from prefect_assay.lab.web.tool_endpoint import ToolEndpoint
+from prefect_assay.models.service import SIMULATED_HEADER, SIMULATED_VALUE
 from prefect_assay.web_origin import OwnPagesOnly, own_names
 
 # A client that sends into a connection which the server is just closing gets no answer. By default httpx and uvicorn both
@@ -42,7 +44,26 @@ KEEP_ALIVE_SECONDS: Final = 60
 logger = logging.getLogger("prefect_assay.lab")
 
 
-def create_app(core: LabCore) -> OwnPagesOnly:
+class _SaysSimulated:
+    """ASGI middleware: every answer says that this service is simulated, refusals, faults and pages included."""
+
+    _HEADER: Final = (SIMULATED_HEADER.lower().encode(), SIMULATED_VALUE.encode())
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI entry point."""
+
+        async def send_with_header(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), self._HEADER]
+            await send(message)
+
+        await self._app(scope, receive, send_with_header)
+
+
+def create_app(core: LabCore) -> ASGIApp:
     """The lab's ASGI application, for programs and for pages of its own origin."""
     app = FastAPI(redirect_slashes=False, openapi_url=None)
     app.state.core = core
@@ -57,7 +78,7 @@ def create_app(core: LabCore) -> OwnPagesOnly:
     app.router.routes.append(Route("/mcp", ToolEndpoint(core, edge)))
     app.router.routes.extend(Route(path, sign_in) for path in oauth.PATHS)
     names = own_names(urlsplit(core.lab.settings.base_url).hostname or "", core.lab.settings.allowed_hosts)
-    return OwnPagesOnly(edge, names)
+    return _SaysSimulated(OwnPagesOnly(edge, names))
 
 
 def _describe(app: FastAPI, core: LabCore) -> None:
