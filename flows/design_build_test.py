@@ -1,56 +1,33 @@
 """`design_build_test`: propose, select, measure, learn, and the next round, until a stop rule ends it; see docs/loop.md.
 
-The log of the loop in the archive says which designs each round measures; one round is one campaign. So a repeat finds
-what was decided, and nothing is proposed or ordered twice.
+All rounds are played in one run (`campaigns.loop`). The log of the loop in the archive says which designs each round
+measures; one round is one campaign. So a repeat finds what was decided, and nothing is proposed or ordered twice.
 """
 
-from functools import partial
 from typing import Annotated
 
+from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 from pydantic import Field
 
-from prefect_assay.approvals.questions import unanswered
+from prefect_assay.campaigns.loop import play_loop
+from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import Reading
-from prefect_assay.errors import (
-    ApprovalExpired,
-    ApprovalRejected,
-    ConfigurationError,
-    InvalidSpec,
-    LoopFailed,
-)
+from prefect_assay.errors import ConfigurationError, InvalidSpec
 from prefect_assay.flows import form
-from prefect_assay.flows.loop_rounds import Tried, fix_next, measured, reason_to_stop, reread
-from prefect_assay.flows.run_options import LoopRun, RunOptions
-from prefect_assay.looping import (
-    Loop,
-    NothingToMeasure,
-    OverBudget,
-    Stop,
-    StopRules,
-    UnreadableDesigns,
-    loop_report,
-    objective_of,
-)
-from prefect_assay.looping.loop import LOOP_ID
-from prefect_assay.looping.wakes import SETTLE_SECONDS, run_elsewhere
+from prefect_assay.looping import Loop, Stop, StopRules, objective_of
+from prefect_assay.looping.loop import LOOP_ID, SETTLE_SECONDS
 from prefect_assay.models.bounds import Cents, Count, Line, Number, Positive
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.reporting import artifacts
-from prefect_assay.runs import can_suspend, was_suspended
-from prefect_assay.runs.crashes import stop_crash_loop
-from prefect_assay.runs.durable import durable_flow
-from prefect_assay.runs.tags import own_tags
-from prefect_assay.sweeping.cancellations import report_cancellation
 from prefect_assay.tasks.propose import check_designer
 from prefect_assay.waiting import DEADLINE_DAYS
 
 
-@durable_flow(name="design-build-test", on_cancellation=[report_cancellation])
+@flow(name="design-build-test", retries=0)
 def design_build_test(
     source: Annotated[Line | None, form.titled("Folder of design files")] = None,
     *,
@@ -138,10 +115,9 @@ def design_build_test(
         ConfigurationError: the loop has no designs, or the score's direction is not known.
         DesignerFailed: the designer failed or proposed nothing.
         LoopFailed: a designer's round gave no measurement to go on with.
-        CrashedTooOften: its process was killed more than five times since its last suspension.
+        ApprovalExpired: nobody has answered whether a round is ordered; nothing was.
     """
-    stop_crash_loop()
-    options = RunOptions(
+    setup = CampaignSetup(
         credentials=credentials,
         policy=policy,
         archive=archive,
@@ -180,93 +156,23 @@ def design_build_test(
         per_experiment=sequences_per_experiment,
         settle_seconds=settle_seconds,
         wait_days=wait_days,
-        poll=options.poll,
-        timeout=options.round_timeout,
-        scope=lambda: options.scope,
-        placed=options.placed,
+        placed=lambda campaign_id, key: setup.books.order(campaign_id, key).read().placed,
     )
-    run = LoopRun(options, loop, rules, ask_each_round)
-    _check(run)
-    try:
-        return _run(run)
-    except ApprovalExpired as error:
-        return unanswered(error)
+    _check(loop, rules)
+    report = play_loop(setup, loop, rules, ask_each_round=ask_each_round)
+    get_run_logger().info("Loop %s: %d rounds; %s", loop_id, len(report.rounds), report.stopped)
+    name = "RunsElsewhere" if report.stop == Stop.RUNS_ELSEWHERE else "Completed"
+    return Completed(name=name, message=report.stopped, data=report)
 
 
-def _check(run: LoopRun) -> None:
-    """Refuse, before anything is proposed, what cannot work; a run that has waited goes on as it can."""
-    if was_suspended(own_tags()):
-        return
-    if not run.loop.source and not run.loop.designer:
+def _check(loop: Loop, rules: StopRules) -> None:
+    """Refuse, before anything is proposed, what cannot work."""
+    if not loop.source and not loop.designer:
         raise ConfigurationError(
             "a loop needs designs: give `source`, a folder or an s3:// prefix, or `designer`; nothing was ordered"
         )
-    if run.loop.designer:
-        check_designer(run.loop.designer)
-    if run.loop.selection is not None and (problem := run.loop.selection.find_direction_problem()):
+    if loop.designer:
+        check_designer(loop.designer)
+    if loop.selection is not None and (problem := loop.selection.find_direction_problem()):
         raise ConfigurationError(f"selection: {problem}; nothing was ordered")
-    InvalidSpec.check(run.rules.misfits())
-
-
-def _run(run: LoopRun) -> State[LoopReport]:
-    """Measure what the log has, ask the rules, fix the next round, until there is a reason to stop."""
-    tried = Tried()
-    other = (
-        run.outlasting("loop", lambda: run_elsewhere(run.loop.loop_id, run.options.scope))
-        if can_suspend()
-        else None
-    )
-    if other is not None:
-        words = (
-            f"flow run {other.name} ({other.id}) runs this loop already, and this run has changed nothing; to run it "
-            "here, cancel that run first"
-        )
-        return _ended(run, reread(run, tried), Stop.RUNS_ELSEWHERE, words)
-    while True:
-        try:
-            tried = measured(run, tried)
-        except ApprovalRejected as error:
-            return _ended(run, reread(run, tried), Stop.PERSON, str(error))
-        # The rules decide on the round after these. Another run may fix and measure it meanwhile: then its decision
-        # counts, and the rules are asked again before there is one more.
-        reason = reason_to_stop(run, tried)
-        if reason is not None:
-            return _ended(run, tried, *reason)
-        try:
-            if run.outlasting("propose", partial(fix_next, run, tried)) is None:
-                return _ended(run, tried, Stop.NO_MORE_DESIGNS, _no_more(run.loop.wait_days))
-        except (OverBudget, NothingToMeasure) as error:
-            return _ended(run, tried, error.stop, str(error))
-        except UnreadableDesigns as error:
-            if run.loop.designer:
-                raise
-            tried = tried.without(error)
-
-
-def _no_more(wait_days: float) -> str:
-    if wait_days:
-        return f"no new design file came within {wait_days:g} days; the next run takes the files that come"
-    return "every design file has been measured; the next run takes the files that come"
-
-
-def _ended(run: LoopRun, tried: Tried, stop: Stop, words: str) -> State[LoopReport]:
-    """Show the report, and return it in the final state; a loop that failed raises LoopFailed with it."""
-    if stop is Stop.FAILED:
-        words = f"{words}; nothing further was ordered"
-    report = loop_report(
-        run.loop.loop_id,
-        tried.rounds,
-        run.rules.objective,
-        stopped=words,
-        stop=stop,
-        unreadable=tried.unreadable.values(),
-    )
-    if not run.loop.designer:
-        by_name = tuple(sorted(report.rounds, key=lambda line: line.name))
-        report = report.model_copy(update={"rounds": by_name})
-    artifacts.show_loop(report)
-    if stop is Stop.FAILED:
-        raise LoopFailed(words, report=report)
-    get_run_logger().info("Loop %s: %d rounds; %s", run.loop.loop_id, len(report.rounds), words)
-    name = "RunsElsewhere" if stop is Stop.RUNS_ELSEWHERE else "Completed"
-    return Completed(name=name, message=words, data=report)
+    InvalidSpec.check(rules.misfits())

@@ -13,7 +13,7 @@ from prefect_assay.looping.book import (
 from prefect_assay.looping.check import check_loops
 from prefect_assay.looping.choosing import NothingToMeasure, OverBudget
 from prefect_assay.looping.history import loop_history, summary_of, with_newest_tables
-from prefect_assay.looping.loop import Loop
+from prefect_assay.looping.loop import Loop, Waiting
 from prefect_assay.looping.proposals import UnreadableDesigns, next_round
 from prefect_assay.looping.report import loop_report, round_line
 from prefect_assay.looping.rules import (
@@ -40,6 +40,7 @@ __all__ = [
     "Stop",
     "StopRules",
     "UnreadableDesigns",
+    "Waiting",
     "best_of",
     "check_loops",
     "designs_address",

@@ -11,11 +11,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AwareDatetime, Field, TypeAdapter
 
 from prefect_assay.archive.layout import LOOPS_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key, save
@@ -74,7 +75,10 @@ class RoundFixed(Record):
 
 
 class RoundEnded(Record):
-    """The end of one round with a table. `best` is in the unit of the loop's objective; None: nothing was measured."""
+    """The end of one round with a table. `best` is in the unit of the loop's objective; None: nothing was measured.
+
+    `start` is the time of the record `started` in the loop's campaign log under which it was measured.
+    """
 
     kind: Literal["ended"] = "ended"
     number: int
@@ -85,14 +89,16 @@ class RoundEnded(Record):
     spent_cents: int = 0
     measured: bool = True  # the laboratory could say something about at least one design
     problem: str | None = None
+    start: AwareDatetime | None = None
 
 
 class RoundFailed(Record):
-    """A round was tried and has no table, and why. It may be tried again."""
+    """A round was tried and has no table, and why. The next start of the loop tries it again; see `RoundEnded.start`."""
 
     kind: Literal["failed"] = "failed"
     number: int
     problem: str
+    start: AwareDatetime | None = None
 
 
 LoopRecord = Annotated[RoundFixed | RoundEnded | RoundFailed, Field(discriminator="kind")]
@@ -105,6 +111,10 @@ class Round(Model):
     fixed: RoundFixed
     ended: RoundEnded | None = None
     failed: RoundFailed | None = None
+
+    def has_failed_under(self, start: datetime) -> bool:
+        """Return True if this start of the loop has tried the round in vain; a later start tries it again."""
+        return self.ended is None and self.failed is not None and self.failed.start == start
 
     @property
     def problem(self) -> str | None:
@@ -186,11 +196,12 @@ class LoopBook:
             self._log.append(state.count + 1, record)
 
     def fail(self, record: RoundFailed) -> None:
-        """Note why a round has no table, unless it has one by now or the last note says the same."""
+        """Note why a round has no table, unless it has one by now or this start has noted the same."""
         while True:
             state = self.read()
             noted = state.rounds[record.number - 1]
-            if noted.ended or (noted.failed and noted.failed.problem == record.problem):
+            same = noted.failed and (noted.failed.problem, noted.failed.start) == (record.problem, record.start)
+            if noted.ended or same:
                 return
             self._log.append(state.count + 1, record)
 

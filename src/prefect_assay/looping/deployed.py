@@ -5,72 +5,110 @@ table of all measured designs; `measurements` and `round_name`, the table and na
 address to write to. One without `candidates` writes a file into the loop's source.
 """
 
+import logging
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.exceptions import ObjectNotFound
+from prefect.flows import Flow
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.store import join_key
 from prefect_assay.designs import Reading, read_pool
-from prefect_assay.errors import ConfigurationError, DesignerFailed
+from prefect_assay.errors import ConfigurationError, DesignerFailed, shorten
 from prefect_assay.looping.book import LoopBook, PoolFile
-from prefect_assay.runs import PollPolicy
-from prefect_assay.runs.children import start_child, wait_for_children
-from prefect_assay.waiting import WaitsFor
+from prefect_assay.looping.loop import Loop, Waiting, pause_after
+from prefect_assay.runs.children import start_run
+from prefect_assay.runs.tags import LOOP_TAG, tag_values
+from prefect_assay.runs.wake import wake
 
 WRITES_TO: Final = "candidates"  # the parameter with the address
+DESIGNS_FOR_TAG: Final = "assay-designs-for:"  # <loop id>: the run of its designer
+START_TAG: Final = "assay-start:"  # <time>: the start of the loop that has started the designer's run
 _PROPOSED: Final = "PROPOSED"
+_ATTEMPTS_MAX: Final = 50
+_log = logging.getLogger("prefect_assay.flows")
 
 
 def run_designer(
-    deployment: str,
-    offered: Mapping[str, Any],
-    *,
-    book: LoopBook,
-    number: int,
-    scope: str,
-    timeout: timedelta,
-    poll: PollPolicy,
-    left: Callable[[bool], bool],
-) -> bool:
-    """Start the designer for a round, or find its run, and wait until it has completed; True if it takes `candidates`.
+    loop: Loop, number: int, offered: Mapping[str, Any], *, has_designs: Callable[[bool], bool]
+) -> bool | Waiting:
+    """Start the designer for a round, or find its run; once it has completed, True if it takes `candidates`.
 
-    `left` says, given that, whether a completed run left designs that can be ordered; else a Retry starts another one.
+    `has_designs` says, given that, whether a completed run left designs that can be ordered. A run that failed, or left
+    none, ends this start of the loop; the next start has the designer run again.
 
     Raises:
         ConfigurationError: there is no such deployment.
-        DesignerFailed: its run failed, crashed or was canceled; a Retry of the loop starts it again.
+        DesignerFailed: its run failed, crashed or was canceled.
     """
+    deployment = str(loop.designer)
     known = _parameters_of(deployment)
-    address = candidates_address(book, number)
-    given = {name: value for name, value in {**offered, WRITES_TO: address}.items() if name in known}
-    group = f"designer-{book.loop_id}-{number}@{scope}"
-    child = start_child(
-        deployment,
-        f"assay-{group}",
-        given,
-        run_name=f"{book.loop_id}, round {number}: designs",
-        groups=[group],
-        is_done=lambda _run: left(WRITES_TO in known),
-        ended=_is_final,
-    )
-    ended = wait_for_children(
-        [child.id], group=group, timeout=timeout, kind=WaitsFor.DESIGNER, ended=_is_final, poll=poll
-    )
-    state = ended[0].state if ended else None
-    if state is None or not state.is_completed():
-        how = f"{state.name}: {state.message}" if state else "it was deleted"
+    address = candidates_address(loop.book, number)
+    parameters = {name: value for name, value in {**offered, WRITES_TO: address}.items() if name in known}
+    start_tag = f"{START_TAG}{loop.start.isoformat()}"
+    run = _start_or_find(loop, number, parameters, start_tag, lambda: has_designs(WRITES_TO in known))
+    state = run.state
+    if state is None or not state.is_final():
+        began = run.start_time or run.created or datetime.now(UTC)
+        return Waiting(
+            f"waits for the designer's run {run.name} of round {number}",
+            pause_after(datetime.now(UTC) - began),
+            lambda: _has_ended(run),
+        )
+    if not state.is_completed():
         raise DesignerFailed(
-            f"round {number}: the designer's run {child.name} gave no designs ({how}); nothing was ordered. Correct "
-            "it, then press Retry or start the loop again"
+            f"round {number}: the designer's run {run.name} gave no designs ({state.name}: {state.message}); nothing was "
+            "ordered. Correct it, then press Retry or start the loop again"
         )
     return WRITES_TO in known
+
+
+def _start_or_find(
+    loop: Loop, number: int, parameters: Mapping[str, Any], start_tag: str, has_designs: Callable[[], bool]
+) -> FlowRun:
+    """The run of this round: one that goes on, has left designs, or was started by this start of the loop."""
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        run = start_run(
+            str(loop.designer),
+            parameters,
+            name=f"{loop.loop_id}, round {number}: designs",
+            tags=[DESIGNS_FOR_TAG + loop.loop_id, start_tag],
+            idempotency_key=f"assay-designer-{loop.loop_id}-{number}@{loop.archive_id}-{attempt}",
+        )
+        ended = run.state is not None and run.state.is_final()
+        completed = run.state is not None and run.state.is_completed()
+        if not ended or start_tag in run.tags or (completed and has_designs()):
+            return run
+    raise ConfigurationError(
+        f"round {number}: the designer {loop.designer} has failed {_ATTEMPTS_MAX} times; nothing was ordered. Look at its "
+        "runs in the Prefect UI"
+    )
+
+
+def _has_ended(run: FlowRun) -> bool:
+    with get_client(sync_client=True) as client:
+        try:
+            state = client.read_flow_run(run.id).state
+        except ObjectNotFound:  # the next execution starts another one
+            return True
+    return state is not None and state.is_final()
+
+
+def wake_loop(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """State hook for the flow of a designer: the loop that waits for it goes on at once, in place of its next look."""
+    del flow, state
+    try:
+        with get_client(sync_client=True) as client:
+            for loop_id in tag_values(flow_run.tags, DESIGNS_FOR_TAG):
+                wake(client, LOOP_TAG + loop_id)
+    except Exception as error:  # noqa: BLE001 - a hook must not fail the run it follows
+        _log.warning("Could not wake the loop; its next look comes by itself", exc_info=shorten(error))
 
 
 def candidates_address(book: LoopBook, number: int) -> str:
@@ -115,8 +153,3 @@ def _parameters_of(deployment: str) -> set[str]:
                 f"designer: there is no deployment {deployment}; nothing was ordered. Deploy it, or correct its name"
             ) from None
     return set((found.parameter_openapi_schema or {}).get("properties", {}))
-
-
-def _is_final(run: FlowRun) -> bool:
-    """Unlike a run of this package, a crashed designer is not started again by anything."""
-    return run.state is not None and run.state.is_final()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final
 
@@ -12,9 +12,25 @@ from prefect_assay.looping.book import LoopBook
 from prefect_assay.looping.history import Placed
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
-from prefect_assay.runs import PollPolicy
 
 LOOP_ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,29}"
+SETTLE_SECONDS: Final = 30.0
+_SHORTEST_PAUSE: Final = timedelta(minutes=5)
+_LONGEST_PAUSE: Final = timedelta(hours=1)
+
+
+def pause_after(waited: timedelta) -> timedelta:
+    """How long to wait until the next look: the longer the wait so far, the rarer, from five minutes to an hour."""
+    return min(max(waited / 10, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """There is nothing to measure yet: what is waited for, when to look again, and a look that says whether to go on."""
+
+    message: str  # for people
+    pause: timedelta
+    has_news: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -34,10 +50,10 @@ class Loop:
     per_experiment: int
     settle_seconds: float
     wait_days: float
-    poll: PollPolicy
-    timeout: timedelta
-    scope: Callable[[], str]  # separates its runs from those of another archive; asks the service
     placed: Placed
+    # Both are known once the loop has begun. Failed rounds and the runs of a designer belong to a start of the loop.
+    start: datetime = datetime.min.replace(tzinfo=UTC)
+    archive_id: str = ""
 
     @cached_property
     def book(self) -> LoopBook:

@@ -18,16 +18,13 @@ from prefect_assay.looping.choosing import chosen
 from prefect_assay.looping.deployed import proposed_pool, run_designer
 from prefect_assay.looping.files import DesignFiles, campaign_of, design_files, snapshot, without_rounds
 from prefect_assay.looping.history import loop_history, with_newest_tables
-from prefect_assay.looping.loop import Loop
+from prefect_assay.looping.loop import Loop, Waiting, pause_after
 from prefect_assay.results import summary_csv
-from prefect_assay.runs import wait_until
 from prefect_assay.sources import Listed
 from prefect_assay.tasks.propose import is_function, propose_designs
-from prefect_assay.waiting import WaitsFor
 
-# Prefect's time-out of a wait for files; the sweep wakes the run at its deadline long before.
-_BACKUP: Final = timedelta(days=30)
 _GIVEN_UP_SECONDS: Final = 3600  # a file that is empty or was not changed for so long is not being written
+_HELD_SECONDS: Final = 60  # the longest time that a process waits for a file to be complete
 _FILE: Final = "file "  # the first word of the origin of a file's round
 _CLOCK_STEP: Final = 0.01  # file systems round times
 
@@ -43,11 +40,11 @@ class UnreadableDesigns(InvalidSequences):
 
 def next_round(
     loop: Loop, number: int, budget_left: int | None, *, since: datetime, skip: frozenset[str] = frozenset()
-) -> RoundFixed | None:
+) -> RoundFixed | Waiting | None:
     """The next round: of the source's next file, else of the designer; None if there is neither.
 
-    A deployed run may not return: it suspends until there is a file, or until the designer's run has ended. `since` is
-    when the wait for a file began, and `skip` has the campaign ids of files that cannot be read.
+    `Waiting` if a file may still come, or while the designer's run goes on. `since` is when the wait for a file began,
+    and `skip` has the campaign ids of files that cannot be read.
 
     Raises:
         OverBudget: the budget does not cover the round.
@@ -57,6 +54,8 @@ def next_round(
         UnreadableDesigns: those of a file cannot be ordered.
     """
     file = _next_file(loop, since, skip)
+    if isinstance(file, Waiting):
+        return file
     if file is not None:
         return _of_file(loop, number, file, budget_left)
     if loop.designer is None:
@@ -78,15 +77,10 @@ def next_round(
         "round_name": before.fixed.name if before else None,
     }
     writes = run_designer(
-        loop.designer,
-        offered,
-        book=loop.book,
-        number=number,
-        scope=loop.scope(),
-        timeout=loop.timeout,
-        poll=loop.poll,
-        left=lambda writes: _has_designs(loop, number, skip, writes=writes),
+        loop, number, offered, has_designs=lambda writes: _has_designs(loop, number, skip, writes=writes)
     )
+    if isinstance(writes, Waiting):
+        return writes
     if writes:
         pool = proposed_pool(loop.book, number, loop.designer, loop.reading)
         with loop.book.opened_pool(pool) as path:
@@ -145,33 +139,31 @@ def _is_of_file(fixed: RoundFixed, name: str) -> bool:
     return fixed.origin.startswith(_FILE) and fixed.pool.name == name
 
 
-def _next_file(loop: Loop, since: datetime, skip: frozenset[str]) -> Listed | None:
-    """The next complete file; waits for one that is being written, and without a designer for the next one."""
+def _next_file(loop: Loop, since: datetime, skip: frozenset[str]) -> Listed | Waiting | None:
+    """The next complete file; `Waiting` for one that is being written, and without a designer for the next one."""
     if not loop.source:
         return None
     until = since + timedelta(days=0 if loop.designer else loop.wait_days)
-    held = False
-
-    def ready() -> tuple[Listed | None] | None:
-        nonlocal held
+    files = _look(loop, skip, settle=loop.settle_seconds)
+    settles_in = files.settles_in(time(), loop.settle_seconds)
+    if files.unfinished and not files.complete and settles_in <= _HELD_SECONDS:
+        # Holding the process for so long costs less than another start of it.
+        sleep(settles_in + _CLOCK_STEP)
         files = _look(loop, skip, settle=loop.settle_seconds)
-        if files.unfinished and not files.complete and not held:
-            # Holding the process for so long costs less than another start of it.
-            held = True
-            sleep(files.settles_in(time(), loop.settle_seconds) + _CLOCK_STEP)
-            files = _look(loop, skip, settle=loop.settle_seconds)
-        if files.complete:
-            return (files.complete[0],)
-        growing = any(time() - file.changed < _GIVEN_UP_SECONDS for file in files.unfinished)
-        return None if growing or datetime.now(UTC) < until else (None,)
+    if files.complete:
+        return files.complete[0]
+    growing = any(time() - file.changed < _GIVEN_UP_SECONDS for file in files.unfinished)
+    now = datetime.now(UTC)
+    if not growing and now >= until:
+        return None
+    if growing:
+        message = f"waits until {files.unfinished[0].address} is complete"
+        pause = timedelta(seconds=max(files.settles_in(time(), loop.settle_seconds), _HELD_SECONDS))
+    else:
+        message = f"waits for the next design file in {loop.source}, until {until:%Y-%m-%d %H:%M} UTC"
+        pause = min(pause_after(now - since), until - now)
 
-    found = ready()
-    if found is not None:
-        return found[0]
-    until = max(until, datetime.now(UTC) + timedelta(seconds=_GIVEN_UP_SECONDS))
-    seen = design_files(loop.source, now=time(), settle=loop.settle_seconds).fingerprint()
-    key = f"{WaitsFor.DESIGNS}-{seen}-until-{int(until.timestamp())}"
-    return wait_until(ready, key=key, timeout=until - datetime.now(UTC) + _BACKUP, poll=loop.poll)[0]
+    return Waiting(message, pause, lambda: bool(_look(loop, skip, settle=loop.settle_seconds).complete))
 
 
 def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> RoundFixed:

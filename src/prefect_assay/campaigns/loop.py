@@ -1,0 +1,525 @@
+"""Plays a loop in one run: rounds until a rule, a person or a failure stops it.
+
+Every execution starts from the top and finds in the archive what was decided: the loop's own log says who started it
+under which terms and which run carries it, its book which designs each round measures, and each round's campaign is
+played by the functions of `campaigns.play`. A wait suspends this same run.
+"""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
+from prefect.logging import get_run_logger
+
+from prefect_assay.books.campaign_log import CampaignLog, CampaignState, Ran, Started, StartedKind, Stopped, Terms
+from prefect_assay.campaigns.play import approve_price, begin_campaign, play
+from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
+from prefect_assay.campaigns.suspension import (
+    PollPolicy,
+    can_suspend,
+    failures_before,
+    suspend_until_news,
+    this_run,
+    utc_now,
+)
+from prefect_assay.designs import refuse_target
+from prefect_assay.errors import (
+    AccessError,
+    ApprovalExpired,
+    ApprovalRejected,
+    ArchiveError,
+    AssayError,
+    ConfigurationError,
+    LoopFailed,
+    NotFound,
+)
+from prefect_assay.events import is_news
+from prefect_assay.looping import (
+    Loop,
+    NothingToMeasure,
+    OverBudget,
+    Round,
+    RoundEnded,
+    RoundFailed,
+    RoundFixed,
+    RoundValue,
+    Stop,
+    StopRules,
+    UnreadableDesigns,
+    Waiting,
+    loop_report,
+    next_round,
+    round_line,
+    stop_reason,
+    summary_of,
+    with_newest_tables,
+)
+from prefect_assay.looping.candidates import try_to_add_round
+from prefect_assay.models.report import LoopReport, RoundReport
+from prefect_assay.models.spec import Plan
+from prefect_assay.models.words import many
+from prefect_assay.reporting import artifacts, facts
+from prefect_assay.runs.home import home_id
+from prefect_assay.runs.looks import Look
+from prefect_assay.runs.states import resume
+from prefect_assay.runs.tags import LOOP_TAG, add_tags
+from prefect_assay.runs.transient_failures import is_temporary
+from prefect_assay.tasks.archive import check_archive
+from prefect_assay.tasks.collate import keep_plan, kept_plan, kept_table
+from prefect_assay.tasks.estimate import resolve_target
+from prefect_assay.tasks.pay import require_rail
+from prefect_assay.tasks.read import plan_campaign
+
+# More rounds cannot have ended between two executions; a run remembers only its last events.
+_REPORTED_MAX: Final = 50
+
+
+class StoppedByPerson(Exception):
+    """A person has canceled the loop or the campaign of one of its rounds, in words for people."""
+
+
+class RunsElsewhere(Exception):
+    """Another run carries the loop, in words for people."""
+
+
+@dataclass(frozen=True)
+class LoopRun:
+    """One execution of a loop."""
+
+    setup: CampaignSetup
+    loop: Loop
+    rules: StopRules
+    ask_each_round: bool
+    log: CampaignLog
+
+    def spent_cents(self) -> int:
+        """What the orders of all rounds cost, by the ledgers, in US cents without VAT."""
+        campaigns = self.loop.book.read().campaigns
+        budget = self.setup.books.budget.read() if campaigns else None
+        return sum(budget.campaign_cents(campaign_id) for campaign_id in campaigns) if budget else 0
+
+    def check_not_stopped(self) -> None:
+        """Raise StoppedByPerson if a person has canceled the loop."""
+        stopped = self.log.read().stopped
+        if stopped is not None:
+            raise StoppedByPerson(describe_stop(f"loop {self.loop.loop_id}", stopped, self.loop.loop_id))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The rounds after a look at the log, and the files, by campaign id, that this execution could not read."""
+
+    rounds: tuple[Round, ...] = ()
+    unreadable: Mapping[str, RoundReport] = field(default_factory=dict)
+
+    def values(self, start: datetime) -> list[RoundValue]:
+        """The rounds that were tried, in their order; one without a table has no value."""
+        return [
+            RoundValue(entry.fixed.name, entry.ended.best if entry.ended else None)
+            for entry in self.rounds
+            if entry.ended or entry.has_failed_under(start)
+        ]
+
+    def without(self, error: UnreadableDesigns) -> "Progress":
+        """One more file that cannot be read."""
+        line = RoundReport(
+            name=error.name, campaign_id=error.campaign_id, table=None, best_kd_M=None, problem=str(error)
+        )
+        return replace(self, unreadable={**self.unreadable, error.campaign_id: line})
+
+
+def play_loop(setup: CampaignSetup, loop: Loop, rules: StopRules, *, ask_each_round: bool) -> LoopReport:
+    """Play rounds until there is a reason to stop; a deployed run does not return from a wait.
+
+    Raises:
+        LoopFailed: a designer's round gave nothing to go on with.
+        DesignerFailed: the designer failed or proposed nothing.
+        InvalidSequences: its designs cannot be ordered.
+        ApprovalExpired: nobody has answered whether a round is ordered.
+    """
+    run = LoopRun(setup, loop, rules, ask_each_round, setup.loop_log(loop.loop_id))
+    attempt = 0
+    while True:
+        try:
+            return _play_once(run)
+        except (AssayError, OSError) as error:
+            if not _may_pass(run, error):
+                raise
+            get_run_logger().warning("Could not go on, will look again: %s", error)
+            if can_suspend():
+                look = Look.after_failure(utc_now(), failures_before() + 1)
+                message = f"will look again, because of: {error}"
+                suspend_until_news(message, look=look, has_news=lambda: False)
+        time.sleep(PollPolicy(longest_seconds=setup.poll_seconds).pause_seconds(attempt))
+        attempt += 1
+
+
+def _play_once(run: LoopRun) -> LoopReport:
+    try:
+        run = begin_loop(run)
+    except RunsElsewhere as error:
+        return _report(run, _reread(run), Stop.RUNS_ELSEWHERE, str(error))
+    except StoppedByPerson as error:
+        return _report(run, _reread(run), Stop.PERSON, str(error))
+    try:
+        return _play_rounds(run)
+    except StoppedByPerson as error:
+        return _end(run, _reread(run), Stop.PERSON, str(error))
+    except AssayError as error:
+        if not _may_pass(run, error):
+            _finish(run, str(error), complete=False)
+        raise
+
+
+def begin_loop(run: LoopRun) -> LoopRun:
+    """Record that the loop is started, and that this run carries it; returns it under the recorded terms.
+
+    A deployed run that starts with other parameters, or after the loop's end, is a new start; any other one goes on.
+
+    Raises:
+        StoppedByPerson: a person has canceled the loop, and nobody has reopened it.
+        RunsElsewhere: another run carries it.
+        ConfigurationError: the account or the archive is another one than at the loop's start.
+    """
+    setup, log = run.setup, run.log
+    flow_run = this_run() if can_suspend() else None
+    terms = setup.terms()
+    started = Started(what=StartedKind.LOOP, name=run.loop.loop_id, terms=terms)
+    if flow_run is not None:
+        with get_client(sync_client=True) as client:
+            home, deployment = home_id(client), _deployment_name(client, flow_run)
+        parameters = recorded_parameters(flow_run.parameters, setup)
+        started = started.model_copy(
+            update={"home": home, "deployment": deployment, "parameters": parameters}
+        )
+    while True:
+        seen = log.read()
+        run.check_not_stopped()
+        carrier = _carrier(seen)
+        is_carried_here = flow_run is not None and carrier is not None and carrier.run == str(flow_run.id)
+        if carrier is not None and not is_carried_here and seen.is_open:
+            _refuse_second_run(run, carrier)
+        if seen.started is not None and (differing := _differences(seen.started.terms, terms)):
+            raise ConfigurationError(
+                f"loop {run.loop.loop_id} was started with another {' and another '.join(differing)}; nothing was ordered. "
+                "Save the block as it was, or choose another loop id"
+            )
+        if _is_new_start(seen, started):
+            log.open_index(started.home)
+            log.append_unless_changed(started, seen)
+        elif flow_run is None or is_carried_here:
+            break
+        elif log.append_unless_changed(Ran(run=str(flow_run.id), name=flow_run.name), seen):
+            break
+    if flow_run is not None:
+        add_tags(flow_run.id, [LOOP_TAG + run.loop.loop_id])
+    recorded = log.state.started
+    assert recorded is not None  # noqa: S101 - it was just read
+    under = setup.under(recorded.terms)
+    loop = replace(run.loop, start=recorded.at, archive_id=terms.archive_id)
+    return replace(run, setup=under, loop=loop)
+
+
+def _carrier(state: CampaignState) -> Ran | None:
+    """The run that carries the loop, or was the last to do so."""
+    return next(reversed(state.runs.values()), None)
+
+
+def _refuse_second_run(run: LoopRun, carrier: Ran) -> None:
+    """Raise RunsElsewhere if the run that carries the loop is live; one that waits for designs is woken to look."""
+    with get_client(sync_client=True) as client:
+        other = find_live_run(client, carrier.run)
+        if other is None:
+            return
+        if not any(entry.ended is None and entry.failed is None for entry in run.loop.book.read().rounds):
+            resume(client, other.id)
+    raise RunsElsewhere(
+        f"flow run {other.name} ({other.id}) runs this loop already, and this run has changed nothing; to run it here, "
+        "cancel that run first"
+    )
+
+
+def find_live_run(client: SyncPrefectClient, run_id: str) -> FlowRun | None:
+    """The run, if Prefect has it and it has not ended."""
+    try:
+        flow_run = client.read_flow_run(UUID(run_id))
+    except ObjectNotFound:
+        return None
+    return None if flow_run.state is None or flow_run.state.is_final() else flow_run
+
+
+def _deployment_name(client: SyncPrefectClient, flow_run: FlowRun) -> str:
+    assert flow_run.deployment_id is not None  # noqa: S101 - only such runs suspend
+    deployment = client.read_deployment(flow_run.deployment_id)
+    return f"{client.read_flow(deployment.flow_id).name}/{deployment.name}"
+
+
+def _is_new_start(seen: CampaignState, started: Started) -> bool:
+    """Return True after the loop's end, and where a person starts it with other parameters."""
+    if seen.started is None or seen.over is not None:
+        return True
+    return started.deployment is not None and seen.started.parameters != started.parameters
+
+
+def _differences(recorded: Terms, present: Terms) -> list[str]:
+    """What the loop's earlier rounds belong to, and has changed."""
+    return [
+        name.replace("_", " ").replace("simulated", "kind of service (simulated or live)")
+        for name in ("service", "organisation", "simulated", "archive_id")
+        if getattr(recorded, name) != getattr(present, name)
+    ]
+
+
+def describe_stop(what: str, stopped: Stopped, loop_id: str) -> str:
+    """Who has canceled what, and how to go on."""
+    return (
+        f"{what} was canceled on {stopped.at:%Y-%m-%d} by {stopped.person} ({stopped.how}), and nothing more is ordered. "
+        f"To go on: prefect-assay loop {loop_id} ... --reopen"
+    )
+
+
+def _may_pass(run: LoopRun, error: Exception) -> bool:
+    """Return True if the loop may go on later. Once a round is fixed, a deployed run also waits for what a person mends."""
+    if is_temporary(error):
+        return True
+    if not isinstance(error, AccessError | NotFound | ArchiveError | ConfigurationError | OSError):
+        return False
+    if not can_suspend():
+        return False
+    with suppress(AssayError, OSError):
+        return bool(run.loop.book.read().rounds)
+    return True
+
+
+def _finish(run: LoopRun, words: str, *, complete: bool) -> None:
+    """Record the end: the sweep does not start the loop again. A canceled loop stays open until that is settled."""
+    if run.log.read().stopped is None:
+        run.log.finish(words, complete=complete)
+
+
+def _play_rounds(run: LoopRun) -> LoopReport:
+    """Measure what the log has, ask the rules, fix the next round, until there is a reason to stop."""
+    progress = Progress()
+    while True:
+        try:
+            progress = _measure_rounds(run, progress)
+        except ApprovalRejected as error:
+            return _end(run, _reread(run, progress), Stop.PERSON, str(error))
+        # The rules decide on the round after these. Another run may fix and measure it meanwhile: then its decision
+        # counts, and the rules are asked again before there is one more.
+        reason = _reason_to_stop(run, progress)
+        if reason is not None:
+            return _end(run, progress, *reason)
+        try:
+            if not _fix_next_round(run, progress):
+                return _end(run, progress, Stop.NO_MORE_DESIGNS, _no_more_designs(run.loop.wait_days))
+        except (OverBudget, NothingToMeasure) as error:
+            return _end(run, progress, error.stop, str(error))
+        except UnreadableDesigns as error:
+            if run.loop.designer:
+                raise
+            progress = progress.without(error)
+
+
+def _measure_rounds(run: LoopRun, progress: Progress) -> Progress:
+    """All rounds of the log, once each has ended or has failed in this start; a designer's loop ends at the first failure."""
+    while True:
+        rounds = run.loop.book.read().rounds
+        failed = [entry for entry in rounds if entry.has_failed_under(run.loop.start)]
+        waiting = [entry.fixed for entry in rounds if entry.ended is None and entry not in failed]
+        if not waiting or (failed and run.loop.designer):
+            _report_rounds(run)
+            newest = with_newest_tables(run.setup.archive, rounds, run.rules.objective)
+            return replace(progress, rounds=newest)
+        measure_round(run, waiting[0])
+
+
+def _reread(run: LoopRun, progress: Progress | None = None) -> Progress:
+    """With the rounds that the log has by now."""
+    rounds = with_newest_tables(run.setup.archive, run.loop.book.read().rounds, run.rules.objective)
+    return replace(progress or Progress(), rounds=rounds)
+
+
+def _reason_to_stop(run: LoopRun, progress: Progress) -> tuple[Stop, str] | None:
+    """The stop rules. A designer's loop also stops before it buys more of what failed; the next start goes on."""
+    start = run.loop.start
+    if run.loop.designer:
+        for entry in progress.rounds:
+            if entry.has_failed_under(start):
+                return Stop.FAILED, f"round {entry.fixed.number} has no results: {entry.problem}"
+    reason = stop_reason(run.rules, progress.values(start), run.spent_cents())
+    last = progress.rounds[-1] if progress.rounds else None
+    if reason or not run.loop.designer or last is None or last.ended is None or last.ended.measured:
+        return reason
+    if last.ended.start != start:
+        return None
+    return Stop.FAILED, (
+        f"round {last.fixed.number}: none of its {many(last.fixed.designs, 'design')} could be measured, see "
+        f"{last.ended.table}. To go on nevertheless, press Retry or start the loop again"
+    )
+
+
+def _fix_next_round(run: LoopRun, progress: Progress) -> bool:
+    """Propose the round after these and write it to the log, where another run's decision may stand already.
+
+    False if there are no more designs. Waits for designs that may still come.
+    """
+    check_archive(run.setup.archive)
+    last = progress.rounds[-1].ended if progress.rounds else None
+    attempt = 0
+    while True:
+        budget = run.rules.budget_cents
+        proposal = next_round(
+            run.loop,
+            len(progress.rounds) + 1,
+            None if budget is None else budget - run.spent_cents(),
+            since=max(run.loop.start, last.at) if last else run.loop.start,
+            skip=frozenset(progress.unreadable),
+        )
+        match proposal:
+            case RoundFixed():
+                run.check_not_stopped()
+                run.loop.book.fix(proposal)
+                return True
+            case None:
+                return False
+            case Waiting():
+                if can_suspend():
+                    look = Look.after_success(utc_now(), proposal.pause)
+                    suspend_until_news(proposal.message, look=look, has_news=proposal.has_news)
+        time.sleep(PollPolicy(longest_seconds=run.setup.poll_seconds).pause_seconds(attempt))
+        attempt += 1
+
+
+def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
+    """Play the round's campaign in this run, and note its end in the loop's log; a wait inside ends this execution.
+
+    Raises:
+        StoppedByPerson: a person has canceled it.
+        ApprovalRejected: a person ended the loop before this round.
+        ApprovalExpired: nobody has answered in time.
+    """
+    setup, campaign_id = run.setup, fixed.campaign_id
+    try_to_add_round(run.loop.book.store, setup.archive.prefix, fixed)
+    log = setup.log(campaign_id)
+    problem: str | None = None
+    table = kept_table(setup.archive, campaign_id)
+    state = log.read()
+    if state.over is None or table is None:  # else a kill came between the campaign's end and the round's
+        try:
+            problem = _play_campaign(run, fixed)
+        except (ApprovalRejected, ApprovalExpired):
+            raise
+        except AssayError as error:
+            if is_temporary(error) or (can_suspend() and _has_ordered(run, campaign_id)):
+                raise
+            problem = str(error)
+        stopped = log.read().stopped
+        if stopped is not None:
+            raise StoppedByPerson(describe_stop(f"round {fixed.number}", stopped, run.loop.loop_id))
+        if problem is not None and not _has_ordered(run, campaign_id):
+            log.finish(problem, complete=False)
+        table = kept_table(setup.archive, campaign_id)
+    elif not state.over.complete:
+        problem = state.over.words
+    if table is None or table.location is None:
+        problem = problem or "its campaign left no table in the archive"
+        run.loop.book.fail(RoundFailed(number=fixed.number, problem=problem, start=run.loop.start))
+        return
+    run.loop.book.end(
+        RoundEnded(
+            number=fixed.number,
+            spent_cents=setup.books.budget.read().campaign_cents(campaign_id),
+            problem=problem,
+            start=run.loop.start,
+            **summary_of(table, run.rules.objective),
+        )
+    )
+
+
+def _play_campaign(run: LoopRun, fixed: RoundFixed) -> str | None:
+    """What is wrong with the campaign's results, if anything."""
+    plan = kept_plan(run.setup.archive, fixed.campaign_id) or _make_plan(run, fixed)
+    campaign = begin_campaign(run.setup, plan, limit_cents=fixed.limit_cents)
+    # A person who cancels the loop first stops its log and then each campaign that has begun.
+    run.check_not_stopped()
+    approve_price(campaign, ask_always=run.ask_each_round)
+    report = play(campaign)
+    return "; ".join(report.problems) or None
+
+
+def _make_plan(run: LoopRun, fixed: RoundFixed) -> Plan:
+    """Plan the round's campaign of the designs that the log has, and archive the plan before anything costs money."""
+    setup, loop = run.setup, run.loop
+    require_rail(setup.payment_method, setup.policy, setup.wallet)
+    sequences = loop.book.designs(fixed.number, loop.reading)
+    target = resolve_target(setup.credentials, loop.assay)
+    refuse_target(sequences, target.sequence if target else None, loop.reading)
+    plan = plan_campaign(
+        sequences, loop.assay, target, campaign_id=fixed.campaign_id, per_experiment=loop.per_experiment
+    )
+    keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.books.archive_id}))
+    return plan
+
+
+def _has_ordered(run: LoopRun, campaign_id: str) -> bool:
+    plan = kept_plan(run.setup.archive, campaign_id)
+    books = run.setup.books
+    return any(
+        books.order(campaign_id, planned.order_key).read().placed
+        for planned in (plan.experiments if plan else ())
+    )
+
+
+def _report_rounds(run: LoopRun) -> None:
+    """Report the rounds that have ended or failed, by the log: also one that ended right before a kill."""
+    rounds = run.loop.book.read().rounds
+    previous = None
+    for position, entry in enumerate(rounds):
+        last = entry.ended or entry.failed
+        if last is not None and position >= len(rounds) - _REPORTED_MAX:
+            line = round_line(entry, run.rules.objective)
+            facts.round_completed(run.loop.loop_id, line, previous, news=is_news(last.at))
+        if entry.ended is not None:
+            previous = entry.fixed.name
+
+
+def _no_more_designs(wait_days: float) -> str:
+    if wait_days:
+        return f"no new design file came within {wait_days:g} days; the next run takes the files that come"
+    return "every design file has been measured; the next run takes the files that come"
+
+
+def _end(run: LoopRun, progress: Progress, stop: Stop, words: str) -> LoopReport:
+    """Record the end; a loop that failed raises LoopFailed with the report."""
+    if stop is Stop.FAILED:
+        words = f"{words}; nothing further was ordered"
+    report = _report(run, progress, stop, words)
+    _finish(run, words, complete=stop not in {Stop.FAILED, Stop.PERSON})
+    if stop is Stop.FAILED:
+        raise LoopFailed(words, report=report)
+    return report
+
+
+def _report(run: LoopRun, progress: Progress, stop: Stop, words: str) -> LoopReport:
+    """The report, which is also shown as an artifact."""
+    report = loop_report(
+        run.loop.loop_id,
+        progress.rounds,
+        run.rules.objective,
+        stopped=words,
+        stop=stop,
+        unreadable=progress.unreadable.values(),
+    )
+    if not run.loop.designer:
+        by_name = tuple(sorted(report.rounds, key=lambda line: line.name))
+        report = report.model_copy(update={"rounds": by_name})
+    artifacts.show_loop(report)
+    return report
