@@ -18,7 +18,15 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 
-from prefect_assay.books.campaign_log import CampaignLog, CampaignState, Ran, Started, StartedKind, Stopped, Terms
+from prefect_assay.books.campaign_log import (
+    CampaignLog,
+    CampaignState,
+    Ran,
+    Started,
+    StartedKind,
+    Stopped,
+    Terms,
+)
 from prefect_assay.campaigns.play import approve_price, begin_campaign, play
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import (
@@ -214,9 +222,11 @@ def begin_loop(run: LoopRun) -> LoopRun:
         if _is_new_start(seen, started):
             log.open_index(started.home)
             log.append_unless_changed(started, seen)
-        elif flow_run is None or is_carried_here:
-            break
-        elif log.append_unless_changed(Ran(run=str(flow_run.id), name=flow_run.name), seen):
+        elif (
+            flow_run is None
+            or is_carried_here
+            or log.append_unless_changed(Ran(run=str(flow_run.id), name=flow_run.name), seen)
+        ):
             break
     if flow_run is not None:
         add_tags(flow_run.id, [LOOP_TAG + run.loop.loop_id])

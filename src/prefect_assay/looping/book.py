@@ -200,7 +200,10 @@ class LoopBook:
         while True:
             state = self.read()
             noted = state.rounds[record.number - 1]
-            same = noted.failed and (noted.failed.problem, noted.failed.start) == (record.problem, record.start)
+            same = noted.failed and (noted.failed.problem, noted.failed.start) == (
+                record.problem,
+                record.start,
+            )
             if noted.ended or same:
                 return
             self._log.append(state.count + 1, record)

@@ -17,6 +17,7 @@ LOOP_ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,29}"
 SETTLE_SECONDS: Final = 30.0
 _SHORTEST_PAUSE: Final = timedelta(minutes=5)
 _LONGEST_PAUSE: Final = timedelta(hours=1)
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def pause_after(waited: timedelta) -> timedelta:
@@ -52,7 +53,7 @@ class Loop:
     wait_days: float
     placed: Placed
     # Both are known once the loop has begun. Failed rounds and the runs of a designer belong to a start of the loop.
-    start: datetime = datetime.min.replace(tzinfo=UTC)
+    start: datetime = _NEVER
     archive_id: str = ""
 
     @cached_property

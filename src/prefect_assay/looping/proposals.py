@@ -60,12 +60,22 @@ def next_round(
         return _of_file(loop, number, file, budget_left)
     if loop.designer is None:
         return None
-    rounds = loop.book.read().rounds
     if is_function(loop.designer):
-        history = loop_history(loop.archive, rounds, loop.placed)
-        candidates = propose_designs(loop.designer, history, loop.n, budget_left, number)
-        pool = loop.book.keep_candidates(candidates, loop.designer)
-        return chosen(loop, number, pool, pool_of(candidates, loop.designer), budget_left)
+        return _of_function(loop, number, loop.designer, budget_left)
+    return _of_deployment(loop, number, loop.designer, budget_left, skip)
+
+
+def _of_function(loop: Loop, number: int, designer: str, budget_left: int | None) -> RoundFixed:
+    history = loop_history(loop.archive, loop.book.read().rounds, loop.placed)
+    candidates = propose_designs(designer, history, loop.n, budget_left, number)
+    pool = loop.book.keep_candidates(candidates, designer)
+    return chosen(loop, number, pool, pool_of(candidates, designer), budget_left)
+
+
+def _of_deployment(
+    loop: Loop, number: int, designer: str, budget_left: int | None, skip: frozenset[str]
+) -> RoundFixed | Waiting:
+    rounds = loop.book.read().rounds
     before = next(iter(with_newest_tables(loop.archive, rounds[-1:], None)), None)
     offered = {
         "loop_id": loop.loop_id,
@@ -82,14 +92,14 @@ def next_round(
     if isinstance(writes, Waiting):
         return writes
     if writes:
-        pool = proposed_pool(loop.book, number, loop.designer, loop.reading)
+        pool = proposed_pool(loop.book, number, designer, loop.reading)
         with loop.book.opened_pool(pool) as path:
             return chosen(loop, number, pool, read_pool(str(path), reading=loop.reading), budget_left)
     # Its run has ended, so its file is complete.
     written = _look(loop, skip, settle=0.0).complete
     if not written:
         raise DesignerFailed(
-            f"round {number}: {loop.designer} completed and left no new design file in {loop.source}; nothing was "
+            f"round {number}: {designer} completed and left no new design file in {loop.source}; nothing was "
             "ordered. Let it write one, or take the parameter `candidates`; then press Retry or start the loop again"
         )
     return _of_file(loop, number, written[0], budget_left)
