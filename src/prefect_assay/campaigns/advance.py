@@ -10,9 +10,11 @@ from typing import Any, Final, assert_never
 
 from prefect.logging import get_run_logger
 
+from prefect_assay.books import OrderState
 from prefect_assay.books.log import Approved
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
 from prefect_assay.campaigns.questions import Questions, question_id
+from prefect_assay.campaigns.remains import reject_quote, reject_surplus
 from prefect_assay.errors import (
     AssayError,
     BudgetExceeded,
@@ -30,7 +32,6 @@ from prefect_assay.errors import (
     ServiceUnavailable,
 )
 from prefect_assay.events import concerning
-from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.question import REJECT, Question, QuestionKind
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS, PaymentMethod, ResultsStatus
@@ -59,7 +60,6 @@ from prefect_assay.ordering.next_action import (
     next_action,
     spending_question,
 )
-from prefect_assay.ordering.quotes import reject_quote, reject_surplus
 from prefect_assay.ordering.stages import Stage
 from prefect_assay.payments.reconciliation import read_payment_status
 from prefect_assay.reporting import artifacts, facts
@@ -103,8 +103,9 @@ def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, patient: b
         AssayError: something failed that concerns this order; the caller advances the others.
     """
     concerning(campaign_id=order.plan.campaign_id, order_key=order.key)
-    _carry_out_approvals(order)
-    seen = seen.add(decisions=questions.decisions_for(order.key))
+    _raise_campaign_cap(order)
+    decisions, answerers = questions.decisions_for(order.key)
+    seen = seen.add(decisions=decisions, answerers=answerers)
     performing = _Performing(order, questions, patient)
     try:
         for _ in range(_STEPS_MAX):
@@ -121,15 +122,9 @@ def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, patient: b
     raise RuntimeError(f"order {order.key} did not come to rest after {_STEPS_MAX} steps")
 
 
-def _carry_out_approvals(order: PlannedOrder) -> None:
-    """Record what a person has approved for this order: its own amount, and the campaign's cap."""
+def _raise_campaign_cap(order: PlannedOrder) -> None:
+    """Record the cap of the campaign that a person has approved when this order would have exceeded it."""
     decisions = order.log.read().decisions
-    price = decisions.get(question_id(order.key, QuestionKind.SPENDING))
-    if price is not None and price[1].decision == APPROVE and price[1].amount_cents is not None:
-        approval = Approved(
-            amount_cents=price[1].amount_cents, approver=price[1].answerer, by_person=True
-        )
-        _record_approval(order, approval, once=price[1].id)
     raised = decisions.get(question_id(order.key, QuestionKind.SPENDING, _CAMPAIGN))
     if raised is not None and raised[1].decision == APPROVE and raised[1].amount_cents is not None:
         order.setup.books.budget.raise_cap(
@@ -137,21 +132,15 @@ def _carry_out_approvals(order: PlannedOrder) -> None:
         )
 
 
-def _record_approval(order: PlannedOrder, approval: Approved, *, once: str | None = None) -> None:
-    """Record an approval unless it stands already; with `once`, under the id of the answer that gives it."""
-    new = approval.model_copy(update={"id": once}) if once else approval
-    order.book.record(
-        lambda state: (
-            None
-            if state.approved
-            and (
-                state.approved.id == new.id
-                or (state.approved.amount_cents, state.approved.approver, state.approved.by_person)
-                == (new.amount_cents, new.approver, new.by_person)
-            )
-            else new
-        )
-    )
+def _record_approval(order: PlannedOrder, new: Approved) -> None:
+    """Record an approval unless it stands already."""
+
+    def decide(state: OrderState) -> Approved | None:
+        known = state.approved
+        same = known and (known.amount_cents, known.approver) == (new.amount_cents, new.approver)
+        return None if same else new
+
+    order.book.record(decide)
 
 
 @dataclass
@@ -250,11 +239,7 @@ class _Performing:
     def create(self, action: Create, seen: Seen) -> Seen:
         setup, book = self.order.setup, self.order.book
         require_rail(setup.payment_method, setup.policy, setup.wallet)
-        commits = action.route is OrderRoute.SELF_SERVICE
-        repeats = 0 if setup.policy.ask_before_reordering else None
-        state = book.state
-        if state.open_attempts and (commits or any(sent.commits for sent in state.open_attempts) or repeats == 0):
-            repeats = self.decide_again(action)
+        repeats = self.count_repeats(action)
         try:
             order = self.spend(
                 lambda cap_cents, _rolling: order_experiment(
@@ -277,7 +262,8 @@ class _Performing:
         except OrderPending as pending:
             raise _Held(Look(Stage.ORDERED, pending.message, retriable=True)) from None
         except OrderOutcomeUnknown as error:
-            # The next execution searches once more, then asks; the others go on.
+            if self.needs_person(action) and self.order.book.read().open_attempts:
+                self.decide_again(action)
             raise _Held(Look(Stage.ORDERED, error.message, retriable=True)) from error
         except InputError as error:
             withdraw(book, f"the service refused it: {error}")
@@ -285,21 +271,35 @@ class _Performing:
         self.announce(order)
         return seen.add(order=order, row=None, searched=True)
 
-    def decide_again(self, action: Create) -> int:
-        """How many creates of unknown outcome another one may follow: those that a person was shown, or none."""
-        state = self.order.book.state
-        question = order_again_question(self.order, action.amount_cents)
-        key = question_id(self.order.key, QuestionKind.ORDER_AGAIN)
-        known = self.order.log.state.decision_for(key, question) is not None
-        if not known and state.attempts and not self._was_searched(state.open_attempts[-1].id):
-            return 0  # the order is searched for first
-        decision = self.questions.decide(question, order_key=self.order.key)
-        if decision == APPROVE:
-            return state.attempts
-        raise _Held(Look(Stage.ASKS, question.subject))
+    def needs_person(self, action: Create) -> bool:
+        """Whether an order of unknown outcome may be billed twice if it is sent again, or the policy asks in any case."""
+        commits = action.route is OrderRoute.SELF_SERVICE
+        sent = any(attempt.commits for attempt in self.order.book.state.open_attempts)
+        return commits or sent or self.order.setup.policy.ask_before_reordering
 
-    def _was_searched(self, _attempt: str) -> bool:
-        return True
+    def count_repeats(self, action: Create) -> int | None:
+        """How many orders of unknown outcome another one may follow; None is any number, for orders that commit nothing.
+
+        While a person is asked, the order is not searched for with patience at each look: `find` has searched for it.
+        """
+        state = self.order.book.state
+        if not self.needs_person(action):
+            return None
+        if not state.open_attempts:
+            return 0
+        key = question_id(self.order.key, QuestionKind.ORDER_AGAIN)
+        log = self.order.log.read()
+        if key in log.open_questions or key in log.decisions:
+            return self.decide_again(action)
+        return 0
+
+    def decide_again(self, action: Create) -> int:
+        """The orders of unknown outcome that a person has seen and lets another one follow."""
+        question = order_again_question(self.order, action.amount_cents)
+        decision = self.questions.decide(question, order_key=self.order.key, may_expire=False)
+        if decision == APPROVE:
+            return self.order.book.state.attempts
+        raise _Held(Look(Stage.ASKS, question.subject))
 
     def announce(self, order: Order) -> None:
         """Show and report an order, and reject the quotes of others that carry its key."""
@@ -486,7 +486,7 @@ class _Performing:
                 if over.cap == _ROLLING:
                     rolling = over.total_cents
                 else:
-                    _carry_out_approvals(self.order)
+                    _raise_campaign_cap(self.order)
 
     def retrieve(self, seen: Seen) -> Seen:
         """Archive everything that the service has; complete results are delivered."""
@@ -591,8 +591,3 @@ def payment_question(order: PlannedOrder, why: str, lines: dict[str, str], was_s
             REJECT: "no machine pays it; the order stands, and you settle its invoice",
         },
     )
-
-
-def describe_amount(cents: int | None) -> str:
-    """An amount for people."""
-    return usd(cents)

@@ -95,7 +95,8 @@ class PlannedOrder:
     def bought(self) -> dict[str, str]:
         """What is bought and how it is paid, for a question."""
         lines = artifacts.bought(self.plan.campaign_id, [self.spec], self.plan.target_name)
-        return {**lines, "paid": self.setup.how_paid}
+        # Without the run: the same question is asked by whichever run carries the campaign.
+        return {**lines, "campaign": artifacts.verbatim(self.plan.campaign_id), "paid": self.setup.how_paid}
 
     def known_order(self, seen: Seen) -> Order:
         """The experiment as this execution knows it: found or placed by it, or by its row in the list.

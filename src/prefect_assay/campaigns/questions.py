@@ -5,7 +5,6 @@ approval in an order's ledger, is carried out by the next execution that meets t
 """
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -56,14 +55,16 @@ class Questions:
         self._ask(key, question, order_key)
         return None
 
-    def decisions_for(self, order_key: str) -> Mapping[str, str]:
-        """The decisions about an order by the questions' digests; an expired question counts as rejected."""
-        decided = self.log.state.decisions.values()
-        return {
-            asked.question.digest: REJECT if answered.decision == EXPIRED else answered.decision
-            for asked, answered in decided
-            if asked.order_key == order_key and answered.decision != CLOSED
-        }
+    def decisions_for(self, order_key: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The decisions about an order and who has taken them, by the questions' digests; expired is rejected."""
+        decisions: dict[str, str] = {}
+        answerers: dict[str, str] = {}
+        for asked, answered in self.log.state.decisions.values():
+            if asked.order_key == order_key and answered.decision != CLOSED:
+                digest = asked.question.digest
+                decisions[digest] = REJECT if answered.decision == EXPIRED else answered.decision
+                answerers[digest] = answered.answerer
+        return decisions, answerers
 
     def _ask(self, key: str, question: Question, order_key: str | None) -> None:
         expires_at = self.now + timedelta(hours=self.hours)

@@ -58,6 +58,7 @@ class Seen:
     retrieved: bool = False
     unread: bool = False  # the released results are archived, and no row of them can be read
     decisions: Mapping[str, str] = field(default_factory=dict)  # of a person, by the question's digest
+    answerers: Mapping[str, str] = field(default_factory=dict)  # who has decided, likewise
 
     def add(self, **changes: object) -> "Seen":
         """What is known after an action."""
@@ -367,9 +368,12 @@ def judge_price(
     question = spending_question(
         what, amount_cents, cap_cents, cap_name, why, {**limits.bought, **(figures or {})}
     )
-    if seen.decisions.get(question.digest) == APPROVE:
+    if seen.decisions.get(question.digest) != APPROVE:
+        return question
+    if before is not None and before.by_person and before.amount_cents == amount_cents:
         return None
-    return question
+    person = seen.answerers.get(question.digest, "a person who gave no name")
+    return Approved(amount_cents=amount_cents, approver=person, by_person=True)
 
 
 def spending_question(
