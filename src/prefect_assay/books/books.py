@@ -126,9 +126,11 @@ class OrderBook:
         self.record(lambda state: None if state.stopped else stopped)
 
     def reopen(self, person: str) -> None:
-        """Record that a person has opened a stopped order again."""
+        """Record that a person has opened a stopped order again, or one that was refused before it was ordered."""
         reopened = Reopened(person=person)
-        self.record(lambda state: reopened if state.stopped else None)
+        self.record(
+            lambda state: reopened if state.stopped or (state.withdrawn and state.ordered is None) else None
+        )
 
     def require_not_stopped(self) -> None:
         """Raise OrderStopped if a person has canceled the order by now.

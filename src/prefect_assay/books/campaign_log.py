@@ -25,7 +25,7 @@ from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.log import Log, Record
 from prefect_assay.errors import ArchiveError, Conflict, InputError
 from prefect_assay.models.base import StoredModel
-from prefect_assay.models.question import Question
+from prefect_assay.models.question import REJECT, Question
 from prefect_assay.models.vocabulary import PaymentMethod
 
 EXPIRED: Final = "expired"  # the decision of a question that nobody has answered in time
@@ -88,6 +88,26 @@ class Ran(Record):
     name: str
     restarted: bool = False
     why: str | None = None  # what had become of the earlier run
+
+
+class ShownExperiment(StoredModel):
+    """What an execution has seen of an experiment, for `status` and the timeline; nothing is decided by it."""
+
+    experiment_id: str | None = None
+    experiment_code: str | None = None
+    stage: str
+    status: str | None = None
+    results_status: str | None = None
+    problem: str | None = None
+    expected: AwareDatetime | None = None  # when the laboratory expects results
+
+
+class Looked(Record):
+    """What has changed since the last look, by order key; `read_at` is the service's clock."""
+
+    kind: Literal["looked"] = "looked"
+    read_at: AwareDatetime
+    experiments: dict[str, ShownExperiment]
 
 
 class Asked(Record):
@@ -153,7 +173,7 @@ class Over(Record):
 
 
 CampaignRecord = Annotated[
-    Started | Ran | Asked | Answered | Stopped | Settled | Reopened | Adopted | Over,
+    Started | Ran | Looked | Asked | Answered | Stopped | Settled | Reopened | Adopted | Over,
     Field(discriminator="kind"),
 ]
 _RECORDS: Final[TypeAdapter[CampaignRecord]] = TypeAdapter(CampaignRecord)
@@ -168,6 +188,8 @@ class CampaignState:
     first_started: datetime | None = None
     home: str | None = None
     runs: dict[str, Ran] = field(default_factory=dict)  # by id, oldest first
+    shown: dict[str, ShownExperiment] = field(default_factory=dict)  # by order key, as last seen
+    read_at: datetime | None = None  # when the last change was seen, by the service's clock
     open_questions: dict[str, Asked] = field(default_factory=dict)  # by question id
     revisions: dict[str, int] = field(default_factory=dict)
     decisions: dict[str, tuple[Asked, Answered]] = field(default_factory=dict)  # the last of each question id
@@ -200,6 +222,15 @@ class CampaignState:
         known = self.decisions.get(question_id)
         return known[1] if known and known[0].question.digest == question.digest else None
 
+    def without_refusals(self) -> "CampaignState":
+        """What was rejected or not answered in time is asked again after a new start."""
+        agreed = {
+            key: decided
+            for key, decided in self.decisions.items()
+            if decided[1].decision not in {REJECT, EXPIRED, CLOSED}
+        }
+        return replace(self, decisions=agreed)
+
     def apply(self, record: CampaignRecord) -> "CampaignState":
         """The state after one more record."""
         new = replace(self, count=self.count + 1)
@@ -207,10 +238,15 @@ class CampaignState:
             case Started():
                 home = record.home if record.home is not None else self.home
                 first = self.first_started or record.at
-                return replace(new, started=record, first_started=first, home=home, over=None)
+                return replace(
+                    new.without_refusals(), started=record, first_started=first, home=home, over=None
+                )
             case Ran():
                 others = {run: ran for run, ran in self.runs.items() if run != record.run}
                 return replace(new, runs={**others, record.run: record})
+            case Looked():
+                shown = {**self.shown, **record.experiments}
+                return replace(new, shown=shown, read_at=record.read_at)
             case Asked():
                 return replace(
                     new,
@@ -229,7 +265,7 @@ class CampaignState:
             case Settled():
                 return replace(new, settled=True)
             case Reopened():
-                return replace(new, stopped=None, settled=False, over=None)
+                return replace(new.without_refusals(), stopped=None, settled=False, over=None)
             case Adopted():
                 return replace(new, home=record.home)
             case Over():

@@ -146,7 +146,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
             case Surplus():
                 noted = {"surplus": (*self.surplus, record.experiment_id)}
             case Reopened():
-                noted = {"stopped": None}
+                noted = {"stopped": None, "withdrawn": self.withdrawn and self.ordered is not None}
             case Working() | Left():
                 others = tuple(one for one in self.working if one.run != record.run)
                 noted = {"working": (*others, record) if isinstance(record, Working) else others}

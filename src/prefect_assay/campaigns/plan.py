@@ -1,0 +1,105 @@
+"""The plan of a campaign: read, checked, split and archived before anything costs money.
+
+A campaign waits for days and its designs file may change meanwhile, so a run that goes on reads the archived plan.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from prefect.logging import get_run_logger
+
+from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.designs import Reading, design_warnings, order_lines, refuse_target
+from prefect_assay.errors import ArchiveError
+from prefect_assay.looping import LoopBook, of_designs_address
+from prefect_assay.models.sequences import Sequences
+from prefect_assay.models.spec import Assay, Plan, Target
+from prefect_assay.tasks.archive import check_archive
+from prefect_assay.tasks.collate import keep_plan, kept_plan
+from prefect_assay.tasks.estimate import check_access, resolve_target
+from prefect_assay.tasks.pay import require_rail
+from prefect_assay.tasks.read import plan_campaign, read_designs
+
+_CAMPAIGN_ADDRESS: Final = "campaign:"
+
+
+@dataclass(frozen=True)
+class CampaignInput:
+    """The parameters of `campaign` from which its plan follows."""
+
+    designs: str
+    designs_name: str | None
+    reading: Reading
+    assay: Assay
+    campaign_id: str | None
+    sequences_per_experiment: int
+
+    @property
+    def continued_id(self) -> str | None:
+        """The campaign that goes on by its archived plan, as the sweep starts it again; None for a new start."""
+        if self.designs.startswith(_CAMPAIGN_ADDRESS):
+            return self.designs.removeprefix(_CAMPAIGN_ADDRESS)
+        return None
+
+    def read(self, setup: CampaignSetup) -> Sequences:
+        """Read and check the designs, of a file or of a loop's round in the archive."""
+        of_loop = of_designs_address(self.designs)
+        if of_loop is None:
+            return read_designs(self.designs, self.designs_name, self.reading)
+        archive = setup.archive
+        return LoopBook(archive.get_store(), archive.prefix, of_loop[0]).designs(of_loop[1], self.reading)
+
+    def split(self, sequences: Sequences, target: Target | None) -> Plan:
+        """Split the designs into experiments and check every specification."""
+        return plan_campaign(
+            sequences,
+            self.assay,
+            target,
+            campaign_id=self.campaign_id,
+            per_experiment=self.sequences_per_experiment,
+        )
+
+
+def campaign_address(campaign_id: str) -> str:
+    """The `designs` parameter with which a campaign goes on by its archived plan."""
+    return f"{_CAMPAIGN_ADDRESS}{campaign_id}"
+
+
+def read_kept_plan(setup: CampaignSetup, campaign_id: str) -> Plan:
+    """The archived plan of a campaign that was started before.
+
+    Raises:
+        ArchiveError: it is not in this archive, or was made in another one; nothing is ordered.
+    """
+    plan = kept_plan(setup.archive, campaign_id)
+    if plan is None or plan.archive_id not in {None, setup.books.archive_id}:
+        raise ArchiveError(
+            f"the plan of campaign {campaign_id} is not in this archive; nothing new was ordered. Restore the archive, or "
+            "point its block to it, and run it again"
+        )
+    return plan
+
+
+def make_plan(setup: CampaignSetup, given: CampaignInput) -> Plan:
+    """Read, validate, deduplicate, split; then archive the plan before anything costs money."""
+    require_rail(setup.payment_method, setup.policy, setup.wallet)
+    check_archive(setup.archive)
+    sequences = given.read(setup)
+    check_access(setup.credentials)
+    target = resolve_target(setup.credentials, given.assay)
+    refuse_target(sequences, target.sequence if target else None, given.reading)
+    plan = given.split(sequences, target)
+    keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.books.archive_id}))
+    _log(sequences, plan)
+    return plan
+
+
+def _log(sequences: Sequences, plan: Plan) -> None:
+    logger = get_run_logger()
+    for line in order_lines(sequences):
+        logger.info("%s: %s", sequences.source, line)
+    for warning in design_warnings((s.name, s.aa_string) for s in sequences.items):
+        logger.warning("%s", warning)
+    if plan.attributes_left_out:
+        left = plan.attributes_left_out
+        logger.warning("The plan has no room for %d columns: %s", len(left), ", ".join(left[:10]))

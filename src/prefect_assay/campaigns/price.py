@@ -1,0 +1,222 @@
+"""The price of a whole campaign, checked before the first order. Over the cap, the run asks in Prefect's own form.
+
+The question is in the campaign's log as well, so that `approve`, `reject` and the deployment `decide` answer it, and a
+run that is started in place of this one finds the answer.
+"""
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final, Literal
+
+from prefect.flow_runs import suspend_flow_run
+from prefect.input import RunInput
+from pydantic import ConfigDict, Field
+
+from prefect_assay.books.campaign_log import EXPIRED, Answered, Asked
+from prefect_assay.books.log import Approved
+from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
+from prefect_assay.campaigns.questions import question_id, question_markdown, show_question
+from prefect_assay.campaigns.suspension import can_suspend, this_run
+from prefect_assay.client.http.dates import time_at
+from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded, Conflict
+from prefect_assay.events import emit, kinds
+from prefect_assay.models.billing import CostEstimate, usd
+from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.models.words import many
+from prefect_assay.ordering.next_action import APPROVE, spending_question
+from prefect_assay.reporting import artifacts
+from prefect_assay.tasks.estimate import estimate_cost, open_price
+
+_BACKUP: Final = timedelta(days=365)  # until Prefect itself ends a suspension whose question has expired
+
+
+class PriceApproval(RunInput):
+    """The form of a campaign's price."""
+
+    model_config = ConfigDict(title="Approve the price")
+
+    decision: Literal["approve", "reject"] = Field(
+        title="Decision",
+        description="approve: exactly the amount shown. reject: nothing is ordered, and the campaign ends.",
+        json_schema_extra={"position": 0},
+    )
+    amount_cents: int | None = Field(
+        default=None,
+        ge=0,
+        title="Amount (US cents), to be certain",
+        description="Empty, or exactly the amount shown.",
+        json_schema_extra={"position": 1},
+    )
+    decided_by: str | None = Field(
+        default=None, max_length=200, title="Your name", json_schema_extra={"position": 2}
+    )
+
+
+def price_question_id(campaign_id: str) -> str:
+    """The id of the question about a campaign's price."""
+    return question_id(campaign_id, QuestionKind.SPENDING)
+
+
+def approve_price(
+    orders: list[PlannedOrder], account: str, *, ask_always: bool = False
+) -> dict[str, CostEstimate]:
+    """Check the price of all orders that are not placed yet; returns their estimates by order key.
+
+    Raises:
+        BudgetExceeded: it is over the cap, and this run cannot ask; nothing was ordered.
+        ApprovalRejected: a person has rejected the price; nothing was ordered.
+        ApprovalExpired: nobody has answered in time; nothing was ordered.
+    """
+    first = orders[0]
+    setup, plan = first.setup, first.plan
+    estimates: dict[str, CostEstimate] = {}
+    committed_cents, totals = 0, {}
+    for order in orders:
+        if order.book.read().ordered is None and not order.book.state.open_attempts:
+            estimates[order.key] = estimate_cost(setup.credentials, order.spec)
+            totals[order.key] = estimates[order.key].total_cents
+            continue
+        price = open_price(setup.credentials, order.planned, book=order.book)
+        if price.committed:
+            committed_cents += price.total_cents or 0
+        else:
+            totals[order.key] = price.total_cents
+    if not estimates:
+        return {}
+    artifacts.show_campaign_estimate(plan, totals)
+    known_cents = sum(total for total in totals.values() if total is not None)
+    unpriced = [key for key, total in totals.items() if total is None]
+    emit(
+        kinds.EstimateCompleted(
+            campaign_id=plan.campaign_id,
+            experiments=len(totals),
+            designs=sum(len(order.spec.sequences) for order in orders if order.key in totals),
+            total_cents=known_cents,
+            unpriced=len(unpriced),
+        )
+    )
+    total_cents = committed_cents + known_cents
+    cap_cents = first.campaign_cap_cents
+    if total_cents <= cap_cents and not ask_always:
+        return estimates
+    question = spending_question(
+        f"Campaign {plan.campaign_id} ({many(len(orders), 'experiment')})",
+        total_cents,
+        cap_cents,
+        CAMPAIGN_CAP,
+        ["each round is shown to you before it is ordered"] if ask_always else [],
+        {
+            **artifacts.bought(
+                plan.campaign_id, [order.spec for order in orders if order.key in totals], plan.target_name
+            ),
+            "campaign": artifacts.verbatim(plan.campaign_id),
+            "account": artifacts.verbatim(account),
+            "paid": setup.how_paid,
+            **({"ordered already": usd(committed_cents)} if committed_cents else {}),
+            **({"still to be ordered": usd(known_cents)} if committed_cents else {}),
+            **({"experiments without a price yet": str(len(unpriced))} if unpriced else {}),
+            **artifacts.reading_figures(plan),
+        },
+    )
+    answered = _decide(first, question, account)
+    if answered.decision == EXPIRED:
+        raise ApprovalExpired(
+            f"the price of campaign {plan.campaign_id}, {usd(total_cents)}, was not approved in time; nothing was ordered"
+        )
+    if answered.decision != APPROVE:
+        raise ApprovalRejected(
+            f"{answered.answerer} has not approved the price of campaign {plan.campaign_id}, {usd(total_cents)}; nothing was "
+            "ordered"
+        )
+    for order in orders:
+        total = totals.get(order.key)
+        if total is not None:
+            _record_approval(order, total, answered)
+    setup.books.budget.raise_cap(plan.campaign_id, total_cents, answered.answerer)
+    return estimates
+
+
+def _record_approval(order: PlannedOrder, total_cents: int, answered: Answered) -> None:
+    """Record a person's approval of the order's price in its ledger, unless a higher one stands."""
+    new = Approved(amount_cents=total_cents, approver=answered.answerer, by_person=True)
+    order.book.record(
+        lambda state: (
+            None
+            if state.approved and state.approved.by_person and state.approved.amount_cents >= total_cents
+            else new
+        )
+    )
+
+
+def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
+    """The answer to exactly this question; suspends the run with a form until there is one."""
+    log, policy = order.log, order.setup.policy
+    key = price_question_id(order.plan.campaign_id)
+    with order.setup.credentials.get_client() as client:
+        client.targets(limit=1)
+        now = time_at(client)
+    while True:
+        answered = log.read().decision_for(key, question)
+        if answered is not None:
+            return answered
+        if not can_suspend():
+            amount = question.amount_cents or 0
+            emit(
+                kinds.BudgetReached(
+                    key=order.plan.campaign_id,
+                    what=question.subject,
+                    amount_cents=amount,
+                    cap_cents=order.campaign_cap_cents,
+                    asks=False,
+                )
+            )
+            raise BudgetExceeded(
+                f"{question.subject} The cap is {usd(order.campaign_cap_cents)}; nothing was ordered. To approve it, raise "
+                f"`per_campaign_cents` of the spending policy to {amount}, or start the flow from its deployment to be asked"
+            )
+        asked_now = log.ask(
+            key, question, order_key=None, now=now, expires_at=now + timedelta(hours=policy.approval_hours)
+        )
+        asked = log.read().open_questions.get(key)
+        if asked is None:
+            continue  # answered meanwhile
+        if asked_now:
+            show_question(order.plan.campaign_id, asked, account)
+            emit(
+                kinds.ApprovalRequested(
+                    approval=f"{key}-{asked.revision}",
+                    about="spending",
+                    question=question.subject,
+                    until=asked.expires_at,
+                )
+            )
+        _answer_with_form(order, asked, account, policy.approval_hours)
+
+
+def _answer_with_form(order: PlannedOrder, asked: Asked, account: str, hours: float) -> None:
+    """Suspend this run with Prefect's form, and record what a person has filled in; of two answers the first counts."""
+    form = PriceApproval.with_initial_data(description=question_markdown(order.plan.campaign_id, asked, account))
+    values: Any = suspend_flow_run(
+        wait_for_input=form,
+        timeout=int(hours * 3600 + _BACKUP.total_seconds()),
+        key=f"price-{asked.question_id}-{asked.revision}",
+    )
+    with order.setup.credentials.get_client() as client:
+        client.targets(limit=1)
+        now = time_at(client)
+    decision = EXPIRED if now > asked.expires_at else values.decision
+    contradicts = values.amount_cents not in {None, asked.question.amount_cents}
+    if decision == APPROVE and contradicts:
+        decision = REJECT
+    person = values.decided_by or "a person who gave no name"
+    with suppress(Conflict):  # it was answered by a command; that answer counts
+        order.log.answer(
+            asked.question_id,
+            asked.revision,
+            decision,
+            amount_cents=asked.question.amount_cents,
+            answerer=person,
+            how=f"the form of flow run {this_run().id}",
+            now=now,
+            ceiling_cents=order.setup.policy.answer_ceiling_cents,
+        )
