@@ -199,7 +199,9 @@ def begin_loop(run: LoopRun) -> LoopRun:
     setup, log = run.setup, run.log
     flow_run = this_run() if can_suspend() else None
     terms = setup.terms()
-    started = Started(what=StartedKind.LOOP, name=run.loop.loop_id, terms=terms)
+    # `status` reads the assay also of a loop that no deployment can start again.
+    parameters = {"assay": run.loop.assay.model_dump(mode="json")}
+    started = Started(what=StartedKind.LOOP, name=run.loop.loop_id, terms=terms, parameters=parameters)
     if flow_run is not None:
         with get_client(sync_client=True) as client:
             home, deployment = home_id(client), _deployment_name(client, flow_run)

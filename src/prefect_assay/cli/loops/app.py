@@ -121,6 +121,9 @@ def loop(
             help="With --cron: its time zone, such as Europe/Berlin. Default: this machine's, else UTC."
         ),
     ] = None,
+    reopen: Annotated[
+        bool, typer.Option("--reopen", help="Go on with a loop, or a round of it, that was canceled.")
+    ] = False,
     here: Here = False,
     name_column: NameColumn = None,
     sequence_column: SequenceColumn = None,
@@ -169,6 +172,7 @@ def loop(
             higher_is_better=higher_is_better,
             cron=cron,
             timezone=timezone,
+            reopen=reopen,
             yes=yes,
             own={
                 "designer": designer,

@@ -1,9 +1,12 @@
 """`prefect-assay loop`: checks what can be checked here, then starts the loop on a worker or in this process."""
 
+import getpass
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.cli.campaigns import purchase
 from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.cli.campaigns.run import (
@@ -18,8 +21,8 @@ from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import cron_schedule, next_start, schedule_loop
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api, start_temporary_server
-from prefect_assay.errors import AssayError, InputError, LoopFailed
-from prefect_assay.looping import objective_of
+from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFailed
+from prefect_assay.looping import LoopBook, objective_of
 from prefect_assay.looping.loop import LOOP_ID
 from prefect_assay.models.billing import usd
 from prefect_assay.models.report import LoopReport
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
     from prefect.client.schemas.schedules import CronSchedule
 
-    from prefect_assay.blocks import AssayCredentials, SpendingPolicy
+    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,7 @@ class LoopRequest(AssayRequest):
     score_column: str | None
     higher_is_better: bool | None
     own: dict[str, Any]
+    reopen: bool = False
     yes: bool = False
     cron: str | None = None
     timezone: str | None = None
@@ -68,7 +72,7 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
     """Start the loop, and print how to follow it or, with `here`, how it ended.
 
     Raises:
-        InputError: the loop's id, its designs or the assay are wrong; nothing was started.
+        InputError: the loop's id, its designs or the assay are wrong, or a person has canceled the loop; nothing was started.
     """
     _check(request)
     if here and request.cron is not None:
@@ -82,7 +86,12 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         require_api()
     with api_errors():
         blocks = load_blocks(request)
+        archive = cast("Archive", blocks["archive"])
+        if not request.reopen:
+            _refuse_canceled(archive, request.loop_id)
         offer(request, blocks, as_json=as_json)
+        if request.reopen:
+            _reopen(archive, request.loop_id)
         parameters = {
             "loop_id": request.loop_id,
             "source": _address(request.source),
@@ -113,6 +122,30 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
         plain(stderr=True).print(
             f"Scheduled: next start {when}. End it: prefect-assay cancel {request.loop_id}"
         )
+
+
+def _refuse_canceled(archive: "Archive", loop_id: str) -> None:
+    """Refuse a loop that a person has canceled; an archive that this machine cannot read is left to the run."""
+    from prefect_assay.campaigns.loop import describe_stop
+
+    stopped = None
+    with suppress(ArchiveError):
+        stopped = CampaignLog(archive.get_store(), archive.prefix, loop_id, StartedKind.LOOP).read().stopped
+    if stopped is not None:
+        raise InputError(describe_stop(f"loop {loop_id}", stopped, loop_id))
+
+
+def _reopen(archive: "Archive", loop_id: str) -> None:
+    """Open a canceled loop and its canceled rounds again, as the person at this machine asks for."""
+    from prefect_assay.campaigns.stop import reopen_campaign
+
+    store, person = archive.get_store(), getpass.getuser()
+    logs = [CampaignLog(store, archive.prefix, loop_id, StartedKind.LOOP)]
+    rounds = LoopBook(store, archive.prefix, loop_id).read().campaigns
+    logs += [CampaignLog(store, archive.prefix, name) for name in rounds]
+    for log in logs:
+        if log.read().stopped is not None:
+            reopen_campaign(archive, log.name, person=person)
 
 
 def offer(request: LoopRequest, blocks: "dict[str, Block]", *, as_json: bool) -> None:
