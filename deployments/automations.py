@@ -1,50 +1,41 @@
-"""The two automations that recover a killed run, and how they are registered without duplicates.
+"""The automation that follows a canceled run, and how automations are registered without duplicates.
 
-`assay-zombies` sets a run without heartbeats to Crashed; `assay-crashes` reschedules a crashed run. They act only on
-runs of the three waiting flows with the tag `assay`. They cannot count: `runs.crashes` stops a crash loop.
+`assay-cancel` starts `decide` for a run that somebody has canceled: it cancels the run's campaign within seconds. Where
+automations are off, the sweep does it.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, Final, Literal
+from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.objects import StateType
-from prefect.events.actions import ChangeFlowRunState
+from prefect.events.actions import RunDeployment
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 
-from prefect_assay.runs.crashes import CRASHES_AUTOMATION, RESCHEDULED_BY_AUTOMATION
-from prefect_assay.runs.heartbeats import default_silence
 from prefect_assay.runs.queries import ASSAY_TAG, FLOW_NAMES
 
-ZOMBIES: Final = "assay-zombies"
-CRASHES: Final = CRASHES_AUTOMATION
+CANCEL: Final = "assay-cancel"
 
 Change = Literal["created", "updated", "unchanged", "kept", "refused"]
 
-_WITHOUT: Final = (
-    ". Crashed runs are still taken up by the sweep, every five minutes, and a machine that dies with its worker is "
-    "noticed later"
-)
+_WITHOUT: Final = ". The sweep cancels the campaign of a canceled run instead, within five minutes"
 _MARK: Final = "assay-definition:"
-# A crash counts within this time after a start; the sweep handles later ones.
-_STARTED_WITHIN: Final = timedelta(days=1)
-_STARTS: Final = {"prefect.flow-run.Running", "prefect.flow-run.Retrying"}
-# Each run of these flows with the tag, separately. Not the sweep: its schedule runs it again anyway.
-_ASSAY_RUNS: Final[dict[str, Any]] = {
-    "match": {"prefect.resource.id": "prefect.flow-run.*"},
-    "match_related": [
-        {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{ASSAY_TAG}"},
-        {"prefect.resource.role": "flow", "prefect.resource.name": list(FLOW_NAMES)},
-    ],
-    "for_each": {"prefect.resource.id"},
-    "threshold": 1,
-}
+_TRIGGER: Final = (
+    "type",
+    "posture",
+    "after",
+    "expect",
+    "within",
+    "match",
+    "match_related",
+    "for_each",
+    "threshold",
+)
 _ACTION: Final = (
     "type",
     "state",
@@ -82,9 +73,34 @@ class AutomationChange:
     note: str = ""
 
 
-def automations(silence: timedelta | None = None) -> tuple[AutomationCore, ...]:
-    """The two automations; `silence` under three heartbeat intervals would start live runs twice."""
-    return _zombies(silence or default_silence()), _crashes()
+def cancel_automation(decide: UUID) -> AutomationCore:
+    """The automation that starts the deployment `decide` for each canceled run of a campaign or a loop."""
+    return marked(
+        AutomationCore(
+            name=CANCEL,
+            description="The campaign of a run that somebody cancels is canceled: nothing more is ordered, accepted or "
+            "paid for it, and an artifact of the run says what remains.",
+            trigger=EventTrigger(
+                expect={"prefect.flow-run.Cancelled"},
+                match={"prefect.resource.id": "prefect.flow-run.*"},
+                match_related=[
+                    {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{ASSAY_TAG}"},
+                    {"prefect.resource.role": "flow", "prefect.resource.name": list(FLOW_NAMES)},
+                ],
+                for_each={"prefect.resource.id"},
+                posture=Posture.Reactive,
+                threshold=1,
+            ),
+            actions=[
+                RunDeployment(
+                    source="selected",
+                    deployment_id=decide,
+                    parameters={"canceled_run": {"__prefect_kind": "jinja", "template": "{{ flow_run.id }}"}},
+                    job_variables=None,
+                )
+            ],
+        )
+    )
 
 
 def register_automations(
@@ -93,54 +109,9 @@ def register_automations(
     """Create or update automations on the server, by name. Safe to repeat.
 
     An automation that an operator has edited is kept, and a disabled one stays disabled. A server that refuses is
-    reported and not an error: the sweep reschedules crashed runs, too.
+    reported and not an error: the sweep does the same, later.
     """
     return tuple(_register(client, automation, dry_run=dry_run) for automation in wanted)
-
-
-def _zombies(silence: timedelta) -> AutomationCore:
-    return _automation(
-        ZOMBIES,
-        "A run of prefect-assay that sends no heartbeat any more has lost its process: it is declared crashed. "
-        "Suspended runs are not watched.",
-        EventTrigger(
-            # These events begin the watch, any event ends it: a suspended run, too, has sent its last one.
-            after={*_STARTS, "prefect.flow-run.heartbeat"},
-            expect={"prefect.flow-run.*"},
-            posture=Posture.Proactive,
-            within=silence,
-            **_ASSAY_RUNS,
-        ),
-        (StateType.CRASHED, "Crashed"),
-        f"No heartbeat for {silence.total_seconds():.0f} s: its process is gone.",
-    )
-
-
-def _crashes() -> AutomationCore:
-    return _automation(
-        CRASHES,
-        "A run of prefect-assay that crashed after it had begun is scheduled again: it looks at what it has "
-        "ordered and goes on. The run itself ends as failed when it crashes again and again.",
-        EventTrigger(
-            # Only a crash after a start: one before the flow begins (a broken environment) would repeat forever,
-            # because no code that counts is ever reached. The sweep handles those.
-            after=_STARTS,
-            expect={"prefect.flow-run.Crashed"},
-            posture=Posture.Reactive,
-            within=_STARTED_WITHIN,
-            **_ASSAY_RUNS,
-        ),
-        (StateType.SCHEDULED, "AwaitingRetry"),
-        RESCHEDULED_BY_AUTOMATION,
-    )
-
-
-def _automation(
-    name: str, description: str, trigger: EventTrigger, state: tuple[StateType, str], message: str
-) -> AutomationCore:
-    """An automation that sets a run's state."""
-    action = ChangeFlowRunState(state=state[0], name=state[1], force=False, message=message)
-    return marked(AutomationCore(name=name, description=description, trigger=trigger, actions=[action]))
 
 
 def marked(bare: AutomationCore) -> AutomationCore:
@@ -151,10 +122,9 @@ def marked(bare: AutomationCore) -> AutomationCore:
 def _digest(automation: AutomationCore) -> str:
     """Digest of an automation's definition, of named fields only: a default that a later Prefect adds is no edit."""
     trigger = automation.trigger.model_dump(mode="json")
-    fields = ("type", "posture", "after", "expect", "within", *_ASSAY_RUNS)
     what = {
         "description": automation.description,
-        "trigger": {name: _sorted(trigger.get(name)) for name in fields},
+        "trigger": {name: _sorted(trigger.get(name)) for name in _TRIGGER},
         "actions": [
             {k: a.get(k) for k in _ACTION}
             for a in (action.model_dump(mode="json") for action in automation.actions)
@@ -189,7 +159,7 @@ def _register(client: SyncPrefectClient, wanted: AutomationCore, *, dry_run: boo
             enabled=False,
             note=(
                 f"the server answers {error.response.status_code} to automations ({_detail(error)})"
-                + (_WITHOUT if wanted.name in {ZOMBIES, CRASHES} else "")
+                + (_WITHOUT if wanted.name == CANCEL else "")
             ),
         )
 

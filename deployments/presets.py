@@ -15,7 +15,7 @@ from prefect_assay.runs.block_references import references
 from prefect_assay.runs.children import deployment_of
 
 NAME: Final = "main"  # of the blocks that `prefect-assay init` saves
-# The flows that people start. An experiment is started by its campaign, with the campaign's blocks.
+# The flows that people start; `decide` takes the blocks that the campaign's log names.
 _FORMS: Final = (deployment_of("campaign"), deployment_of("design-build-test"))
 _BLOCKS: Final[Mapping[str, tuple[type[Block], ...]]] = {
     "credentials": (blocks.AssayCredentials,),

@@ -16,8 +16,8 @@ from prefect.types.entrypoint import EntrypointType
 
 from prefect_assay.deployments.server_checks import sweep_advice
 from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
-from prefect_assay.deployments.setup import shipped_deployments
-from prefect_assay.flows import campaign, design_build_test, experiment, sweep
+from prefect_assay.deployments.setup import register_cancel, shipped_deployments
+from prefect_assay.flows import campaign, decide, design_build_test, sweep
 from prefect_assay.runs.children import deployment_name, deployment_of
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
@@ -28,14 +28,19 @@ _CHOSEN_BY_OPERATORS: Final = frozenset({"job_variables", "parameters", "paused"
 _SCHEDULING: Final = frozenset({"schedules", "concurrency_limit", "concurrency_options"})
 
 
-def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> None:
+def serve_flows(sweep_interval: timedelta | None = SWEEP_INTERVAL, *, with_automations: bool = True) -> None:
     """Serve the flows until stopped, polling as `runner.env` says; None leaves the sweep unscheduled."""
     set_defaults(settings_of(RUNNER))
     os.environ["PYTHONSAFEPATH"] = "1"  # Prefect starts each run with `python -m`, in this folder
     seconds = float(get_current_settings().runner.poll_frequency)
     # Schedules are not paused at the end: another process may serve them by then, and `prefect-assay deploy` would
     # keep the pause as an operator's choice.
-    serve(*served_deployments(sweep_interval), query_seconds=seconds, pause_on_shutdown=False)
+    served = served_deployments(sweep_interval)
+    if with_automations:  # the automation names its deployment, so that is made first
+        next(one for one in served if one.flow_name == decide.name).apply()
+        with get_client(sync_client=True) as client:
+            register_cancel(client)
+    serve(*served, query_seconds=seconds, pause_on_shutdown=False)
 
 
 def paused_sweep_advice() -> tuple[str, ...]:
@@ -53,7 +58,7 @@ def served_deployments(sweep_interval: timedelta | None = SWEEP_INTERVAL) -> lis
     shipped = {
         entry["entrypoint"].rpartition(":")[2]: entry for entry in shipped_deployments()["deployments"]
     }
-    flows = (experiment, campaign, design_build_test, sweep)
+    flows = (campaign, design_build_test, decide, sweep)
     return [
         _deployment(flow, shipped[flow.fn.__name__], sweep_interval if flow is sweep else None)
         for flow in flows

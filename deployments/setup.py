@@ -20,16 +20,21 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
-from prefect_assay.deployments.automations import AutomationChange, automations, register_automations
+from prefect_assay.deployments.automations import (
+    CANCEL,
+    AutomationChange,
+    cancel_automation,
+    register_automations,
+)
 from prefect_assay.deployments.event_automations import check_choices, chosen_automations
 from prefect_assay.deployments.presets import preset_blocks
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.deployments.work_pool import PROCESS, WORK_POOL
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.children import deployment_of
-from prefect_assay.sweeping.stranded_runs import replace_waiting_runs
 
 _SWEEP: Final = deployment_of("sweep")
+_DECIDE: Final = deployment_of("decide")
 _BLOCKS: Final = (
     blocks.AssayCredentials,
     blocks.SpendingPolicy,
@@ -65,14 +70,12 @@ class Registration:
     advice: tuple[str, ...] = ()  # risks of the server's settings and of operators' changes, as sentences
     # filled into the forms, by deployment
     presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Names of waiting runs that were replaced because their deployment or work pool was created again
-    moved: tuple[str, ...] = ()
 
 
 def register(
     *, dry_run: bool = False, with_automations: bool = True, chosen: Sequence[str] = ()
 ) -> Registration:
-    """Register the block types and the automations that reschedule crashed runs; `dry_run` only reports.
+    """Register the block types and, once `decide` is deployed, the automation on Cancelled; `dry_run` only reports.
 
     `chosen` automations (`NAME=TARGET`) are registered as well; those of an earlier registration stay.
 
@@ -83,11 +86,21 @@ def register(
         for block in _BLOCKS:
             block.register_type_and_schema()
     with get_client(sync_client=True) as client:
-        wanted = (*(automations() if with_automations else ()), *chosen_automations(client, chosen))
-        changes = register_automations(client, wanted, dry_run=dry_run)
+        changes = register_cancel(client, dry_run=dry_run) if with_automations else ()
+        changes += register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
         advised = settings_advice(client)
     slugs = tuple(block.get_block_type_slug() for block in _BLOCKS)
     return Registration(slugs, changes, work_pool=None, deployments={}, advice=advised)
+
+
+def register_cancel(client: SyncPrefectClient, *, dry_run: bool = False) -> tuple[AutomationChange, ...]:
+    """Register the automation on Cancelled, which starts `decide`; before that is deployed, there is nothing to start."""
+    try:
+        decide = client.read_deployment_by_name(_DECIDE)
+    except ObjectNotFound:
+        later = "it needs the deployment, and is registered after it"
+        return (AutomationChange(CANCEL, "created", note=later),) if dry_run else ()
+    return register_automations(client, [cancel_automation(decide.id)], dry_run=dry_run)
 
 
 def deploy(
@@ -102,8 +115,7 @@ def deploy(
     The pool is `work_pool`, else that of the existing deployments, else `assay`, which alone is created, for processes.
 
     An existing deployment keeps what operators change: paused or not, schedules, default parameters, job variables,
-    another concurrency limit. Runs that wait for a deployment or work pool that was deleted, and is created again here,
-    are replaced by runs that wait for the new one.
+    another concurrency limit.
 
     Raises:
         ConfigurationError: the pool does not exist; Prefect refused, with its output; or as `register`.
@@ -113,22 +125,21 @@ def deploy(
     with get_client(sync_client=True) as client:
         present = _present(client, shipped)
         pool = _ensure_work_pool(client, work_pool or _pool_of(present) or WORK_POOL, dry_run=dry_run)
-        registered = register(dry_run=dry_run, with_automations=with_automations)
+        registered = register(dry_run=dry_run, with_automations=False)
         if not dry_run:
             _apply(in_work_pool(with_operators_choices(shipped, present), pool.name))
             for name, before in present.items():
                 _restore(client, before, client.read_deployment_by_name(name))
         presets = preset_blocks(client, dry_run=dry_run)
-        on_events = register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
-        moved = () if dry_run else tuple(run.name for run in replace_waiting_runs(client))
+        changes = register_cancel(client, dry_run=dry_run) if with_automations else ()
+        changes += register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
     return replace(
         registered,
-        automations=registered.automations + on_events,
+        automations=changes,
         work_pool=pool,
         deployments={name: "present" if name in present else "created" for name in _names(shipped)},
         advice=registered.advice + sweep_advice(present.get(_SWEEP)),
         presets=presets,
-        moved=moved,
     )
 
 

@@ -1,7 +1,7 @@
 """The work pool of the flows: its name, its queues, the commands of its workers and how many runs one takes at once.
 
-The workers are Prefect's own. The sweep has a queue and, in a process pool, a worker of its own: runs that hang must not
-keep it waiting.
+The workers are Prefect's own. `sweep` and `decide` have a queue and, in a process pool, a worker of their own: runs that
+hang must not keep them waiting.
 """
 
 import os
@@ -14,6 +14,7 @@ WORK_POOL: Final = "assay"
 PROCESS: Final = "process"
 FLOW_QUEUE: Final = "default"
 SWEEP_QUEUE: Final = "sweep"
+SWEEP_LIMIT: Final = 2  # one sweep, and one decision
 # A run that archives and reports: Prefect, SciPy and matplotlib in a process of its own.
 _RUN_BYTES: Final = 400_000_000
 _RUNS_PER_CORE: Final = 4
@@ -34,7 +35,7 @@ def worker_commands(pool: str, pool_type: str) -> list[str]:
     start = f"prefect worker start --pool {shlex.quote(pool)} --type {shlex.quote(pool_type)}"
     if pool_type != PROCESS:
         return [start]
-    limits = ((FLOW_QUEUE, default_limit()), (SWEEP_QUEUE, 1))
+    limits = ((FLOW_QUEUE, default_limit()), (SWEEP_QUEUE, SWEEP_LIMIT))
     return [f"{start} --work-queue {queue} --limit {limit}" for queue, limit in limits]
 
 

@@ -18,6 +18,8 @@ from prefect.exceptions import PrefectException
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.books.campaign_log import Answered, Asked, CampaignLog, StartedKind, list_open
 from prefect_assay.errors import Conflict, InputError, ServiceUnavailable, shorten
+from prefect_assay.models.question import REJECT, Question
+from prefect_assay.ordering.next_action import APPROVE
 from prefect_assay.payments.interfaces import address
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.states import resume, waits_for_input
@@ -82,6 +84,22 @@ def choose_question(
             "nothing was recorded. Read it again"
         )
     return named[0]
+
+
+def decision_of(question: Question, word: str | None) -> str:
+    """The decision that a word names. `approve` also stands for the one decision of a question that is no refusal.
+
+    Raises:
+        InputError: the question has no such decision.
+    """
+    others = [decision for decision in question.decisions if decision != REJECT]
+    if word == APPROVE and APPROVE not in others and len(others) == 1:
+        return others[0]
+    if word not in question.decisions:
+        raise InputError(
+            f"the question takes {', '.join(question.decisions)}, and {word!r} is none of them; nothing was recorded"
+        )
+    return word
 
 
 def answer_question(

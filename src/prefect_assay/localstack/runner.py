@@ -23,7 +23,6 @@ def main() -> None:
     options.add_argument("--no-sweep", action="store_true", help="leave the sweep unscheduled")
     chosen = options.parse_args()
     _wait_for_api(chosen.wait_seconds)
-    # One machine on SQLite, where automations now and then hold everything up for a minute (docs/deploying.md).
     register(with_automations=False)
     serve_flows(None if chosen.no_sweep else timedelta(seconds=chosen.sweep_seconds))
 

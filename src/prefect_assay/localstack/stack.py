@@ -13,6 +13,7 @@ import psutil
 
 from prefect_assay.deployments.work_pool import (
     FLOW_QUEUE,
+    SWEEP_LIMIT,
     SWEEP_QUEUE,
     WORK_POOL,
     default_limit,
@@ -232,7 +233,7 @@ class LocalStack:
             limit = self._worker_limit or default_limit()
             self._parts.launch("runner", worker_command(FLOW_QUEUE, limit), self.env)
             if self._sweep:
-                self._parts.launch("sweeper", worker_command(SWEEP_QUEUE, 1), self.env)
+                self._parts.launch("sweeper", worker_command(SWEEP_QUEUE, SWEEP_LIMIT), self.env)
         else:
             arguments = ["-m", "prefect_assay.localstack.runner", "--wait-seconds", str(self._start_seconds)]
             arguments += [] if self._sweep else ["--no-sweep"]
@@ -244,7 +245,7 @@ class LocalStack:
     def _deploy(self) -> None:
         """Create the work pool and the deployments; a worker needs them before it starts."""
         log = self._parts.log("deploy")
-        arguments = [sys.executable, "-P", "-m", "prefect_assay.cli", "deploy", "--no-automations"]
+        arguments = [sys.executable, "-P", "-m", "prefect_assay.cli", "deploy"]
         with log.open("ab") as output:
             done = subprocess.run(  # noqa: S603 - this interpreter, our own arguments
                 arguments, env=self.env, cwd=self.folder, stdout=output, stderr=output, check=False

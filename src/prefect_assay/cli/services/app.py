@@ -26,7 +26,7 @@ Password = Annotated[
 ]
 
 Automations = Annotated[
-    bool, typer.Option(help="Register the automations that reschedule crashed runs; the sweep does so, too.")
+    bool, typer.Option(help="Register the automation that cancels the campaign of a canceled run; the sweep does so, too.")
 ]
 Chosen = Annotated[
     list[str] | None,
@@ -236,7 +236,7 @@ def receiver(
 
 @services.command()
 def register(*, automations: Automations = True, automation: Chosen = None, as_json: AsJson = False) -> None:
-    """Register block types and the automations for crashed runs; safe to repeat."""
+    """Register block types and the automation on canceled runs; safe to repeat."""
     with reported(as_json=as_json):
         from prefect_assay.cli.services.setup import run_register
 

@@ -63,7 +63,7 @@ def run_serve(sweep_seconds: float, *, with_automations: bool) -> None:
 
         registered = register(with_automations=with_automations)
         _show(replace(registered, advice=registered.advice + paused_sweep_advice()), as_json=False)
-        serve_flows(timedelta(seconds=sweep_seconds))
+        serve_flows(timedelta(seconds=sweep_seconds), with_automations=with_automations)
 
 
 def _show(registered: "Registration", *, as_json: bool) -> None:
@@ -81,7 +81,5 @@ def _show(registered: "Registration", *, as_json: bool) -> None:
         print(f"form         {name}: the blocks main as {', '.join(parameters)}")
     for change in registered.automations:
         print(f"automation   {change.name}: {change.change}" + (f"; {change.note}" if change.note else ""))
-    for name in registered.moved:
-        print(f"moved        run {name}: its deployment or work pool was created again")
     for sentence in registered.advice:
         print(f"server       {sentence}")

@@ -86,7 +86,13 @@ def run_up(
     from prefect_assay.cli.prefect_api import check_client_variables
     from prefect_assay.cli.services.server import keep_home_private
     from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
-    from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, default_limit, worker_command
+    from prefect_assay.deployments.work_pool import (
+        FLOW_QUEUE,
+        SWEEP_LIMIT,
+        SWEEP_QUEUE,
+        default_limit,
+        worker_command,
+    )
 
     check_client_variables()
     own_names("", allow_hosts)
@@ -99,7 +105,7 @@ def run_up(
     set_defaults(settings_of(RUNNER))  # for the workers
     parts = {
         "worker": worker_command(FLOW_QUEUE, worker_limit or default_limit()),
-        "sweeper": worker_command(SWEEP_QUEUE, 1),
+        "sweeper": worker_command(SWEEP_QUEUE, SWEEP_LIMIT),
         "receiver": [*_OWN, *receiver],
     }
     with _only_one(home) as state, EndingSignals() as ending:
@@ -314,11 +320,11 @@ class _Installation:
             self._processes["server"].wait_until(ready, seconds=_START_SECONDS)
 
     def _deploy(self) -> None:
-        """Block types, work pool and deployments, the sweep among them; without automations, which the sweep replaces."""
+        """Block types, work pool, deployments and the automation on canceled runs."""
         from prefect_assay.deployments.work_pool import WORK_POOL
 
         # by its name: the workers of `up` serve no other pool
-        options = ["--no-automations", "--work-pool", WORK_POOL]
+        options = ["--work-pool", WORK_POOL]
         command = [sys.executable, "-P", "-m", "prefect_assay.cli", "deploy", *options]
         log = self._logs["deploy"].path
         with log.open("ab") as output:

@@ -1,0 +1,222 @@
+"""`decide`: answer a campaign's question or cancel it from a form; the automation on Cancelled starts it, too."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from prefect import flow
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.exceptions import ObjectNotFound
+from prefect.states import Completed
+from pydantic import Field
+
+from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
+from prefect_assay.books.campaign_log import CampaignLog, StartedKind
+from prefect_assay.campaigns.answers import answer_question, choose_question, decision_of, questions_of
+from prefect_assay.campaigns.recorded_blocks import credentials_of, policy_of, saved_archives
+from prefect_assay.campaigns.stop import find_log, stop_log
+from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound, shortened
+from prefect_assay.flows import form
+from prefect_assay.models import bounds
+from prefect_assay.runs.states import is_canceled_by_person
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
+
+_HOW: Final = "the form of decide"
+_BY_RUN: Final = "Cancel of run {name}"
+
+
+class Action(StrEnum):
+    """What to do."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    CHOOSE = "choose an experiment"
+    PAID = "paid"
+    PAY_AGAIN = "pay again"
+    ACCEPT_ACCOUNT = "accept the account's change"
+    CANCEL = "cancel the campaign"
+
+
+_WORDS: Final = {
+    Action.APPROVE: "approve",
+    Action.REJECT: "reject",
+    Action.PAID: "paid",
+    Action.PAY_AGAIN: "pay_again",
+    Action.ACCEPT_ACCOUNT: "approve",
+}
+
+
+@flow(name="decide", retries=0, timeout_seconds=600)
+def decide(
+    campaign_id: Annotated[bounds.Line | None, form.titled("Campaign or loop")] = None,
+    action: Annotated[Action | None, form.titled("What to do")] = None,
+    *,
+    question_id: Annotated[bounds.Line | None, form.titled("Question")] = None,
+    revision: Annotated[int | None, Field(ge=1), form.titled("Revision of the question")] = None,
+    amount_cents: Annotated[bounds.Cents | None, form.titled("Exact amount (US cents)")] = None,
+    experiment: Annotated[bounds.Line | None, form.titled("Which experiment")] = None,
+    person: Annotated[bounds.Line | None, form.titled("Your name")] = None,
+    credentials: Annotated[AssayCredentials | None, form.titled("Account at the laboratory")] = None,
+    policy: Annotated[SpendingPolicy | None, form.titled("Spending policy")] = None,
+    archive: Annotated[Archive | None, form.titled("Archive")] = None,
+    canceled_run: Annotated[bounds.Line | None, form.titled("Canceled run")] = None,
+) -> State[str]:
+    """Answer exactly one question of a campaign, or cancel a campaign or a loop.
+
+    Args:
+        campaign_id: the campaign or loop, as its run and its questions name it.
+        action: the decision, or `cancel the campaign`.
+        question_id: as the question's artifact names it. It may be left out where one question is open.
+        revision: as the artifact names it. A question that was asked again with other figures is not answered.
+        amount_cents: the amount that the question names, exactly. Needed to approve one with an amount.
+        experiment: with `choose an experiment`, the id of the experiment, or `none`.
+        person: who decides; kept in the log.
+        credentials: only where the campaign's log names no saved account.
+        policy: only where the campaign's log names no saved policy.
+        archive: where the campaign is; otherwise it is looked for in all saved archives.
+        canceled_run: filled in by the automation: the run that somebody has canceled, and with it its campaign.
+    """
+    with get_client(sync_client=True) as client:
+        if canceled_run is not None:
+            text = _follow_canceled_run(client, UUID(canceled_run))
+            return Completed(message=shortened(text), data=text)
+        if campaign_id is None or action is None or person is None:
+            raise InputError("say which campaign, what to do and who decides; nothing was done")
+        place = _Place(client, _find(client, campaign_id, archive), credentials, policy)
+        if action is Action.CANCEL:
+            text = place.cancel(person, _HOW)
+        else:
+            word = experiment if action is Action.CHOOSE else _WORDS[action]
+            text = place.answer(question_id, revision, word, amount_cents, person)
+    return Completed(message=shortened(text), data=text)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A campaign's log, and the blocks that are used where the log names none."""
+
+    client: SyncPrefectClient
+    log: CampaignLog
+    credentials: AssayCredentials | None = None
+    policy: SpendingPolicy | None = None
+
+    def cancel(self, person: str, how: str) -> str:
+        """Stop it; without its account the orders are stopped all the same, and the sweep reports."""
+        report = stop_log(
+            self._or_none(self._credentials), self.log, person=person, how=how, reject_quotes=self._rejects()
+        )
+        lines = [f"{order.name}: {order.line}" for order in report.orders]
+        return "; ".join([f"{self.log.what} {self.log.name} is canceled", *lines, *report.problems])
+
+    def answer(
+        self,
+        question_id: str | None,
+        revision: int | None,
+        word: str | None,
+        amount_cents: int | None,
+        person: str,
+    ) -> str:
+        """Answer a question, see `answers.answer_question`."""
+        asked = choose_question(questions_of(self.log), question_id, revision).asked
+        decision = decision_of(asked.question, word)
+        # A form shows no question: without its revision nobody can tell which figures its author has seen.
+        if revision is None:
+            raise InputError(
+                f"name the revision of question {asked.question_id} that you have read; nothing was recorded"
+            )
+        answered = answer_question(
+            self._credentials(),
+            self.log,
+            question_id=asked.question_id,
+            revision=revision,
+            decision=decision,
+            amount_cents=amount_cents,
+            ceiling_cents=self._policy().answer_ceiling_cents,
+            person=person,
+            how=_HOW,
+        )
+        return f"{answered.decision}, by {person}: {asked.question.subject}"
+
+    def _credentials(self) -> AssayCredentials:
+        try:
+            return credentials_of(self.client, self.log.read())
+        except ConfigurationError:
+            if self.credentials is None:
+                raise
+            return self.credentials
+
+    def _policy(self) -> SpendingPolicy:
+        try:
+            return policy_of(self.client, self.log.read())
+        except ConfigurationError:
+            if self.policy is None:
+                raise
+            return self.policy
+
+    def _rejects(self) -> bool:
+        policy = self._or_none(self._policy)
+        return policy is None or policy.reject_quote_on_cancel
+
+    @staticmethod
+    def _or_none(load: Any) -> Any:
+        try:
+            return load()
+        except ConfigurationError:
+            return None
+
+
+def _find(client: SyncPrefectClient, name: str, archive: Archive | None) -> CampaignLog:
+    if archive is not None:
+        return find_log(archive, name)
+    unread: list[AssayError] = []
+    for _, saved in saved_archives(client):
+        try:
+            return find_log(saved, name)
+        except NotFound:
+            continue
+        except AssayError as error:
+            unread.append(error)
+    if unread:
+        raise unread[0]
+    raise NotFound(
+        f"no saved archive has a campaign or a loop {name!r}; `prefect-assay status` lists what there is"
+    )
+
+
+def _follow_canceled_run(client: SyncPrefectClient, run_id: UUID) -> str:
+    """Cancel what a run has carried that a person has canceled; anything else that ended the run is ignored."""
+    try:
+        run = client.read_flow_run(run_id)
+    except ObjectNotFound:
+        return f"run {run_id} was deleted; the sweep starts another"
+    if not is_canceled_by_person(run):
+        return f"run {run.name} was not canceled by a person: its campaign goes on"
+    logs = [log for log in _carried_by(client, run) if _is_canceled_with(log, run)]
+    if not logs:
+        return f"run {run.name} carried nothing that is open"
+    how = _BY_RUN.format(name=run.name)
+    return ". ".join(_Place(client, log).cancel("a person", how) for log in logs)
+
+
+def _carried_by(client: SyncPrefectClient, run: FlowRun) -> list[CampaignLog]:
+    """The logs of the loop that a run carries, else of its campaign: the rounds are canceled with their loop."""
+    loops = tag_values(run.tags, LOOP_TAG)
+    what, names = (
+        (StartedKind.LOOP, loops) if loops else (StartedKind.CAMPAIGN, tag_values(run.tags, CAMPAIGN_TAG))
+    )
+    logs: list[CampaignLog] = []
+    for _, archive in saved_archives(client):
+        store = archive.get_store()
+        logs += [CampaignLog(store, archive.prefix, name, what) for name in names]
+    return logs
+
+
+def _is_canceled_with(log: CampaignLog, run: FlowRun) -> bool:
+    """Whether the log has this run, which was canceled after the last person or schedule had started or opened it."""
+    state = log.read()
+    if not state.needs_sweep or str(run.id) not in state.runs or run.state is None:
+        return False
+    opened = [record.at for record in log.records() if record.kind in {"started", "reopened"}]
+    return run.state.timestamp > max(opened)
