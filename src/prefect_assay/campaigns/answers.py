@@ -3,12 +3,12 @@
 The log's answer counts. A wake-up that fails is made up for by the sweep, which finds the answer there.
 """
 
-import json
 import logging
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -22,9 +22,11 @@ from prefect_assay.models.question import REJECT, Question
 from prefect_assay.ordering.next_action import APPROVE
 from prefect_assay.payments.interfaces import address
 from prefect_assay.runs.queries import read_runs, suspended_filter
-from prefect_assay.runs.states import resume, waits_for_input
+from prefect_assay.runs.states import resume, suspension_key, waits_for_input
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 
+# The key of a run that shows the form of a price: the question, and its revision.
+PRICE_KEY: Final = re.compile(r"price-(?P<question>[0-9a-f]+)-(?P<revision>\d+)")
 _log = logging.getLogger("prefect_assay.flows")
 _TAGS: Final = {StartedKind.CAMPAIGN: CAMPAIGN_TAG, StartedKind.LOOP: LOOP_TAG}
 
@@ -139,7 +141,7 @@ def answer_question(
         now=_service_time(credentials, log),
         ceiling_cents=ceiling_cents,
     )
-    wake_run(log, {"decision": decision, "decided_by": person})
+    wake_run(log)
     return answered
 
 
@@ -162,23 +164,31 @@ def _service_time(credentials: AssayCredentials, log: CampaignLog) -> datetime:
     return now
 
 
-def wake_run(log: CampaignLog, values: dict[str, Any]) -> int:
-    """Wake the suspended runs of a campaign, and submit these values where a run waits with a form; returns their number.
+def wake_run(log: CampaignLog) -> int:
+    """Wake the suspended runs of a campaign whose question is answered; returns their number.
 
     Best effort: the sweep wakes what was not woken here.
     """
     try:
         with get_client(sync_client=True) as client:
             runs = read_runs(client, suspended_filter(tags=[_TAGS[log.what] + log.name]))
-            return sum(_wake(client, run, values) for run in runs)
+            return sum(wake_answered(client, log, run) for run in runs)
     except (httpx.HTTPError, PrefectException, RuntimeError) as error:
         _log.warning("The answer is recorded; the sweep will wake the run", exc_info=shorten(error))
         return 0
 
 
-def _wake(client: SyncPrefectClient, run: FlowRun, values: dict[str, Any]) -> bool:
+def wake_answered(client: SyncPrefectClient, log: CampaignLog, run: FlowRun) -> bool:
+    """Resume a suspended run of a campaign; one that shows a form, only with the recorded answer to exactly its question.
+
+    Returns True if this call has resumed it.
+    """
     if not waits_for_input(run):
         return resume(client, run.id)
-    keyset = (run.state.state_details.run_input_keyset if run.state else None) or {}
-    fields = json.loads(client.read_flow_run_input(run.id, keyset["schema"])).get("properties", {})
-    return resume(client, run.id, {name: value for name, value in values.items() if name in fields})
+    form = PRICE_KEY.fullmatch(suspension_key(run))
+    decided = log.read().decisions.get(form["question"]) if form else None
+    if form is None or decided is None or decided[1].revision != int(form["revision"]):
+        return False
+    answered = decided[1]
+    decision = answered.decision if answered.decision in {APPROVE, REJECT} else REJECT
+    return resume(client, run.id, {"decision": decision, "decided_by": answered.answerer})
