@@ -1,6 +1,7 @@
-"""The flow run behind an `AssayExperiment`: starting it, waiting for it, reading its results.
+"""The campaign of one experiment behind an `AssayExperiment`: starting it, waiting for it, reading its results.
 
-Everything is read from Prefect and the archive, so a caller that crashed finds its job again.
+Everything is read from the campaign's log, the order's ledger and the archive, so a caller that crashed finds its job
+again, and a flow run that was deleted or replaced changes nothing.
 """
 
 import asyncio
@@ -16,24 +17,27 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.archive import ArchivedVersion, latest
 from prefect_assay.archive.layout import TABLE_PATH
+from prefect_assay.archive.plans import campaign_address, fix_plan
+from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.blocks.experiment_job import AssayExperiment, in_loop_or_not
 from prefect_assay.blocks.order_books import open_books
+from prefect_assay.books import Books
+from prefect_assay.books.campaign_log import CampaignLog, CampaignState
 from prefect_assay.designs import check_spec, read_sequences, split
-from prefect_assay.errors import InvalidSpec, JobFailed, NotReady, Overdue
+from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
 from prefect_assay.models.base import Model
-from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.ordering import order_key, resolve_target
 from prefect_assay.payments.interfaces import address
 from prefect_assay.results import ResultRow, from_csv
-from prefect_assay.runs import PollPolicy
-from prefect_assay.runs.children import start_child
-from prefect_assay.runs.states import has_ended, successor_of
-from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL
+from prefect_assay.runs.children import deployment_of, start_run
 
 _SEQUENCES_MAX: Final = 384
-_POLL: Final = PollPolicy(first_seconds=2.0, longest_seconds=60.0)
+_ATTEMPTS_MAX: Final = 50
+_FIRST_PAUSE_SECONDS: Final = 2.0
+_LONGEST_PAUSE_SECONDS: Final = 60.0
+_PAUSE_FACTOR: Final = 1.5
 
 
 class ExperimentResults(Model):
@@ -52,52 +56,78 @@ class ExperimentResults(Model):
 
 
 def trigger(job: AssayExperiment) -> "AssayExperimentRun":
-    """Check the job and start its flow run, or find it; see `AssayExperiment.trigger`."""
+    """Check the job and start its campaign, or find it; see `AssayExperiment.trigger`."""
     now = datetime.now(UTC)
-    spec = _spec(job)
-    key = order_key(job.campaign_id, 0, spec)
-    scope = open_books(job.credentials, job.archive).scope(address(job.credentials.base_url))
-    run = start_child(
-        "experiment",
-        # The key of the campaign's own run of this order, so that both share one run.
-        f"assay-{scope}-{key}",
-        _parameters(job, spec),
-        run_name=f"{job.campaign_id} 1/1",
-        is_done=lambda found: _version(job, found) is not None,
-        since=now,
+    plan = _plan(job)
+    key = plan.experiments[0].order_key
+    books = open_books(job.credentials, job.archive)
+    fix_plan(books.store, books.prefix, plan.model_copy(update={"archive_id": books.archive_id}))
+    state = _log(job).read()
+    if state.is_open or state.stopped is not None or (state.over is not None and state.over.complete):
+        return AssayExperimentRun(job, next(reversed(state.runs), None), key)
+    scope = f"assay-job-{books.scope(address(job.credentials.base_url))}-{key}-{len(state.runs)}"
+    run = _start(job, scope, now)
+    earlier_end = state.over.id if state.over else None
+    return AssayExperimentRun(job, str(run.id), key, earlier_end=earlier_end)
+
+
+def _start(job: AssayExperiment, key: str, now: datetime) -> FlowRun:
+    """Start the campaign's flow run, or find the one that another caller has started and that has not ended yet."""
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        run = start_run(
+            deployment_of("campaign"),
+            _parameters(job),
+            name=f"{job.campaign_id}, 1 experiment",
+            idempotency_key=f"{key}-{attempt}",
+        )
+        # One that had ended before this call began no campaign: its reason may be gone by now.
+        if run.state is None or not run.state.is_final() or run.created is None or run.created >= now:
+            return run
+    raise JobFailed(
+        f"the flow runs of campaign {job.campaign_id} have ended {_ATTEMPTS_MAX} times before they began it; look at them in "
+        "the Prefect UI"
     )
-    return AssayExperimentRun(job, run.id, key)
 
 
 class AssayExperimentRun(JobRun[ExperimentResults]):
-    """A triggered experiment. `flow_run_id` is its run in the Prefect UI."""
+    """A triggered experiment. `flow_run_id` is the run that carried its campaign when it was triggered; None before that."""
 
-    def __init__(self, job: AssayExperiment, flow_run_id: UUID, order_key: str) -> None:
+    def __init__(
+        self,
+        job: AssayExperiment,
+        flow_run_id: str | None,
+        order_key: str,
+        *,
+        earlier_end: str | None = None,
+    ) -> None:
         self.job = job
-        self.flow_run_id = flow_run_id
+        self.flow_run_id = UUID(flow_run_id) if flow_run_id else None
         self.order_key = order_key
+        self._earlier_end = earlier_end  # the record of the end that the new run goes on from
 
     def wait_for_completion(self, patience: timedelta | None = None) -> None:  # type: ignore[override]
-        """Wait until the flow run has ended, for days if need be. In an event loop this is `await_for_completion`.
+        """Wait until the campaign is over, for days if need be. In an event loop this is `await_for_completion`.
+
+        An archive that does not answer for a while is asked again.
 
         Raises:
-            JobFailed: it ended without complete results; the message says why.
+            JobFailed: it is over without complete results, or was canceled; the message says why.
             Overdue: the patience is at an end; the experiment goes on, and waiting again is safe.
         """
         return in_loop_or_not(lambda: self._wait(patience), lambda: self.await_for_completion(patience))
 
     def _wait(self, patience: timedelta | None) -> None:
-        for pause in self._pauses(patience):
-            if self._is_over(self._read()):
+        for pause_seconds in self._pauses(patience):
+            if self._is_over():
                 return
-            time.sleep(pause)
+            time.sleep(pause_seconds)
 
     async def await_for_completion(self, patience: timedelta | None = None) -> None:
         """`wait_for_completion` for async code; many may wait at once."""
-        for pause in self._pauses(patience):
-            if self._is_over(await asyncio.to_thread(self._read)):
+        for pause_seconds in self._pauses(patience):
+            if await asyncio.to_thread(self._is_over):
                 return
-            await asyncio.sleep(pause)
+            await asyncio.sleep(pause_seconds)
 
     def fetch_result(self) -> ExperimentResults:  # type: ignore[override]
         """The newest archived results, preliminary ones included. In an event loop this is `afetch_result`.
@@ -113,71 +143,115 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
         return await asyncio.to_thread(self._fetch)
 
     def _fetch(self) -> ExperimentResults:
-        run = self._read()
-        found = _version(self.job, run)
-        if found is None:
-            state = run.state.name if run.state else "new"
-            raise NotReady(f"experiment {self.order_key} has nothing in the archive yet; its run is {state}")
-        manifest = found.manifest
+        experiment_id = self._experiment_id()
+        archived = latest_by_experiment(
+            self.job.archive.get_store(), self.job.archive.prefix, self.job.campaign_id
+        )
+        version = archived.get(experiment_id) if experiment_id else None
+        if version is None:
+            raise NotReady(f"experiment {self.order_key} has nothing in the archive yet")
+        manifest = version.manifest
         return ExperimentResults(
             experiment_id=manifest.experiment_id,
             experiment_code=manifest.experiment_code,
             campaign_id=manifest.campaign_id,
             results_status=manifest.results_status,
             version=manifest.version,
-            location=found.location,
-            rows=from_csv(found.read(TABLE_PATH)),
+            location=version.location,
+            rows=from_csv(version.read(TABLE_PATH)),
         )
 
-    def _read(self) -> FlowRun:
+    def _experiment_id(self) -> str | None:
+        """The experiment of the order, by its ledger."""
+        archive = self.job.archive
+        service = address(self.job.credentials.base_url)
+        books = Books.recorded(archive.get_store(), archive.prefix, service)
+        state = books.order(self.job.campaign_id, self.order_key).read() if books else None
+        return state.ordered.experiment_id if state and state.ordered else None
+
+    def _is_over(self) -> bool:
+        try:
+            state = _log(self.job).read()
+        except ArchiveUnavailable:
+            return False
+        if self._has_ended(state):
+            return True
+        if not state.is_open and (reason := self._why_not_begun()):
+            if self._has_ended(_log(self.job).read()):  # it began and ended between the two readings
+                return True
+            raise JobFailed(reason)
+        return False
+
+    def _has_ended(self, state: CampaignState) -> bool:
+        """Whether the log says that the campaign is over; JobFailed if that is without complete results."""
+        campaign_id = self.job.campaign_id
+        if state.stopped is not None:
+            raise JobFailed(
+                f"campaign {campaign_id} was canceled by {state.stopped.person}; only a person opens it again, with "
+                "prefect-assay run --reopen"
+            )
+        if state.over is None or state.over.id == self._earlier_end:
+            return False
+        if not state.over.complete:
+            raise JobFailed(f"campaign {campaign_id} is over without complete results: {state.over.words}")
+        return True
+
+    def _why_not_begun(self) -> str | None:
+        """Why no campaign is to be expected of the flow run; None while it may still begin. No log exists before that."""
+        if self.flow_run_id is None:
+            return None
+        again = "nothing was ordered by it; trigger the job again"
         with get_client(sync_client=True) as client:
             try:
-                return successor_of(client, client.read_flow_run(self.flow_run_id))
-            except ObjectNotFound as error:
-                raise JobFailed(
-                    f"the flow run {self.flow_run_id} was deleted; trigger the job again: it finds its order"
-                ) from error
-
-    def _is_over(self, run: FlowRun) -> bool:
-        if not has_ended(run) or run.state is None:
-            return False
-        if not run.state.is_completed():
-            raise JobFailed(f"flow run {run.name} is {run.state.name}: {run.state.message}")
-        return True
+                run = client.read_flow_run(self.flow_run_id)
+            except ObjectNotFound:
+                return f"the flow run {self.flow_run_id} was deleted before it began its campaign: {again}"
+        if run.state is None or not run.state.is_final():
+            return None
+        return f"flow run {run.name} is {run.state.name} and did not begin its campaign: {run.state.message}; {again}"
 
     def _pauses(self, patience: timedelta | None) -> Iterator[float]:
         end = time.monotonic() + patience.total_seconds() if patience is not None else None
         for attempt in count():
-            yield _POLL.pause(attempt)
+            yield min(_FIRST_PAUSE_SECONDS * _PAUSE_FACTOR ** min(attempt, 20), _LONGEST_PAUSE_SECONDS)
             if end is not None and time.monotonic() >= end:
                 raise Overdue(f"experiment {self.order_key} has not ended within {patience}; wait again")
 
 
-def _spec(job: AssayExperiment) -> ExperimentSpec:
+def _log(job: AssayExperiment) -> CampaignLog:
+    return CampaignLog(job.archive.get_store(), job.archive.prefix, job.campaign_id)
+
+
+def _plan(job: AssayExperiment) -> Plan:
     with job.credentials.get_client() as client:
         target = resolve_target(client, job.assay)
-    batches = split(read_sequences(job.designs), job.assay, _SEQUENCES_MAX)
+    sequences = read_sequences(job.designs)
+    batches = split(sequences, job.assay, _SEQUENCES_MAX)
     if len(batches) != 1:
         raise InvalidSpec(
             [f"designs: they need {len(batches)} experiments; trigger one job for each, or start a campaign"]
         )
-    spec = ExperimentSpec.of(job.assay, batches[0], target.id if target else None)
+    target_id = target.id if target else None
+    spec = ExperimentSpec.of(job.assay, batches[0], target_id)
     InvalidSpec.check(check_spec(spec))
-    return spec
-
-
-def _parameters(job: AssayExperiment, spec: ExperimentSpec) -> dict[str, Any]:
-    """The parameters of the flow `experiment`; the others keep the deployment's defaults."""
-    same = ("credentials", "policy", "archive", "payment_method", "wallet", "webhook")
-    given = {name: getattr(job, name) for name in (*same, "campaign_id", "request_quote", "deadline_days")}
-    return {"spec": spec, **{name: value for name, value in given.items() if value is not None}}
-
-
-def _version(job: AssayExperiment, run: FlowRun) -> ArchivedVersion | None:
-    """The newest version of the run's experiment, which the run's label names."""
-    code = run.labels.get(EXPERIMENT_CODE_LABEL)
-    return (
-        latest(job.archive.get_store(), job.archive.prefix, job.campaign_id, code)
-        if isinstance(code, str)
-        else None
+    return Plan(
+        campaign_id=job.campaign_id,
+        source=sequences.source,
+        assay=job.assay.model_copy(update={"target": target_id}),
+        target_name=target.name if target else None,
+        experiments=(
+            PlannedExperiment(order_key=order_key(job.campaign_id, 0, spec), batch_index=0, spec=spec),
+        ),
+        duplicates=sequences.duplicates,
     )
+
+
+def _parameters(job: AssayExperiment) -> dict[str, Any]:
+    """The parameters of the flow `campaign`, which reads the plan from the archive; the others keep their defaults."""
+    blocks = ("credentials", "policy", "archive", "wallet", "webhook")
+    settings = ("assay", "campaign_id", "payment_method", "request_quote", "deadline_days")
+    values = {name: getattr(job, name) for name in (*blocks, *settings)}
+    return {
+        "designs": campaign_address(job.campaign_id),
+        **{name: value for name, value in values.items() if value is not None},
+    }

@@ -1,6 +1,7 @@
 """The plan of a campaign in the archive: fixed once, by whoever is first."""
 
 from datetime import UTC, datetime
+from typing import Final
 
 from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, experiment_folder
 from prefect_assay.archive.read import choose_version, chosen_version, read_plan
@@ -8,6 +9,18 @@ from prefect_assay.archive.store import Store
 from prefect_assay.archive.write import Document, archive_version
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.spec import Plan
+
+_CAMPAIGN_ADDRESS: Final = "campaign:"
+
+
+def campaign_address(campaign_id: str) -> str:
+    """The `designs` parameter with which a campaign is played by its archived plan."""
+    return f"{_CAMPAIGN_ADDRESS}{campaign_id}"
+
+
+def campaign_of_address(designs: str) -> str | None:
+    """The campaign that a `designs` parameter names by its archived plan; None for any other designs."""
+    return designs.removeprefix(_CAMPAIGN_ADDRESS) if designs.startswith(_CAMPAIGN_ADDRESS) else None
 
 
 def find_plan(store: Store, prefix: str, campaign_id: str) -> Plan | None:

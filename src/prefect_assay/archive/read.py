@@ -9,12 +9,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from prefect_assay.archive.layout import (
+    CAMPAIGN_CODES,
     CLAIM_NAME,
     MANIFEST_NAME,
     PLAN_PATH,
     chosen_key,
     experiment_folder,
+    safe_name,
     safe_path,
+    safe_prefix,
     version_folder,
     version_of,
 )
@@ -140,6 +143,14 @@ def latest_in(store: Store, folder: str) -> ArchivedVersion | None:
         return None
     place = version_folder(folder, newest)
     return ArchivedVersion(store, place, read_manifest(store, place)[0])
+
+
+def latest_by_experiment(store: Store, prefix: str, campaign_id: str) -> dict[str, ArchivedVersion]:
+    """The newest complete version of each of a campaign's experiments, by the experiment's id, as the archive lists them."""
+    campaign = join_key(safe_prefix(prefix), safe_name(campaign_id))
+    folders = (name for name in store.folders(campaign) if name not in CAMPAIGN_CODES)
+    versions = (latest_in(store, join_key(campaign, name)) for name in sorted(folders))
+    return {version.manifest.experiment_id: version for version in versions if version is not None}
 
 
 def latest_version(store: Store, folder: str) -> int | None:

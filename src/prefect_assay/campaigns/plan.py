@@ -4,10 +4,10 @@ A campaign waits for days and its designs file may change meanwhile, so a run th
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from prefect.logging import get_run_logger
 
+from prefect_assay.archive.plans import campaign_of_address
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import Reading, design_warnings, order_lines, refuse_target
 from prefect_assay.errors import ArchiveError
@@ -19,8 +19,6 @@ from prefect_assay.tasks.collate import keep_plan, kept_plan
 from prefect_assay.tasks.estimate import check_access, resolve_target
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign, read_designs
-
-_CAMPAIGN_ADDRESS: Final = "campaign:"
 
 
 @dataclass(frozen=True)
@@ -37,9 +35,7 @@ class CampaignInput:
     @property
     def continued_id(self) -> str | None:
         """The campaign that goes on by its archived plan, as the sweep starts it again; None for a new start."""
-        if self.designs.startswith(_CAMPAIGN_ADDRESS):
-            return self.designs.removeprefix(_CAMPAIGN_ADDRESS)
-        return None
+        return campaign_of_address(self.designs)
 
     def read(self, setup: CampaignSetup) -> Sequences:
         """Read and check the designs, of a file or of a loop's round in the archive."""
@@ -58,11 +54,6 @@ class CampaignInput:
             campaign_id=self.campaign_id,
             per_experiment=self.sequences_per_experiment,
         )
-
-
-def campaign_address(campaign_id: str) -> str:
-    """The `designs` parameter with which a campaign goes on by its archived plan."""
-    return f"{_CAMPAIGN_ADDRESS}{campaign_id}"
 
 
 def read_kept_plan(setup: CampaignSetup, campaign_id: str) -> Plan:

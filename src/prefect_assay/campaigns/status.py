@@ -9,13 +9,13 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from typing import Final
 
 from pydantic import AwareDatetime
 
-from prefect_assay.archive import latest
+from prefect_assay.archive import ArchivedVersion
 from prefect_assay.archive.plans import find_plan
+from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.archive.store import Store
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.books.campaign_log import (
@@ -28,7 +28,6 @@ from prefect_assay.books.campaign_log import (
     list_open,
 )
 from prefect_assay.books.open_money import read_logs
-from prefect_assay.books.state import OrderState
 from prefect_assay.errors import NotFound
 from prefect_assay.models.base import Model
 from prefect_assay.ordering.stages import Stage, stage_of
@@ -262,29 +261,26 @@ def _experiments(
     books_of_all = [*ledgers.values(), *unordered]
     books_of_all.sort(key=lambda book: (numbers.get(book.order_key, len(numbers) + 1), book.order_key))
     asked = frozenset(one.order_key for one in state.open_questions.values())
-    view = partial(experiment_view, store, prefix, log.name, numbers, asked)
-    with ThreadPoolExecutor(_READERS) as pool:
-        return tuple(pool.map(view, books_of_all)), notes
+    archived = latest_by_experiment(store, prefix, log.name)
+    return tuple(_experiment_view(book, numbers, asked, archived) for book in books_of_all), notes
 
 
-def experiment_view(
-    store: Store,
-    prefix: str,
-    campaign_id: str,
+def _experiment_view(
+    book: OrderBook,
     numbers: Mapping[str, int],
     asked: AbstractSet[str | None],
-    book: OrderBook,
+    archived: Mapping[str, ArchivedVersion],
 ) -> ExperimentView:
     """What is known of one order, whose ledger is read."""
     state = book.state
-    code = experiment_code_of(state)
-    version = latest(store, prefix, campaign_id, code) if code else None
+    experiment_id = state.ordered.experiment_id if state.ordered else None
+    version = archived.get(experiment_id) if experiment_id else None
     return ExperimentView(
         order_key=book.order_key,
         number=numbers.get(book.order_key),
         stage=stage_of(state, asks=book.order_key in asked),
-        experiment_id=state.ordered.experiment_id if state.ordered else None,
-        experiment_code=code,
+        experiment_id=experiment_id,
+        experiment_code=version.manifest.experiment_code if version else None,
         approved_cents=state.approved.amount_cents if state.approved else None,
         invoiced_cents=state.invoiced.amount_cents if state.invoiced else None,
         paid_cents=state.amount_cents if state.settled else None,
@@ -292,8 +288,3 @@ def experiment_view(
         results_status=version.manifest.results_status if version else None,
         location=version.location if version else None,
     )
-
-
-def experiment_code_of(state: OrderState) -> str | None:
-    """The code of the order's experiment, once results of it are archived."""
-    return state.delivered.experiment_code if state.delivered else None

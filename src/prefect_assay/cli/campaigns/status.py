@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
-from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -50,7 +48,6 @@ from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.words import in_words, many
 from prefect_assay.reporting.progress import day
-from prefect_assay.runs.looks import look_of
 from prefect_assay.runs.queries import newest_runs
 
 _WATCH_SECONDS: Final = 5.0
@@ -65,12 +62,11 @@ _STYLES: Final = {
 
 @dataclass(frozen=True)
 class Known:
-    """What a command shows. `forms` are the pages of runs that ask for the price, by campaign."""
+    """What a command shows."""
 
     views: Sequence[CampaignView]
     runs: Sequence[FlowRun] = ()  # that have begun no log
     rounds: Sequence[LoopReport] = ()
-    forms: tuple[tuple[str, str], ...] = ()
     services: tuple[tuple[str, str], ...] = ()  # what the service says of an experiment, by its id
     money: OpenMoney = OpenMoney()  # noqa: RUF009 - frozen
 
@@ -180,7 +176,7 @@ def _one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Kn
             logs += [other for name in names for other in archives.logs_of(name, [StartedKind.CAMPAIGN])]
     views = [view_of(log) for log in logs]
     money = _money(client, archives).of([view.name for view in views])
-    return Known(views, named.runs, rounds, forms=_forms(client, views), money=money)
+    return Known(views, named.runs, rounds, money=money)
 
 
 def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, every: bool) -> Known:
@@ -201,7 +197,7 @@ def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, ev
     if client is not None:
         runs = runs_without_log(client, limit)
     shown = newest_first(list(views.values()))
-    return Known(shown, runs, forms=_forms(client, shown), money=_money(client, archives))
+    return Known(shown, runs, money=_money(client, archives))
 
 
 def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
@@ -213,21 +209,6 @@ def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
 
     books = archives.collect(lambda place: Books.every(place.store, place.prefix))
     return joined(of_logs(*read_logs(one)) for one in books)
-
-
-def _forms(client: SyncPrefectClient | None, views: Sequence[CampaignView]) -> tuple[tuple[str, str], ...]:
-    """The runs that ask for the price in Prefect's own form, before anything is ordered: no log has that question."""
-    if client is None:
-        return ()
-    forms = []
-    for view in views:
-        if view.is_over or view.run is None or any(one.experiment_id for one in view.experiments):
-            continue
-        with contextlib.suppress(ObjectNotFound, ValueError):
-            run = client.read_flow_run(UUID(view.run.run))
-            if run.state is not None and run.state.is_paused() and look_of(run) is None:
-                forms.append((view.name, str(run.id)))
-    return tuple(forms)
 
 
 def _with_service(known: Known, credentials: str) -> Known:
@@ -242,7 +223,7 @@ def _with_service(known: Known, credentials: str) -> Known:
             for one in view.experiments
             if one.experiment_id
         ]
-    return Known(known.views, known.runs, known.rounds, known.forms, tuple(pairs), known.money)
+    return Known(known.views, known.runs, known.rounds, tuple(pairs), known.money)
 
 
 def _service_words(service: AssayClient, experiment_id: str) -> str:
@@ -260,17 +241,14 @@ def campaigns_table(known: Known) -> Table:
     built.add_column("State", no_wrap=True)
     built.add_column("Age", no_wrap=True)
     built.add_column("", overflow="fold", ratio=1)
-    forms, services = dict(known.forms), dict(known.services)
+    services = dict(known.services)
     for view in known.views:
         name = Text(title_of(view))
         if view.run and (url := run_url(view.run.run)):
             name.stylize(f"link {url}")
-        asks_form = view.name in forms
-        progress = Progress.ASKS if asks_form else view.progress
-        state = Text(progress, style=_STYLES[progress])
+        state = Text(view.progress, style=_STYLES[view.progress])
         owed = known.money.of([view.name]).line
         lines = [
-            *(["asks whether the price is approved; nothing is ordered before"] if asks_form else []),
             *_sentences(view),
             *([f"open: {owed}"] if owed else []),
         ]
