@@ -410,6 +410,39 @@ def canceled_after_its_run_has_failed(campaign: Story) -> int:
     return expect_stopped(campaign)
 
 
+# Loops
+
+
+@story(rounds=2)
+def loop_killed_in_a_round(campaign: Story) -> None:
+    """The sweep starts the loop again, not the round's campaign: one run plays both rounds."""
+    campaign.kill_at(f"after {CREATE}")
+    campaign.in_state(campaign.start(), "Crashed")
+    campaign.sweep()
+    assert len(campaign.runs()) == 2
+    campaign.finish(days=40, sweeps=True)
+
+
+@story(rounds=2, storage="s3")
+def loop_killed_between_rounds(campaign: Story) -> None:
+    """The first round is measured, and the process dies before the second one has a price."""
+    run = campaign.start_and_wait()
+    campaign.kill_at("before lab POST .*estimate")
+    campaign.pass_days(21)
+    campaign.in_state(run, "Crashed")
+    campaign.sweep()
+    campaign.finish(days=40, sweeps=True)
+
+
+@story(rounds=2)
+def loop_whose_run_is_deleted(campaign: Story) -> None:
+    """In the middle of a round."""
+    campaign.world.api.delete_flow_run(campaign.start_and_wait().id)
+    campaign.sweep()
+    assert len(campaign.runs("Suspended")) == 1
+    campaign.finish(days=40)
+
+
 # Other ways through
 
 

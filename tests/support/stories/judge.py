@@ -82,7 +82,7 @@ def _judge_archive(story: Story, expected: int) -> Iterator[str]:
     if len(done) != expected:
         yield f"{len(done)} experiments are done, and {expected} were to be"
     for order in done:
-        version = latest(story.store, story.archive.prefix, story.name, order["code"])
+        version = latest(story.store, story.archive.prefix, order["name"].split()[0], order["code"])
         if version is None:
             yield f"the results of {order['code']} are not archived"
             continue

@@ -1,7 +1,7 @@
 """One installation, and the stories that are played in it: each with an organisation, an archive and blocks of its own."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -37,7 +37,7 @@ from prefect_assay.books.campaign_log import CampaignLog, CampaignState, Started
 from prefect_assay.lab.control.client import LabOrganization
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
-from prefect_assay.runs.tags import CAMPAIGN_TAG
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.archive.moto_s3 import moto_server
 from support.archive.swift_server import s3_client
 from support.crash.process import token_issuer
@@ -60,6 +60,11 @@ CAPS: Final = {
 ALIVE: Final = ("Scheduled", "Late", "Pending", "Running", "Resuming", "AwaitingRetry", "Cancelling")
 OVER: Final = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 SECONDS: Final = 90.0  # until anything that is waited for is given up; a busy machine is slow
+
+
+def fasta(designs: Mapping[str, str]) -> str:
+    """A file with these designs."""
+    return "".join(f">{name}\n{residues}\n" for name, residues in designs.items())
 
 
 @dataclass
@@ -146,6 +151,7 @@ class Story:
         rail: async_invoice, x402-exact or mpp-spt.
         storage: of the archive: folder or s3.
         webhooks: whether the laboratory tells what happens.
+        rounds: of a loop over a folder of files, each with its part of the designs; 0 for a campaign.
         policy: fields of the spending policy that differ from caps that nothing reaches.
         options: parameters of the flow that differ.
     """
@@ -156,6 +162,7 @@ class Story:
     rail: str = "x402-exact"
     storage: str = "folder"
     webhooks: bool = True
+    rounds: int = 0
     policy: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     designs: dict[str, str] = field(default_factory=lambda: dict(DESIGNS))
@@ -182,11 +189,12 @@ class Story:
     # What a person does
 
     def parameters(self, **changes: Any) -> dict[str, Any]:
-        """Those of the flow `campaign`, as its form posts them."""
+        """Those of the flow, as its form posts them."""
         parameters = {
-            "designs": "".join(f">{name}\n{residues}\n" for name, residues in self.designs.items()),
+            **(
+                self._of_loop() if self.rounds else {"designs": fasta(self.designs), "campaign_id": self.name}
+            ),
             "assay": AFFINITY,
-            "campaign_id": self.name,
             "sequences_per_experiment": 1,
             "credentials": self.reference(self.account),
             "policy": self.reference(self.spending),
@@ -199,8 +207,8 @@ class Story:
         return {name: value for name, value in parameters.items() if value is not None}
 
     def start(self, **changes: Any) -> FlowRun:
-        """Start the campaign."""
-        return self.world.run_deployment("campaign", **self.parameters(**changes))
+        """Start the campaign or the loop."""
+        return self.world.run_deployment(self.flow, **self.parameters(**changes))
 
     def start_and_wait(self, **changes: Any) -> FlowRun:
         """Start the campaign, and wait until everything is ordered and its run is suspended."""
@@ -329,9 +337,15 @@ class Story:
         return self.archive.get_store()
 
     @property
+    def flow(self) -> str:
+        """What is started."""
+        return "design-build-test" if self.rounds else "campaign"
+
+    @property
     def log(self) -> CampaignLog:
-        """The campaign's log."""
-        return CampaignLog(self.store, self.archive.prefix, self.name, StartedKind.CAMPAIGN)
+        """The log of the campaign, or of the loop."""
+        kind = StartedKind.LOOP if self.rounds else StartedKind.CAMPAIGN
+        return CampaignLog(self.store, self.archive.prefix, self.name, kind)
 
     @property
     def state(self) -> CampaignState:
@@ -339,14 +353,13 @@ class Story:
         return self.log.read()
 
     def books(self) -> list[OrderBook]:
-        """The ledgers of the campaign's orders."""
-        return [
-            book for books in Books.every(self.store, self.archive.prefix) for book in books.orders(self.name)
-        ]
+        """The ledgers of the archive's orders."""
+        return [book for books in Books.every(self.store, self.archive.prefix) for book in books.orders()]
 
     def runs(self, *states: str) -> list[FlowRun]:
         """The campaign's runs, oldest first; only those in these states, if any are named."""
-        tagged = FlowRunFilter(tags=FlowRunFilterTags(all_=[f"{CAMPAIGN_TAG}{self.name}"]))
+        tag = LOOP_TAG if self.rounds else CAMPAIGN_TAG
+        tagged = FlowRunFilter(tags=FlowRunFilterTags(all_=[f"{tag}{self.name}"]))
         runs = self.world.api.read_flow_runs(flow_run_filter=tagged)
         chosen = [run for run in runs if not states or (run.state and run.state.name in states)]
         return sorted(chosen, key=lambda run: run.created)
@@ -376,6 +389,23 @@ class Story:
         artifacts = self.world.api.read_artifacts(artifact_filter=of_run)
         return [artifact for artifact in artifacts if (artifact.key or "").startswith(prefix)]
 
+    def _of_loop(self) -> dict[str, Any]:
+        """The parameters of a loop, and its files."""
+        source = self.world.folder / "sources" / self.name
+        source.mkdir(parents=True, exist_ok=True)
+        names = list(self.designs)
+        per_round = len(names) // self.rounds
+        for number in range(self.rounds):
+            part = names[number * per_round : (number + 1) * per_round]
+            path = source / f"round-{number + 1}.fasta"
+            path.write_text(fasta({name: self.designs[name] for name in part}))
+        return {
+            "loop_id": self.name,
+            "source": str(source),
+            "max_rounds": self.rounds,
+            "settle_seconds": 0,
+        }
+
     # Its blocks
 
     @property
@@ -391,7 +421,8 @@ class Story:
     def _save(self, block: Any) -> Any:
         with self.world.here():
             block.save(self.block_name, overwrite=True)
-        self.ends.callback(self._forget, block)
+        if self.organization is None:  # what another home has goes with it
+            self.ends.callback(self._forget, block)
         return block
 
     def _forget(self, block: Any) -> None:
