@@ -67,6 +67,11 @@ class SpendingPolicy(StrictFields, Block):
         "by the next run where the order alone commits nothing. Of two experiments one is confirmed and paid. "
         "With a hosted invoice a person is asked in any case.",
     )
+    answer_ceiling_cents: Cents = Field(
+        default=10_000_000,
+        title="Ceiling for answers (cents)",
+        description="No answer to a question approves more than this, whoever answers. In US cents: 10000000 is 100,000.00 USD.",
+    )
     approval_hours: float = Field(
         default=72,
         gt=0,

@@ -5,13 +5,14 @@ for each that is open, `<prefix>/BOOKS/OPEN/<kind>-<id>.json`. The log is writte
 order. `status`, `cancel`, jobs and the sweep read it; a flow run is never asked for the truth.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, assert_never
+from typing import Annotated, Any, Final, Literal, TypeVar, assert_never
 
-from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, Field, TypeAdapter
 
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
@@ -25,8 +26,11 @@ from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.log import Log, Record
 from prefect_assay.errors import ArchiveError, Conflict, InputError
 from prefect_assay.models.base import StoredModel
+from prefect_assay.models.billing import usd
 from prefect_assay.models.question import REJECT, Question
 from prefect_assay.models.vocabulary import PaymentMethod
+
+V = TypeVar("V")
 
 EXPIRED: Final = "expired"  # the decision of a question that nobody has answered in time
 CLOSED: Final = "closed"  # that of a question that is no longer true, such as about a quote that has expired
@@ -179,6 +183,22 @@ CampaignRecord = Annotated[
 _RECORDS: Final[TypeAdapter[CampaignRecord]] = TypeAdapter(CampaignRecord)
 
 
+_LOG_FOLDERS: Final = {
+    StartedKind.CAMPAIGN: CAMPAIGN_LOGS_FOLDER,
+    StartedKind.LOOP: LOOP_LOGS_FOLDER,
+}
+_BY_NOBODY: Final = frozenset({EXPIRED, CLOSED})
+_ENTRY: Final = re.compile(rf"(?P<what>{'|'.join(StartedKind)})-(?P<folder>[^/]+)\.json")
+_NUMBER: Final = re.compile(r"(\d{6})\.json")
+
+
+class _OpenEntry(StoredModel):
+    """What an index entry says to people; its name alone is read."""
+
+    what: StartedKind
+    name: str
+
+
 @dataclass(frozen=True)
 class CampaignState:
     """What the log holds after all records so far."""
@@ -192,10 +212,12 @@ class CampaignState:
     read_at: datetime | None = None  # when the last change was seen, by the service's clock
     open_questions: dict[str, Asked] = field(default_factory=dict)  # by question id
     revisions: dict[str, int] = field(default_factory=dict)
-    decisions: dict[str, tuple[Asked, Answered]] = field(default_factory=dict)  # the last of each question id
+    # The last of each question id that is not open again.
+    decisions: dict[str, tuple[Asked, Answered]] = field(default_factory=dict)
     stopped: Stopped | None = None
     settled: bool = False  # what a cancellation left behind is reported
     over: Over | None = None
+    reopened: int = 0  # times
 
     @property
     def terms(self) -> Terms | None:
@@ -222,90 +244,118 @@ class CampaignState:
         known = self.decisions.get(question_id)
         return known[1] if known and known[0].question.digest == question.digest else None
 
-    def without_refusals(self) -> "CampaignState":
-        """What was rejected or not answered in time is asked again after a new start."""
-        agreed = {
-            key: decided
-            for key, decided in self.decisions.items()
-            if decided[1].decision not in {REJECT, EXPIRED, CLOSED}
-        }
-        return replace(self, decisions=agreed)
+    def _agreed(self) -> dict[str, tuple[Asked, Answered]]:
+        """The decisions that hold after a new start: what was rejected or not answered in time is asked again."""
+        refusals = {REJECT, EXPIRED, CLOSED}
+        return {key: one for key, one in self.decisions.items() if one[1].decision not in refusals}
 
     def apply(self, record: CampaignRecord) -> "CampaignState":
         """The state after one more record."""
-        new = replace(self, count=self.count + 1)
+        return replace(self, count=self.count + 1, **self._changes(record))
+
+    def _changes(self, record: CampaignRecord) -> dict[str, Any]:  # noqa: C901, PLR0911 - one answer per kind
         match record:
             case Started():
                 home = record.home if record.home is not None else self.home
                 first = self.first_started or record.at
-                return replace(
-                    new.without_refusals(), started=record, first_started=first, home=home, over=None
-                )
+                return {
+                    "started": record,
+                    "first_started": first,
+                    "home": home,
+                    "over": None,
+                    "decisions": self._agreed(),
+                }
             case Ran():
-                others = {run: ran for run, ran in self.runs.items() if run != record.run}
-                return replace(new, runs={**others, record.run: record})
+                return {"runs": {**_without(self.runs, record.run), record.run: record}}
             case Looked():
-                shown = {**self.shown, **record.experiments}
-                return replace(new, shown=shown, read_at=record.read_at)
+                return {"shown": {**self.shown, **record.experiments}, "read_at": record.read_at}
             case Asked():
-                return replace(
-                    new,
-                    open_questions={**self.open_questions, record.question_id: record},
-                    revisions={**self.revisions, record.question_id: record.revision},
-                )
+                return {
+                    "open_questions": {**self.open_questions, record.question_id: record},
+                    "revisions": {**self.revisions, record.question_id: record.revision},
+                    "decisions": _without(self.decisions, record.question_id),
+                }
             case Answered():
                 asked = self.open_questions.get(record.question_id)
                 if asked is None or asked.revision != record.revision:
-                    return new  # never written: `answer` refuses it
-                left = {key: one for key, one in self.open_questions.items() if key != record.question_id}
-                decided = {**self.decisions, record.question_id: (asked, record)}
-                return replace(new, open_questions=left, decisions=decided)
+                    return {}  # never written: `answer` refuses it
+                return {
+                    "open_questions": _without(self.open_questions, record.question_id),
+                    "decisions": {**self.decisions, record.question_id: (asked, record)},
+                }
             case Stopped():
-                return replace(new, stopped=record, settled=False)
+                return {"stopped": record, "settled": False}
             case Settled():
-                return replace(new, settled=True)
+                return {"settled": True}
             case Reopened():
-                return replace(new.without_refusals(), stopped=None, settled=False, over=None)
+                return {
+                    "stopped": None,
+                    "settled": False,
+                    "over": None,
+                    "decisions": self._agreed(),
+                    "reopened": self.reopened + 1,
+                }
             case Adopted():
-                return replace(new, home=record.home)
+                return {"home": record.home}
             case Over():
-                return replace(new, over=record)
+                return {"over": record}
             case _:
                 assert_never(record)
 
 
-class _OpenEntry(StoredModel):
-    what: StartedKind
-    name: str
-    home: str | None = None
+def _without(entries: Mapping[str, V], key: str) -> dict[str, V]:
+    return {name: value for name, value in entries.items() if name != key}
 
 
 class CampaignLog:
     """Reads and writes the log of one campaign or loop."""
 
     def __init__(
-        self, store: Store, prefix: str, name: str, what: StartedKind = StartedKind.CAMPAIGN
+        self,
+        store: Store,
+        prefix: str,
+        name: str,
+        what: StartedKind = StartedKind.CAMPAIGN,
+        *,
+        folder: str | None = None,
     ) -> None:
+        """The log of an id; `folder` is the name of its folder where that alone is known."""
         self.store = store
         self.prefix = prefix
         self.name = name
         self.what = what
+        self._folder = folder or safe_name(name)
         root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-        folder = CAMPAIGN_LOGS_FOLDER if what is StartedKind.CAMPAIGN else LOOP_LOGS_FOLDER
-        self._log: Log[CampaignRecord] = Log(store, join_key(root, folder, safe_name(name)), _RECORDS)
-        self._index_key = join_key(root, OPEN_FOLDER, f"{what}-{safe_name(name)}.json")
+        self.key = join_key(root, _LOG_FOLDERS[what], self._folder)  # of the log's folder
+        self.index_key = join_key(root, OPEN_FOLDER, f"{what}-{self._folder}.json")
+        self._log: Log[CampaignRecord] = Log(store, self.key, _RECORDS)
         self.state = CampaignState()
 
     @property
     def location(self) -> str:
         """The log's address, for people."""
-        return self.store.location(self._log.folder)
+        return self.store.location(self.key)
 
     def read(self) -> CampaignState:
-        """The state after all records that exist now."""
+        """The state after all records that exist now.
+
+        Raises:
+            ArchiveUnavailable: the archive cannot be read now, which is no empty log.
+            ArchiveError: the log is damaged, or another campaign's.
+        """
         for record in self._log.read(self.state.count + 1, all_of_it=not self.state.count):
+            if isinstance(record, Started):
+                self._check_name(record.name)
             self.state = self.state.apply(record)
         return self.state
+
+    def _check_name(self, name: str) -> None:
+        if safe_name(name) != self._folder:
+            raise ArchiveError(
+                f"{self.location} holds the log of {self.what} {name}, which has another folder: a part of the archive was "
+                "copied or renamed. Nothing is ordered or paid; restore it from a backup"
+            )
+        self.name = name
 
     def records(self) -> list[CampaignRecord]:
         """All records, oldest first: the campaign's timeline."""
@@ -320,15 +370,41 @@ class CampaignLog:
 
     def append_unless_changed(self, record: CampaignRecord, seen: CampaignState) -> bool:
         """Append a record that was decided from `seen`; False if the log has changed since."""
-        if not self._log.append(seen.count + 1, record):
-            return False
-        self.read()
-        return True
+        read_back = isinstance(record, Started | Stopped)
+        is_written = self._log.append(seen.count + 1, record, read_back=read_back)
+        if is_written and seen is self.state:
+            self.state = seen.apply(record)
+        else:
+            self.read()
+        return is_written
 
     def start(self, started: Started) -> CampaignState:
-        """Write the index entry, then the record: a kill in between leaves an entry that the next sweep removes."""
-        self.open_index(started.home)
-        return self.append(started)
+        """Record a start, which was decided from the state that this object last read.
+
+        Raises:
+            Conflict: somebody else has started it at the same moment under other terms; nothing was recorded.
+        """
+        seen = self.state
+        while not self.start_unless_changed(started, seen):
+            if self.state.terms not in (seen.terms, started.terms):
+                raise Conflict(
+                    f"{self.what} {self.name} was started by somebody else at the same moment, under other terms; this start "
+                    "was not recorded and nothing was ordered. Look at its status, then start it again"
+                )
+            seen = self.state
+        return self.state
+
+    def start_unless_changed(self, started: Started, seen: CampaignState) -> bool:
+        """Record a start that was decided from `seen`; False if the log has changed since.
+
+        The index entry comes first: a kill in between leaves an entry that names no open campaign.
+        """
+        self._check_name(started.name)
+        self.open_index()
+        is_written = self.append_unless_changed(started, seen)
+        if is_written:
+            self.open_index()  # whoever closed the entry in between had not seen the record
+        return is_written
 
     def note_run(self, run: str, name: str, *, restarted: bool = False, why: str | None = None) -> None:
         """Record that a run carries the campaign, once in a row."""
@@ -345,11 +421,17 @@ class CampaignLog:
         now: datetime,
         expires_at: datetime,
     ) -> bool:
-        """Record a question, or its next revision if it is asked with other figures; False if it stands already."""
+        """Record a question, or its next revision if it is asked with other figures or has expired.
+
+        Returns False if it stands already, or if a person has answered exactly this question meanwhile.
+        """
         while True:
             seen = self.read()
-            known = seen.open_questions.get(question_id)
-            if known is not None and known.question.digest == question.digest:
+            standing = seen.open_questions.get(question_id)
+            if standing is not None and standing.question.digest == question.digest:
+                return False
+            answered = seen.decision_for(question_id, question)
+            if answered is not None and answered.decision not in _BY_NOBODY:
                 return False
             asked = Asked(
                 question_id=question_id,
@@ -376,32 +458,28 @@ class CampaignLog:
     ) -> Answered:
         """Record an answer to exactly what was shown; of two answers at once, one counts.
 
-        `now` is the service's clock. `ceiling_cents` is the policy's ceiling for answers.
+        `now` is the service's clock. `amount_cents` is the amount that the person was shown, in US cents, or None where
+        the question shows none; a rejection need not name it. `ceiling_cents` is the policy's ceiling for answers, which
+        every decision needs that spends an amount.
 
         Raises:
-            InputError: there is no such question, or the decision is not one of its choices; nothing was recorded.
-            Conflict: the question was answered, or was asked again with other figures; nothing was recorded.
+            InputError: there is no such question, the decision is not one of its choices, or it spends more than the
+                ceiling; nothing was recorded.
+            Conflict: the question was answered, has expired, has another amount, or was asked again with other figures;
+                nothing was recorded.
         """
         while True:
             seen = self.read()
             asked = self.require_open(seen, question_id, revision)
-            question = asked.question
-            if decision not in {EXPIRED, CLOSED}:
-                if decision not in question.decisions:
-                    raise InputError(
-                        f"question {question_id} takes {', '.join(question.decisions)}, and {decision!r} is none of them; "
-                        "nothing was recorded"
-                    )
-                if now > asked.expires_at:
-                    raise Conflict(
-                        f"question {question_id} expired at {asked.expires_at:%Y-%m-%d %H:%M} UTC; nothing was recorded"
-                    )
-                _check_amount(asked, decision, amount_cents, ceiling_cents)
+            if decision == EXPIRED:
+                _check_expired(asked, now)
+            else:
+                _check_answer(asked, decision, amount_cents, ceiling_cents, now)
             record = Answered(
                 question_id=question_id,
                 revision=revision,
                 decision=decision,
-                amount_cents=question.amount_cents,
+                amount_cents=None if decision in {EXPIRED, REJECT} else asked.question.amount_cents,
                 answerer=answerer,
                 how=how,
             )
@@ -413,7 +491,11 @@ class CampaignLog:
         asked = self.read().open_questions.get(question_id)
         if asked is not None and asked.revision == revision:
             record = Answered(
-                question_id=question_id, revision=revision, decision=CLOSED, answerer="the service", how="a new reading"
+                question_id=question_id,
+                revision=revision,
+                decision=CLOSED,
+                answerer="the service",
+                how="a new reading",
             )
             self.append_unless_changed(record, self.state)
 
@@ -438,81 +520,124 @@ class CampaignLog:
 
     def stop(self, person: str, how: str) -> CampaignState:
         """Record that a person has canceled it, once. The orders' ledgers are stopped by the caller."""
-        while True:
-            seen = self.read()
-            if seen.stopped is not None or self.append_unless_changed(Stopped(person=person, how=how), seen):
-                return self.state
+        while self.read().stopped is None:
+            self.open_index()  # what the cancellation leaves behind is settled by the sweep
+            self.append_unless_changed(Stopped(person=person, how=how), self.state)
+        if self.state.needs_sweep:
+            self.open_index()  # whoever closed the entry in between had not seen the record
+        return self.state
 
     def reopen(self, person: str) -> CampaignState:
-        """Record that a person has opened it again."""
-        state = self.read()
-        if state.stopped is not None or state.over is not None:
-            self.open_index(state.home)
-            return self.append(Reopened(person=person))
-        return state
+        """Record that a person has opened it again, if it was stopped or had ended."""
+        while self.read().stopped is not None or self.state.over is not None:
+            self.open_index()
+            if self.append_unless_changed(Reopened(person=person), self.state):
+                self.open_index()
+                break
+        return self.state
 
     def settle(self) -> None:
         """Record that the cancellation is reported to its end, and close the index entry."""
-        if not self.read().settled:
-            self.append(Settled())
+        while self.read().stopped is not None and not self.state.settled:
+            self.append_unless_changed(Settled(), self.state)
         self.close_index()
 
     def finish(self, words: str, *, complete: bool, report: str | None = None) -> CampaignState:
-        """Record the end, and close the index entry."""
-        if self.read().over is None:
-            self.append(Over(words=words, complete=complete, report=report))
+        """Record the end, which was decided from the state that this object last read, and close the index entry.
+
+        Somebody who has started or opened it again since then is not overruled: then it stays open.
+        """
+        seen = self.state if self.state.count else self.read()
+        over = Over(words=words, complete=complete, report=report)
+        while seen.over is None and not self.append_unless_changed(over, seen):
+            if self.state.started is not seen.started or self.state.reopened != seen.reopened:
+                break
+            seen = self.state
         self.close_index()
         return self.state
 
-    def open_index(self, home: str | None) -> None:
+    def open_index(self) -> None:
         """Write the index entry, once."""
-        entry = _OpenEntry(what=self.what, name=self.name, home=home)
-        self.store.put_if_absent(self._index_key, entry.model_dump_json().encode(), "application/json")
+        entry = _OpenEntry(what=self.what, name=self.name)
+        self.store.put_if_absent(self.index_key, entry.model_dump_json().encode(), "application/json")
 
     def close_index(self) -> None:
-        """Remove the index entry. An entry that stays costs a reading; `archive verify` writes one that is missing."""
-        self.store.delete(self._index_key)
+        """Remove the index entry, unless it is needed. An entry that stays costs a reading in each sweep."""
+        if self.read().needs_sweep or not self.store.delete(self.index_key):
+            return
+        if self.read().needs_sweep:  # somebody has opened it again in between
+            self.open_index()
 
 
-def _check_amount(asked: Asked, decision: str, amount_cents: int | None, ceiling_cents: int | None) -> None:
-    amount = asked.question.amount_cents
-    if decision == "reject" or amount is None:
-        return
-    if amount_cents != amount:
+def _check_expired(asked: Asked, now: datetime) -> None:
+    if now <= asked.expires_at:
         raise Conflict(
-            f"question {asked.question_id} is about {amount} cents, and the answer names {amount_cents}; nothing was recorded"
+            f"question {asked.question_id} is open until {asked.expires_at:%Y-%m-%d %H:%M} UTC; nothing was recorded"
         )
-    if ceiling_cents is not None and amount > ceiling_cents:
+
+
+def _check_answer(
+    asked: Asked, decision: str, amount_cents: int | None, ceiling_cents: int | None, now: datetime
+) -> None:
+    """Refuse an answer to anything but what was shown, and one that spends too much."""
+    question = asked.question
+    if decision not in question.decisions:
         raise InputError(
-            f"question {asked.question_id} is about {amount} cents, and the policy's ceiling for answers is {ceiling_cents}; "
-            "nothing was recorded. Raise answer_ceiling_cents of the spending policy first"
+            f"question {asked.question_id} takes {', '.join(question.decisions)}, and {decision!r} is none of them; "
+            "nothing was recorded"
+        )
+    if now > asked.expires_at:
+        raise Conflict(
+            f"question {asked.question_id} expired at {asked.expires_at:%Y-%m-%d %H:%M} UTC; nothing was recorded"
+        )
+    amount = question.amount_cents
+    if amount_cents != amount and not (decision == REJECT and amount_cents is None):
+        shown = "without an amount" if amount is None else f"about {usd(amount)}"
+        named = "no amount" if amount_cents is None else usd(amount_cents)
+        raise Conflict(
+            f"question {asked.question_id} is {shown}, and the answer names {named}; nothing was recorded. Read the question "
+            "again, and answer with the amount that it shows"
+        )
+    if decision == REJECT or amount is None:
+        return
+    if ceiling_cents is None or amount > ceiling_cents:
+        ceiling = "not known" if ceiling_cents is None else usd(ceiling_cents)
+        raise InputError(
+            f"question {asked.question_id} is about {usd(amount)}, and the ceiling for answers is {ceiling}; nothing was "
+            "recorded. Raise answer_ceiling_cents of the spending policy first, or reject it"
         )
 
 
 def list_open(store: Store, prefix: str) -> Iterator[CampaignLog]:
-    """The logs that the index has as open, each to be read; an entry decides nothing."""
+    """The logs that the index has as open, each to be read; an entry decides nothing. One listing, however many have ended.
+
+    Raises:
+        ArchiveUnavailable: the archive cannot be listed now, which is no empty index.
+    """
     folder = join_key(safe_prefix(prefix), BOOKS_FOLDER, OPEN_FOLDER)
     for key in sorted(store.keys(folder)):
-        body = store.find(key)
-        if body is None:
-            continue
-        try:
-            entry = _OpenEntry.model_validate_json(body)
-        except ValidationError:
-            raise ArchiveError(
-                f"{store.location(key)} is damaged; `prefect-assay archive verify` names it"
-            ) from None
-        yield CampaignLog(store, prefix, entry.name, entry.what)
+        entry = _ENTRY.fullmatch(key.removeprefix(f"{folder}/"))
+        if entry is not None:
+            yield CampaignLog(
+                store, prefix, entry["folder"], StartedKind(entry["what"]), folder=entry["folder"]
+            )
+
+
+def list_logs(store: Store, prefix: str) -> Iterator[tuple[CampaignLog, int]]:
+    """The logs of all campaigns and loops, each to be read, and the highest number of a record in each."""
+    root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
+    for what, name in _LOG_FOLDERS.items():
+        highest: dict[str, int] = {}
+        for key in store.keys(join_key(root, name)):
+            folder, _, file = key.removeprefix(f"{join_key(root, name)}/").partition("/")
+            number = _NUMBER.fullmatch(file)
+            highest[folder] = max(highest.get(folder, 0), int(number[1]) if number else 0)
+        for folder in sorted(highest):
+            yield CampaignLog(store, prefix, folder, what, folder=folder), highest[folder]
 
 
 def list_all(store: Store, prefix: str) -> Iterator[CampaignLog]:
-    """The logs of all campaigns and loops; one request for each record, for `verify` and `adopt`."""
-    root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-    for what, folder in ((StartedKind.CAMPAIGN, CAMPAIGN_LOGS_FOLDER), (StartedKind.LOOP, LOOP_LOGS_FOLDER)):
-        for name in sorted(store.folders(join_key(root, folder))):
-            log = CampaignLog(store, prefix, name, what)
-            state = log.read()
-            if state.started is not None and state.started.name != name:
-                log = CampaignLog(store, prefix, state.started.name, what)
-                log.read()
-            yield log
+    """The logs of all campaigns and loops, read; one request for each record."""
+    for log, _ in list_logs(store, prefix):
+        log.read()
+        yield log

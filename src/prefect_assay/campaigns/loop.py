@@ -222,8 +222,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
                 "Save the block as it was, or choose another loop id"
             )
         if _is_new_start(seen, started):
-            log.open_index(started.home)
-            log.append_unless_changed(started, seen)
+            log.start_unless_changed(started, seen)
         elif (
             flow_run is None
             or is_carried_here
