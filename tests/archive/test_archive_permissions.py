@@ -23,6 +23,7 @@ ACTIONS = [
     for statement in POLICY["Statement"]
     for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
 ]
+HINTS = ("team/BOOKS/OPEN/campaign-c.json", "team/BOOKS/HOMES/h1/2026-11-27.json")
 SET_UP = 4  # the calls of `user_with`, which need no permission
 
 
@@ -66,11 +67,22 @@ def everything(store):
     # Without the permission to list, S3 says 403 and not 404 of an object that is absent.
     assert sorted(store.keys("team")) == ["team/small"]
     assert [key for key, _ in store.strays("team")] == [], "no probe is left"
+    for hint in HINTS:
+        assert store.put_if_absent(hint, b"1", "application/json")
+        assert store.delete(hint)
 
 
 def test_the_policy_is_enough():
     with user_with(POLICY) as store:
         everything(store)
+
+
+def test_without_the_permission_to_delete_a_hint_stays():
+    with user_with(without("s3:DeleteObject")) as store:
+        for hint in HINTS:
+            assert store.put_if_absent(hint, b"1", "application/json")
+            assert store.delete(hint) is False
+            assert store.read(hint) == b"1"
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -315,3 +315,86 @@ def test_a_conflict_is_tried_again_a_bounded_number_of_times(swift_store, monkey
         with pytest.raises(ArchiveError, match="ConditionalRequestConflict"):
             store.put_if_absent("a", b"1", "text/plain")
     assert (swift_store.stat("a") is not None) is written
+
+
+HINTS = ["lab/BOOKS/OPEN/campaign-c.json", "BOOKS/OPEN/loop-x~1.json", "lab/BOOKS/HOMES/h1/2026-11-27.json"]
+
+
+@pytest.mark.parametrize("key", HINTS)
+def test_a_hint_is_deleted_and_may_be_written_again(any_store, key):
+    assert any_store.put_if_absent(key, b"1", "application/json")
+    assert any_store.delete(key)
+    assert any_store.find(key) is None
+    assert list(any_store.keys("")) == []
+    assert any_store.delete(key), "an absent hint is deleted"
+    assert any_store.put_if_absent(key, b"2", "application/json")
+    assert any_store.read(key) == b"2"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "lab/BOOKS/ARCHIVE.json",
+        "lab/BOOKS/0123456789abcdef/c/k/000001.json",
+        "lab/BOOKS/CAMPAIGNS/c/000001.json",
+        "lab/BOOKS/LOOPS/c/000001.json",
+        "lab/BOOKS/VERSIONS/c/E-1/v001.json",
+        "lab/BOOKS/IDENTITY/000001.json",
+        "lab/c/E-1/v001/manifest.json",
+        "BOOKS/HOMES/BOOKS/ARCHIVE.json",
+        "BOOKS/OPEN/BOOKS/ARCHIVE.json",
+        "lab/BOOKS/OPEN/../ARCHIVE.json",
+        "lab/BOOKS/OPEN/notes.txt",
+        "lab/OPEN/campaign-c.json",
+        "XBOOKS/OPEN/campaign-c.json",
+        "BOOKS/OPEN/campaign-c.json/x",
+    ],
+)
+def test_nothing_but_a_hint_is_deleted(any_store, key):
+    if ".." not in key:
+        any_store.put_if_absent(key, b"1", "application/json")
+    with pytest.raises(ArchiveError, match=r"is part of the archive|is not a key"):
+        any_store.delete(key)
+    assert ".." in key or any_store.read(key) == b"1"
+
+
+def test_a_hint_that_may_not_be_deleted_stays(tmp_path, monkeypatch):
+    store = LocalStore(tmp_path / "archive")
+    store.put_if_absent(HINTS[0], b"1", "application/json")
+    for number in (errno.EACCES, errno.EROFS):
+
+        def forbid(path, *, missing_ok=False, number=number):
+            raise OSError(number, "no")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "unlink", forbid)
+            assert store.delete(HINTS[0]) is False
+    assert store.read(HINTS[0]) == b"1"
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.EACCES])
+def test_a_folder_that_cannot_be_listed_is_not_empty(tmp_path, monkeypatch, number):
+    store = LocalStore(tmp_path / "archive")
+    store.put_if_absent("lab/c/a", b"1", "text/plain")
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("/c"):
+            raise OSError(number, os.strerror(number), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    for listing in (store.keys, store.strays):
+        with pytest.raises(ArchiveError) as error:
+            list(listing("lab"))
+        assert isinstance(error.value, ArchiveUnavailable) == (number != errno.EACCES)
+    with pytest.raises(ArchiveError):
+        list(store.folders("lab/c"))
+    assert list(store.folders("lab")) == ["c"]
+
+
+def test_the_lost_and_found_of_a_file_system_is_no_part_of_an_archive(tmp_path):
+    store = LocalStore(tmp_path)
+    (tmp_path / "lost+found").mkdir()
+    (tmp_path / "lost+found" / "x").write_text("")
+    assert (list(store.keys("")), list(store.folders("")), list(store.strays(""))) == ([], [], [])

@@ -549,7 +549,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_never_an_empty_one(tmp_p
 
     monkeypatch.setattr("os.scandir", unreachable)
     for call in (list_open, list_all):
-        with pytest.raises(ArchiveError, match="Stale file handle"):
+        with pytest.raises(ArchiveUnavailable, match="Stale file handle"):
             list(call(store, "lab"))
 
 

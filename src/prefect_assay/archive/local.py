@@ -33,6 +33,19 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 PARTIAL_FOLDER: Final = ".partial"
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+# A network file system whose server is unreachable.
+_UNREACHABLE: Final = frozenset(
+    {
+        errno.EIO,
+        errno.ESTALE,
+        errno.ENOTCONN,
+        errno.ETIMEDOUT,
+        errno.EHOSTDOWN,
+        errno.EHOSTUNREACH,
+        errno.ENETUNREACH,
+    }
+)
+_LOST_AND_FOUND: Final = "lost+found"  # of the file system whose root the archive is; only root may list it
 _FORBIDDEN: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -95,7 +108,7 @@ class LocalStore:
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix`, in order, without hidden files and folders."""
         start = self._path(prefix) if prefix else self.root
-        for folder, folders, files in os.walk(start):
+        for folder, folders, files in _walk(start):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(files):
                 if not name.startswith("."):
@@ -104,7 +117,7 @@ class LocalStore:
     def folders(self, prefix: str) -> Iterator[str]:
         """See `Store`."""
         start = self._path(prefix) if prefix else self.root
-        _, folders, _ = next(os.walk(start), ("", [], []))
+        _, folders, _ = next(_walk(start), ("", [], []))
         return (name for name in sorted(folders) if not name.startswith("."))
 
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
@@ -113,7 +126,7 @@ class LocalStore:
         for folder in (start, *start.parents):
             if folder.is_relative_to(self.root) and folder != self.root and folder.is_symlink():
                 yield folder.relative_to(self.root).as_posix(), "link"
-        for place, folders, files in os.walk(start):
+        for place, folders, files in _walk(start):
             folders[:] = sorted(name for name in folders if name != PARTIAL_FOLDER)
             for name in (*folders, *sorted(files)):
                 path = Path(place) / name
@@ -192,6 +205,20 @@ class LocalStore:
         return partial
 
 
+def _walk(start: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """`os.walk` that never takes a folder that cannot be listed for an empty one; an absent folder has nothing."""
+
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
+    with _readable_errors(start):
+        for place, folders, files in os.walk(start, onerror=fail):
+            if _LOST_AND_FOUND in folders:
+                folders.remove(_LOST_AND_FOUND)
+            yield place, folders, files
+
+
 def _write_synced(path: Path, data: Body) -> str:
     digest = hashlib.sha256()
     with path.open("xb") as file:
@@ -226,6 +253,8 @@ def _readable_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if is_full(error):
             raise out_of_space(path) from error
+        if error.errno in _UNREACHABLE:
+            raise ArchiveUnavailable(f"{path}: {error.strerror}; the file system is unreachable") from error
         raise ArchiveError(f"{path}: {_cause(error)}") from error
 
 
