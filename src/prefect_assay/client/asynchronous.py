@@ -61,6 +61,9 @@ class AsyncAssayClient(Methods[httpx.AsyncBaseTransport, Callable[[float], Await
     async def _all(self, walk: Walk[Any, T]) -> tuple[T, ...]:
         return tuple([item async for item in self.walk(walk)])
 
+    async def _mapping(self, walk: Walk[Any, tuple[str, T]]) -> dict[str, T]:
+        return {key: item async for key, item in self.walk(walk)}
+
     async def _first(self, walk: Walk[Any, T]) -> T | None:
         async for item in self.walk(walk):
             return item

@@ -82,6 +82,13 @@ def first(make: Callable[P, Walk[Any, T]]) -> Method[P, T | None, Coroutine[Any,
     return _method(make, "_first")
 
 
+def mapping(
+    make: Callable[P, Walk[Any, tuple[str, T]]],
+) -> Method[P, dict[str, T], Coroutine[Any, Any, dict[str, T]]]:
+    """All rows of a walk, by their keys."""
+    return _method(make, "_mapping")
+
+
 def stream(make: Callable[P, Download]) -> Method[P, Iterator[bytes], AsyncIterator[bytes]]:
     """A file, piece by piece."""
     return _method(make, "_stream")
@@ -149,6 +156,7 @@ class Methods(Generic[Transport, Sleep]):
     create = value(operations.experiments.create)
     experiments = value(operations.experiments.experiments)
     iter_experiments = rows(operations.experiments.iter_experiments)
+    list_states = mapping(operations.states.list_states)
     experiment = value(operations.experiments.experiment)
     submit = value(operations.experiments.submit)
     modify = value(operations.experiments.modify)

@@ -52,10 +52,10 @@ NEEDS: Final = (
         "GET /experiments",
         _N,
         _ALL,
-        "`items[].id`, `name`, `status`, `created_at`; `search`",
+        "`items[].id`, `name`, `status`, `results_status`, `created_at`; `search`",
         "nothing is ordered: an order could not be found again",
     ),
-    NeededCall("GET /experiments/{}", _N, _ALL, "`status`, `results_status`", "the run waits, and says why"),
+    NeededCall("GET /experiments/{}", _N, _ALL, "none: the list's row decides", "results are not archived"),
     NeededCall(
         "GET /experiments/{}/invoice",
         _N,

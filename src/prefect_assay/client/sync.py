@@ -73,6 +73,9 @@ class AssayClient(Methods[httpx.BaseTransport, Callable[[float], None]]):
     def _all(self, walk: Walk[Any, T]) -> tuple[T, ...]:
         return tuple(self.walk(walk))
 
+    def _mapping(self, walk: Walk[Any, tuple[str, T]]) -> dict[str, T]:
+        return dict(self.walk(walk))
+
     def _first(self, walk: Walk[Any, T]) -> T | None:
         return next(self.walk(walk), None)
 

@@ -115,6 +115,12 @@ class ExperimentSummary(WireModel):
         return self.results_status
 
 
+class ExperimentRow(ExperimentSummary):
+    """A list item whose `results_status` is required, as contract 2.1 has it: a campaign decides from the row."""
+
+    results_status: AnyResultsStatus
+
+
 class Experiment(ExperimentSummary):
     """The detail record: the list item plus specification and billing references, whose form the contract does not show."""
 
