@@ -1,47 +1,53 @@
-"""Loops without Prefect: rounds from functions and files until a rule stops them, and repeats of the same loop."""
+"""Loops without Prefect: rounds from functions and files until a rule stops them, and repeats of the same loop.
+
+The functions of `campaigns.play` are stand-ins that measure at once; loops with real campaigns are in tests/stories.
+"""
 # ruff: noqa: A002 - the names of the designers' contract
 
 import logging
 import os
-import re
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound, Pause
 from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
-from prefect.states import Completed, Failed
+from prefect.states import Completed, Running, Suspended
 
 from prefect_assay import lake
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
-from prefect_assay.designs import AS_WRITTEN
+from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, list_open
+from prefect_assay.campaigns import loop as loop_module
+from prefect_assay.campaigns import plan as plan_module
+from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.errors import (
+    ApprovalExpired,
     ApprovalRejected,
     ArchiveUnavailable,
+    CampaignFailed,
     ConfigurationError,
     DesignerFailed,
     InvalidSequences,
     InvalidSpec,
     LoopFailed,
+    Unauthorized,
 )
-from prefect_assay.flows import campaign_plan, design_build_test
-from prefect_assay.flows.campaign_plan import CampaignInput
+from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, choosing, proposals
+from prefect_assay.looping import loop as loop_files
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.results import ResultRow, to_csv
-from prefect_assay.runs import suspend
 from prefect_assay.tasks.collate import keep_plan, kept_table
 
 flow_module = sys.modules["prefect_assay.flows.design_build_test"]
-rounds_module = sys.modules["prefect_assay.flows.loop_rounds"]
-options_module = sys.modules["prefect_assay.flows.run_options"]
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 PRICE = 1000
 
@@ -53,34 +59,42 @@ class Laboratory:
         self.archive = archive
         self.spent = {}
         self.measured = []
+        self.asked = []
         self.broken = set()
+        self.during = {}  # what happens while a campaign is played, by its id
 
-    def campaign(self, *, designs, campaign_id, archive, limit_cents, return_state, **_):
-        given = CampaignInput(designs, None, AS_WRITTEN, Assay(), campaign_id, 96)
-        sequences = given.read(SimpleNamespace(options=SimpleNamespace(archive=archive)), AS_WRITTEN)
-        if campaign_id in self.broken:
-            return Failed(message="canceled by the laboratory")
-        self.measured.append((campaign_id, [s.name for s in sequences.items]))
-        self.spent[campaign_id] = PRICE * len(sequences)
-        keep_plan.fn(
-            archive,
-            given.plan(sequences, SimpleNamespace(id="0" * 8 + "-0000-0000-0000-" + "0" * 12, name="t")),
-        )
+    def begin(self, setup, plan, *, limit_cents):
+        log = setup.log(plan.campaign_id)
+        log.start(Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=setup.terms(limit_cents)))
+        return SimpleNamespace(setup=setup, plan=plan, log=log)
+
+    def approve(self, campaign, *, ask_always):
+        self.asked.append((campaign.plan.campaign_id, ask_always))
+
+    def play(self, campaign):
+        plan = campaign.plan
+        self.during.get(plan.campaign_id, lambda: None)()
+        if plan.campaign_id in self.broken:
+            raise CampaignFailed("canceled by the laboratory")
+        designs = [value | {"name": name} for name, value in sequences_of(plan).items()]
+        self.measured.append((plan.campaign_id, [design["name"] for design in designs]))
+        self.spent[plan.campaign_id] = PRICE * len(designs)
         rows = [
             ResultRow(
-                experiment_code=f"X-{campaign_id}".upper(),
-                result_id=f"r-{s.name}",
+                experiment_code=f"X-{plan.campaign_id}".upper(),
+                result_id=f"r-{design['name']}",
                 result_type="affinity",
                 level="summary",
-                name=s.name,
-                outcome="no_expression" if s.aa_string.startswith("W") else "measured",
-                kd_M=None if s.aa_string.startswith("W") else 1e-6 / len(s.aa_string),
-                aa_string=s.aa_string,
+                name=design["name"],
+                outcome="no_expression" if design["aa_string"].startswith("W") else "measured",
+                kd_M=None if design["aa_string"].startswith("W") else 1e-6 / len(design["aa_string"]),
+                aa_string=design["aa_string"],
             )
-            for s in sequences.items
+            for design in designs
         ]
-        self.archive_table(campaign_id, rows)
-        return Completed()
+        self.archive_table(plan.campaign_id, rows)
+        campaign.log.finish("measured", complete=True)
+        return SimpleNamespace(problems=())
 
     def archive_table(self, campaign_id, rows):
         archive_version(
@@ -96,6 +110,24 @@ class Laboratory:
 
     def campaign_cents(self, campaign_id):
         return self.spent.get(campaign_id, 0)
+
+
+def sequences_of(plan):
+    return {name: {"aa_string": value.aa_string} for name, value in plan.sequences.items()}
+
+
+class Books:
+    """What a loop asks of the ledgers; its orders are placed once their campaign is measured."""
+
+    account, is_simulated, archive_id = "org", True, "archive-1"
+
+    def __init__(self, laboratory):
+        self.laboratory = laboratory
+        self.budget = SimpleNamespace(read=lambda: laboratory)
+
+    def order(self, campaign_id, _key):
+        placed = campaign_id in self.laboratory.spent
+        return SimpleNamespace(read=lambda: SimpleNamespace(placed=placed))
 
 
 def longer(history, n, budget_cents, round):
@@ -133,27 +165,75 @@ def no_server():
         yield
 
 
+class Prefect:
+    """The server, with the runs that a test puts there. A deployed run that suspends ends with `Pause`."""
+
+    def __init__(self):
+        self.runs = {}
+        self.resumed = []
+        self.waits = []
+
+    @contextmanager
+    def __call__(self, **_):
+        yield self
+
+    def start(self, parameters=None):
+        run = FlowRun(
+            flow_id=uuid4(), name=f"run-{len(self.runs)}", deployment_id=uuid4(), state=Running(), parameters=parameters or {}
+        )
+        self.runs[run.id] = run
+        return run
+
+    def read_flow_run(self, run_id):
+        if run_id not in self.runs:
+            raise ObjectNotFound(LookupError(run_id))
+        return self.runs[run_id]
+
+    def resume(self, _client, run_id):
+        self.resumed.append(run_id)
+
+    def suspend(self, message, *, look, has_news):
+        self.waits.append((message, look, has_news))
+        raise Pause(state=Suspended())
+
+
 @pytest.fixture
-def loop(tmp_path, monkeypatch):
+def prefect(monkeypatch):
+    made = Prefect()
+    monkeypatch.setattr(loop_module, "get_client", made)
+    monkeypatch.setattr(loop_module, "resume", made.resume)
+    monkeypatch.setattr(loop_module, "suspend_until_news", made.suspend)
+    monkeypatch.setattr(loop_module, "failures_before", lambda: 0)
+    monkeypatch.setattr(loop_module, "home_id", lambda _: "home-1")
+    monkeypatch.setattr(loop_module, "_deployment_name", lambda *_: "design-build-test/assay-design-build-test")
+    monkeypatch.setattr(loop_module, "add_tags", lambda *_: None)
+    return made
+
+
+@pytest.fixture
+def loop(tmp_path, monkeypatch, prefect):
     archive = LocalArchive(root=str(tmp_path / "archive"))
     laboratory = Laboratory(archive)
-    books = SimpleNamespace(budget=SimpleNamespace(read=lambda: laboratory))
-    monkeypatch.setattr(rounds_module, "campaign", laboratory.campaign)
-    monkeypatch.setattr(options_module.RunOptions, "books", books)
-    monkeypatch.setattr(options_module.RunOptions, "scope", "scope")
+    monkeypatch.setattr(CampaignSetup, "books", Books(laboratory))
+    for name in ("begin_campaign", "approve_price", "play"):
+        monkeypatch.setattr(loop_module, name, lambda *_, name=name, **options: getattr(laboratory, STEPS[name])(*_, **options))
     monkeypatch.setitem(sys.modules, "loop_designers", sys.modules[__name__])
-    here = threading.local()
-    monkeypatch.setattr(rounds_module, "this_run", lambda: here.run)
-    monkeypatch.setattr(flow_module, "get_run_logger", logging.getLogger)
-    monkeypatch.setattr(flow_module.artifacts, "show_loop", lambda _: None)
-    monkeypatch.setattr(campaign_plan, "plan_campaign", campaign_plan.plan_campaign.fn)
+    for module in (flow_module, loop_module, plan_module):
+        monkeypatch.setattr(module, "get_run_logger", logging.getLogger)
+    monkeypatch.setattr(loop_module.artifacts, "show_loop", lambda _: None)
+    target = SimpleNamespace(id="0" * 8 + "-0000-0000-0000-" + "0" * 12, name="t", sequence=None)
+    monkeypatch.setattr(plan_module, "plan_campaign", plan_module.plan_campaign.fn)
+    monkeypatch.setattr(plan_module, "keep_plan", keep_plan.fn)
+    monkeypatch.setattr(plan_module, "check_access", lambda _: None)
+    monkeypatch.setattr(plan_module, "resolve_target", lambda *_: target)
     monkeypatch.setattr(proposals, "propose_designs", proposals.propose_designs.fn)
     monkeypatch.setattr(choosing, "resolve_target", lambda *_: None)
     monkeypatch.setattr(
         choosing, "estimate_cost", lambda _, spec: SimpleNamespace(total_cents=PRICE * len(spec.sequences))
     )
 
-    def run(**changes):
+    def run(flow_run=None, **changes):
+        """Play the loop in this process, or in a deployed run."""
         given = {
             "loop_id": "loop",
             "assay": Assay(target="t"),
@@ -164,19 +244,27 @@ def loop(tmp_path, monkeypatch):
             "settle_seconds": 0,
             "poll_seconds": 0.05,
         }
-        here.run = FlowRun(flow_id=uuid4(), created=datetime.now(UTC))
+        monkeypatch.setattr(loop_module, "can_suspend", lambda: flow_run is not None)
+        monkeypatch.setattr(loop_module, "this_run", lambda: flow_run)
         return design_build_test.fn(**given | changes).result()
 
     reported = []
     monkeypatch.setattr(
-        rounds_module.facts,
+        loop_module.facts,
         "round_completed",
         lambda loop_id, line, previous, *, news: reported.append((line, previous, news)),
     )
     run.reported = reported
     run.laboratory = laboratory
+    run.prefect = prefect
     run.book = lambda: LoopBook(archive.get_store(), archive.prefix, "loop")
+    run.log = lambda: CampaignLog(archive.get_store(), archive.prefix, "loop", StartedKind.LOOP)
+    run.campaign_log = lambda name: CampaignLog(archive.get_store(), archive.prefix, name)
+    run.open_logs = lambda: [(log.what, log.name) for log in list_open(archive.get_store(), archive.prefix)]
     return run
+
+
+STEPS = {"begin_campaign": "begin", "approve_price": "approve", "play": "play"}
 
 
 def test_rounds_go_on_until_there_have_been_enough(loop):
@@ -238,7 +326,7 @@ def test_the_end_of_a_loop_reads_no_table_again(loop, monkeypatch):
         assert len(read) <= 2, "an archive that is away now must not fail a loop that has reached its goal"
         return given[1]
 
-    monkeypatch.setattr(rounds_module, "with_newest_tables", newest)
+    monkeypatch.setattr(loop_module, "with_newest_tables", newest)
     assert loop(designer="loop_designers:longer", max_rounds=1).stop == "rounds"
 
 
@@ -250,15 +338,15 @@ def test_a_loop_that_a_person_ended_outlasts_an_archive_that_is_away(loop, monke
             return rounds
         raise ArchiveUnavailable("503")
 
-    def reject(**_):
+    def reject(*_, **__):
         raise ApprovalRejected("a person ended the loop")
 
-    monkeypatch.setattr(suspend, "get_run_logger", logging.getLogger)
-    monkeypatch.setattr(rounds_module, "with_newest_tables", newest)
-    monkeypatch.setattr(rounds_module, "approve_round", reject)
+    loop.laboratory.approve = reject
+    monkeypatch.setattr(loop_module, "with_newest_tables", newest)
     report = loop(designer="loop_designers:longer", ask_each_round=True)
     assert (report.stop, len(report.rounds)) == ("person", 1)
     assert next(away, None) is None
+    assert loop.log().read().over.complete is False
 
 
 def test_rounds_without_an_improvement_end_the_loop(loop):
@@ -351,7 +439,7 @@ def test_designs_that_cannot_be_measured_stop_the_loop_until_a_person_goes_on(lo
 
 def test_a_campaign_that_fails_stops_a_designers_loop_and_is_tried_again(loop):
     loop.laboratory.broken.add("loop-round-002")
-    with pytest.raises(LoopFailed, match="round 2 has no results: Failed: canceled by the laboratory"):
+    with pytest.raises(LoopFailed, match="round 2 has no results: canceled by the laboratory"):
         loop(designer="loop_designers:longer", max_rounds=3)
     fixed = loop.book().read().rounds[1].fixed
     loop.laboratory.broken.clear()
@@ -372,8 +460,8 @@ def test_why_a_campaign_failed_is_in_the_log_of_the_loop(loop):
         with pytest.raises(LoopFailed) as caught:
             loop(designer="loop_designers:longer", max_rounds=1)
     (entry,) = loop.book().read().rounds
-    assert (entry.failed.problem, entry.ended) == ("Failed: canceled by the laboratory", None)
-    assert loop.book().read().count == 2
+    assert (entry.failed.problem, entry.ended) == ("canceled by the laboratory", None)
+    assert loop.book().read().count == 3, 'once for each start'
     assert [line.problem for line in caught.value.report.rounds] == [entry.failed.problem]
     assert loop.reported[-1][0].problem == entry.failed.problem
     loop.laboratory.broken.clear()
@@ -401,7 +489,7 @@ def test_files_are_rounds_in_the_order_of_their_names_and_a_bad_one_hides_no_oth
     report = loop(source=str(folder), designs_per_round=None)
     assert [(r.name, r.designs) for r in report.rounds] == [("a", None), ("c", 2), ("e", 1)]
     assert "'J'" in report.rounds[0].problem
-    assert report.rounds[1].problem == "Failed: canceled by the laboratory"
+    assert report.rounds[1].problem == "canceled by the laboratory"
     assert report.stop == "no_more_designs"
     (folder / "c.fasta").write_text(">other\nACDEFW\n")
     loop.laboratory.broken.clear()
@@ -410,41 +498,74 @@ def test_files_are_rounds_in_the_order_of_their_names_and_a_bad_one_hides_no_oth
     assert loop.laboratory.measured == [("loop-e", ["e0"]), ("loop-c", ["c0", "c1"])]
 
 
-def test_a_file_is_not_taken_while_it_grows(loop, folder, monkeypatch):
+def test_a_file_that_grows_for_seconds_is_waited_for_in_the_process(loop, folder, monkeypatch):
     write(folder, "a.fasta", "ACDEF")
-    held, keys = [], []
+    held = []
 
     def hold(seconds):
         held.append(seconds)
         write(folder, "a.fasta", "ACDEF", "ACDEFG")
-
-    def suspend(ready, *, key, **_):
-        assert ready() is None
-        keys.append(key)
         os.utime(folder / "a.fasta", (1e9, 1e9))
-        return ready()
 
     monkeypatch.setattr(proposals, "sleep", hold)
-    monkeypatch.setattr(proposals, "wait_until", suspend)
-    report = loop(source=str(folder), settle_seconds=600, designs_per_round=None)
+    report = loop(source=str(folder), settle_seconds=30, designs_per_round=None)
     assert [r.designs for r in report.rounds] == [2]
     assert len(held) == 1
-    assert held[0] > 500
-    assert re.fullmatch(r"designs-[0-9a-f]{16}-until-\d+", keys[0])
+    assert 0 < held[0] <= 31
+
+
+def test_a_file_that_grows_for_long_is_not_taken_and_the_run_waits(loop, folder):
+    write(folder, "a.fasta", "ACDEF")
+    run = loop.prefect.start()
+    with pytest.raises(Pause):
+        loop(run, source=str(folder), settle_seconds=600, designs_per_round=None)
+    ((message, look, has_news),) = loop.prefect.waits
+    assert "until" in message
+    assert "a.fasta is complete" in message
+    assert timedelta(seconds=500) < look.at - datetime.now(UTC) < timedelta(seconds=601)
+    assert (look.failures, has_news()) == (0, False)
+    os.utime(folder / "a.fasta", (1e9, 1e9))
+    assert has_news()
+    assert loop(run, source=str(folder), settle_seconds=600).stop == "no_more_designs"
 
 
 def test_the_next_file_is_waited_for_as_long_as_was_asked(loop, folder, monkeypatch):
     write(folder, "a.fasta", "ACDEF")
-
-    def suspend(ready, *, timeout, **_):
-        assert timeout > timedelta(days=3)
-        assert ready() is None
-        write(folder, "b.fasta", "ACDEG")
-        return ready()
-
-    monkeypatch.setattr(proposals, "wait_until", suspend)
-    report = loop(source=str(folder), wait_days=3, max_rounds=2)
+    run = loop.prefect.start()
+    with pytest.raises(Pause):
+        loop(run, source=str(folder), wait_days=3, max_rounds=2)
+    ((message, look, has_news),) = loop.prefect.waits
+    until = loop.book().read().rounds[0].ended.at + timedelta(days=3)
+    assert f"the next design file in {folder}, until {until:%Y-%m-%d %H:%M} UTC" in message
+    assert timedelta(minutes=4) < look.at - datetime.now(UTC) < timedelta(minutes=6)
+    assert not has_news()
+    write(folder, "b.fasta", "ACDEG")
+    assert has_news()
+    report = loop(run, source=str(folder), wait_days=3, max_rounds=2)
     assert ([r.name for r in report.rounds], report.stop) == (["a", "b"], "rounds")
+
+
+def test_a_loop_whose_time_for_files_is_over_ends(loop, folder, monkeypatch):
+    write(folder, "a.fasta", "ACDEF")
+    run = loop.prefect.start()
+    with pytest.raises(Pause):
+        loop(run, source=str(folder), wait_days=3)
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(days=4)
+
+    monkeypatch.setattr(proposals, "datetime", Later)
+    assert loop(run, source=str(folder), wait_days=3).stop == "no_more_designs"
+
+
+@pytest.mark.parametrize(
+    ("waited", "pause"),
+    [(timedelta(0), timedelta(minutes=5)), (timedelta(hours=4), timedelta(minutes=24)), (timedelta(days=9), timedelta(hours=1))],
+)
+def test_the_longer_a_loop_waits_the_rarer_it_looks(waited, pause):
+    assert loop_files.pause_after(waited) == pause
 
 
 def test_the_files_of_a_source_come_before_the_designers_rounds(loop, folder):
@@ -480,7 +601,7 @@ def test_a_file_named_as_a_designers_round_is_reported_and_hides_no_other(loop, 
 
 def test_a_round_that_another_run_finishes_meanwhile_counts_for_the_rules(loop, monkeypatch):
     """Between this run's decision to go on and its proposal another run fixes and measures the last round."""
-    decide = rounds_module.stop_reason
+    decide = loop_module.stop_reason
     others = []
 
     def overtaken(rules, ended, spent):
@@ -490,7 +611,7 @@ def test_a_round_that_another_run_finishes_meanwhile_counts_for_the_rules(loop, 
             others.append(loop(designer="loop_designers:flat", max_rounds=2))
         return reason
 
-    monkeypatch.setattr(rounds_module, "stop_reason", overtaken)
+    monkeypatch.setattr(loop_module, "stop_reason", overtaken)
     report = loop(designer="loop_designers:flat", max_rounds=2)
     assert [entry.number for entry in report.rounds] == [1, 2]
     assert report.rounds == others[1].rounds
@@ -506,3 +627,26 @@ def test_two_runs_of_one_loop_at_once_measure_the_same_rounds(loop):
     assert one.rounds == other.rounds
     assert {name for name, _ in loop.laboratory.measured} == {"loop-round-001", "loop-round-002"}
     assert len({tuple(names) for _, names in loop.laboratory.measured}) == 2
+
+
+def test_a_loop_is_in_the_archive_with_its_parameters_before_anything_is_proposed(loop, monkeypatch):
+    """A run that is killed between two rounds has left all that the sweep needs to start another one."""
+    run = loop.prefect.start({"loop_id": "loop", "designer": "loop_designers:longer", "archive": {"$ref": "x"}})
+    fix = LoopBook.fix
+    monkeypatch.setattr(LoopBook, "fix", lambda book, record: kill() if record.number == 2 else fix(book, record))
+    with pytest.raises(Killed):
+        loop(run, designer="loop_designers:longer", max_rounds=2)
+    state = loop.log().read()
+    assert state.is_open
+    assert (state.started.deployment, state.home) == ("design-build-test/assay-design-build-test", "home-1")
+    assert state.started.parameters == {"loop_id": "loop", "designer": "loop_designers:longer"}
+    assert list(state.runs) == [str(run.id)]
+    assert loop.open_logs() == [("loop", "loop")], "the campaign of the first round is over"
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill():
+    raise Killed

@@ -27,6 +27,7 @@ from prefect_assay.books.campaign_log import (
     Stopped,
     Terms,
 )
+from prefect_assay.campaigns.plan import CampaignInput, make_plan
 from prefect_assay.campaigns.play import approve_price, begin_campaign, play
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import (
@@ -37,7 +38,6 @@ from prefect_assay.campaigns.suspension import (
     this_run,
     utc_now,
 )
-from prefect_assay.designs import refuse_target
 from prefect_assay.errors import (
     AccessError,
     ApprovalExpired,
@@ -62,6 +62,7 @@ from prefect_assay.looping import (
     StopRules,
     UnreadableDesigns,
     Waiting,
+    designs_address,
     loop_report,
     next_round,
     round_line,
@@ -71,7 +72,6 @@ from prefect_assay.looping import (
 )
 from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.report import LoopReport, RoundReport
-from prefect_assay.models.spec import Plan
 from prefect_assay.models.words import many
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs.home import home_id
@@ -80,10 +80,7 @@ from prefect_assay.runs.states import resume
 from prefect_assay.runs.tags import LOOP_TAG, add_tags
 from prefect_assay.runs.transient_failures import is_temporary
 from prefect_assay.tasks.archive import check_archive
-from prefect_assay.tasks.collate import keep_plan, kept_plan, kept_table
-from prefect_assay.tasks.estimate import resolve_target
-from prefect_assay.tasks.pay import require_rail
-from prefect_assay.tasks.read import plan_campaign
+from prefect_assay.tasks.collate import kept_plan, kept_table
 
 # More rounds cannot have ended between two executions; a run remembers only its last events.
 _REPORTED_MAX: Final = 50
@@ -457,7 +454,7 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
 
 def _play_campaign(run: LoopRun, fixed: RoundFixed) -> str | None:
     """What is wrong with the campaign's results, if anything."""
-    plan = kept_plan(run.setup.archive, fixed.campaign_id) or _make_plan(run, fixed)
+    plan = kept_plan(run.setup.archive, fixed.campaign_id) or make_plan(run.setup, _input(run.loop, fixed))
     campaign = begin_campaign(run.setup, plan, limit_cents=fixed.limit_cents)
     # A person who cancels the loop first stops its log and then each campaign that has begun.
     run.check_not_stopped()
@@ -466,18 +463,15 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed) -> str | None:
     return "; ".join(report.problems) or None
 
 
-def _make_plan(run: LoopRun, fixed: RoundFixed) -> Plan:
-    """Plan the round's campaign of the designs that the log has, and archive the plan before anything costs money."""
-    setup, loop = run.setup, run.loop
-    require_rail(setup.payment_method, setup.policy, setup.wallet)
-    sequences = loop.book.designs(fixed.number, loop.reading)
-    target = resolve_target(setup.credentials, loop.assay)
-    refuse_target(sequences, target.sequence if target else None, loop.reading)
-    plan = plan_campaign(
-        sequences, loop.assay, target, campaign_id=fixed.campaign_id, per_experiment=loop.per_experiment
+def _input(loop: Loop, fixed: RoundFixed) -> CampaignInput:
+    return CampaignInput(
+        designs=designs_address(loop.loop_id, fixed.number),
+        designs_name=None,  # the address names them
+        reading=loop.reading,
+        assay=loop.assay,
+        campaign_id=fixed.campaign_id,
+        sequences_per_experiment=loop.per_experiment,
     )
-    keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.books.archive_id}))
-    return plan
 
 
 def _has_ordered(run: LoopRun, campaign_id: str) -> bool:
