@@ -96,8 +96,10 @@ class _Held(Exception):  # noqa: N818 - it ends the steps of one order, and is n
         self.look = look
 
 
-def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, patient: bool) -> Look:
-    """Take the order as far as it goes now. `patient`: data packages that cannot be read now are looked for again.
+def advance(
+    order: PlannedOrder, seen: Seen, questions: Questions, *, is_patient: Callable[[], bool]
+) -> Look:
+    """Take the order as far as it goes now. `is_patient`: what cannot be read of released results is looked for again.
 
     Raises:
         AssayError: something failed that concerns this order; the caller advances the others.
@@ -106,7 +108,7 @@ def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, patient: b
     _raise_campaign_cap(order)
     decisions, answerers = questions.decisions_for(order.key)
     seen = seen.add(decisions=decisions, answerers=answerers)
-    performing = _Performing(order, questions, patient)
+    performing = _Performing(order, questions, is_patient)
     try:
         for _ in range(_STEPS_MAX):
             state = order.book.read()
@@ -149,7 +151,7 @@ class _Performing:
 
     order: PlannedOrder
     questions: Questions
-    patient: bool
+    is_patient: Callable[[], bool]
 
     @property
     def credentials(self) -> Any:
@@ -510,7 +512,7 @@ class _Performing:
         )
         facts.archived(experiment, kept, news=not kept.record.unchanged)
         complete = experiment.reported == ResultsStatus.ALL
-        if complete and (kept.away or kept.unread) and self.patient:
+        if complete and (kept.away or kept.unread) and self.is_patient():
             missing = "its results" if kept.unread else f"the packages of {', '.join(kept.away)}"
             raise ServiceUnavailable(
                 f"experiment {experiment.code}: {missing} cannot be read now; everything else is archived in "

@@ -57,7 +57,7 @@ def price_question_id(campaign_id: str) -> str:
     return question_id(campaign_id, QuestionKind.SPENDING)
 
 
-def approve_price(
+def approve_orders(
     orders: list[PlannedOrder], account: str, *, ask_always: bool = False
 ) -> dict[str, CostEstimate]:
     """Check the price of all orders that are not placed yet; returns their estimates by order key.

@@ -1,0 +1,440 @@
+"""Plays a campaign: each execution takes every open order as far as it goes now, then the run waits or ends.
+
+Nothing is kept between two executions but what the archive holds: the plan, the ledger of each order, and the
+campaign's log. One order's problem never hides or holds up the others.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, Final
+
+from prefect.client.orchestration import get_client
+from prefect.context import FlowRunContext
+from prefect.logging import get_run_logger
+
+from prefect_assay.books.campaign_log import (
+    CampaignLog,
+    Looked,
+    ShownExperiment,
+    Started,
+    StartedKind,
+    Stopped,
+    Terms,
+)
+from prefect_assay.campaigns.advance import Look as OrderLook
+from prefect_assay.campaigns.advance import advance
+from prefect_assay.campaigns.orders import PlannedOrder
+from prefect_assay.campaigns.price import approve_orders
+from prefect_assay.campaigns.progress import show_progress
+from prefect_assay.campaigns.questions import Questions
+from prefect_assay.campaigns.report import report_campaign_end
+from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
+from prefect_assay.campaigns.suspension import (
+    PollPolicy,
+    can_suspend,
+    failures_before,
+    suspend_until_news,
+    this_run,
+    utc_now,
+)
+from prefect_assay.campaigns.terms import describe_account, find_differences, terms_question
+from prefect_assay.client import AssayClient
+from prefect_assay.client.http.dates import time_at
+from prefect_assay.errors import (
+    AssayError,
+    DecisionNeeded,
+    Overdue,
+    shortened,
+)
+from prefect_assay.errors import Stopped as StoppedError
+from prefect_assay.models.billing import CostEstimate
+from prefect_assay.models.experiment import ExperimentSummary
+from prefect_assay.models.report import CampaignReport
+from prefect_assay.models.spec import Plan
+from prefect_assay.models.vocabulary import InvoiceStatus
+from prefect_assay.ordering.billing import BillingStage, read_billing
+from prefect_assay.ordering.next_action import APPROVE, Seen, Wait, next_action
+from prefect_assay.ordering.stages import OVER, Stage, count_stages, stage_of
+from prefect_assay.reporting import facts
+from prefect_assay.reporting.progress import day
+from prefect_assay.runs.home import home_id
+from prefect_assay.runs.looks import Look
+from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags
+from prefect_assay.runs.transient_failures import is_temporary
+
+_DAILY: Final = timedelta(days=1)
+_PATIENT_LOOKS: Final = 3  # for data packages that cannot be read now
+_PROBLEM_MAX: Final = 300
+
+
+@dataclass
+class Campaign:
+    """A campaign during one execution."""
+
+    setup: CampaignSetup
+    plan: Plan
+    log: CampaignLog
+    terms: Terms
+    estimates: dict[str, CostEstimate] = field(default_factory=dict)
+
+    @cached_property
+    def orders(self) -> list[PlannedOrder]:
+        """Its orders, in the order of the plan."""
+        return [PlannedOrder(self.setup, self.plan, planned, self.log) for planned in self.plan.experiments]
+
+    @property
+    def account(self) -> str:
+        """The account, for people."""
+        return describe_account(self.terms)
+
+
+@dataclass(frozen=True)
+class CampaignLook:
+    """Where the orders are after one execution, by order key, and what the service's list showed."""
+
+    orders: Mapping[str, OrderLook]
+    rows: Mapping[str, ExperimentSummary]  # by experiment id, as read before the orders advanced
+    records: int  # of the campaign's log
+
+    @property
+    def is_over(self) -> bool:
+        """Return True if all orders are over."""
+        return all(look.stage in OVER for look in self.orders.values())
+
+    @property
+    def problems(self) -> list[str]:
+        """What keeps open orders where they are."""
+        return [look.problem for look in self.orders.values() if look.problem and look.stage not in OVER]
+
+    @property
+    def has_failed(self) -> bool:
+        """Return True if something could not be read or done that may pass."""
+        return any(look.retriable for look in self.orders.values() if look.stage not in OVER)
+
+
+def begin_campaign(
+    setup: CampaignSetup, plan: Plan, *, limit_cents: int | None = None, carries: bool = False
+) -> Campaign:
+    """Open the campaign's log, or go on under its recorded terms; the lower caps of recorded and present count.
+
+    With `carries`, this run is the campaign's own, which the sweep starts again in its place; a loop's run carries the
+    campaigns of its rounds itself.
+
+    Raises:
+        CampaignStopped: a person has canceled it, and nobody has reopened it.
+        DecisionNeeded: the account differs from the recorded terms, and this run cannot wait for an answer.
+    """
+    log = setup.log(plan.campaign_id)
+    state = log.read()
+    if state.stopped is not None:
+        raise CampaignStopped(describe_stop(plan.campaign_id, state.stopped))
+    present = setup.terms(limit_cents)
+    run = this_run() if FlowRunContext.get() else None
+    if state.started is None or state.over is not None:
+        started = Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=present)
+        started = started.model_copy(update={"experiments": len(plan.experiments), **_origin(setup, carries=carries)})
+        if state.over is not None:
+            _reopen_unordered(setup, plan)
+        state = log.start(started)
+    assert state.terms is not None  # noqa: S101 - it was just written or read
+    campaign = Campaign(setup.under(state.terms), plan, log, state.terms)
+    if run is not None and can_suspend():
+        if carries:
+            log.note_run(str(run.id), run.name)
+        add_tags(run.id, [CAMPAIGN_TAG + plan.campaign_id])
+    if find_differences(state.terms, present):
+        campaign = _decide_terms(campaign, setup, present)
+    return campaign
+
+
+class CampaignStopped(StoppedError):
+    """A person has canceled the campaign: nothing more is ordered, accepted or paid."""
+
+
+def describe_stop(campaign_id: str, stopped: Stopped) -> str:
+    """Who has canceled the campaign, and how it goes on."""
+    return (
+        f"campaign {campaign_id} was canceled on {stopped.at:%Y-%m-%d} by {stopped.person} ({stopped.how}), and nothing more "
+        "is ordered. To go on, start it by command with --reopen"
+    )
+
+
+def _origin(setup: CampaignSetup, *, carries: bool) -> dict[str, Any]:
+    """How the sweep starts another run of the campaign; empty where none is started."""
+    if not (carries and can_suspend()):
+        return {}
+    run = this_run()
+    with get_client(sync_client=True) as client:
+        deployment = client.read_deployment(run.deployment_id)  # type: ignore[arg-type]  # only such runs suspend
+        name = f"{client.read_flow(deployment.flow_id).name}/{deployment.name}"
+        home = home_id(client)
+    parameters = {key: value for key, value in recorded_parameters(run.parameters, setup).items() if key != "designs"}
+    person = run.created_by.display_value if run.created_by else None
+    return {"deployment": name, "home": home, "parameters": parameters, "requester": person}
+
+
+def _reopen_unordered(setup: CampaignSetup, plan: Plan) -> None:
+    """Let orders be tried again that were refused, or not approved, before they were sent."""
+    for planned in plan.experiments:
+        book = setup.books.order(plan.campaign_id, planned.order_key)
+        state = book.read()
+        if state.withdrawn and state.ordered is None:
+            book.reopen("a new start of the campaign")
+
+
+def _decide_terms(campaign: Campaign, setup: CampaignSetup, present: Terms) -> Campaign:
+    """Go on under changed terms if a person has accepted them; else wait, and send nothing.
+
+    Raises:
+        DecisionNeeded: this run cannot suspend.
+    """
+    question = terms_question(campaign.plan.campaign_id, campaign.terms, present)
+    with setup.credentials.get_client() as client:
+        client.targets(limit=1)
+        questions = open_questions(campaign, time_at(client))
+    decision = questions.decide(question, order_key=None, may_expire=False)
+    if decision == APPROVE:
+        started = campaign.log.state.started
+        assert started is not None  # noqa: S101 - it was read
+        accepted = started.model_copy(update={"terms": present})
+        campaign.log.append(Started(**{**accepted.model_dump(exclude={"id", "at", "by"})}))
+        return replace(campaign, setup=setup.under(present), terms=present)
+    if not can_suspend():
+        raise DecisionNeeded(question)
+    suspend_until_news(
+        f"{question.subject} Nothing is sent until you decide, or the account is as it was",
+        look=Look.after_failure(utc_now(), failures_before() + 1),
+        has_news=lambda: False,
+    )
+
+
+def open_questions(campaign: Campaign, now: datetime) -> Questions:
+    """The campaign's questions; `now` is the service's clock."""
+    return Questions(campaign.log, now, campaign.setup.policy.approval_hours, campaign.account)
+
+
+def approve_price(campaign: Campaign, *, ask_always: bool = False) -> None:
+    """Check the price of everything that is not ordered yet; over the cap, or with `ask_always`, a person is asked.
+
+    Raises:
+        BudgetExceeded: it is over the cap, and this run cannot ask; nothing was ordered.
+        ApprovalRejected: a person has rejected the price; nothing was ordered.
+        ApprovalExpired: nobody has answered in time; nothing was ordered.
+    """
+    campaign.estimates |= approve_orders(campaign.orders, campaign.account, ask_always=ask_always)
+
+
+def play(campaign: Campaign) -> CampaignReport:
+    """Advance all orders until they are over, then report. A deployed run suspends in between; any other polls.
+
+    Raises:
+        AssayError: it failed for certain before anything was ordered, or cannot go on without a deployment.
+    """
+    attempt = 0
+    while True:
+        look = look_at_orders(campaign)
+        if look.is_over:
+            stages = {key: one.stage for key, one in look.orders.items()}
+            problems = {key: one.problem for key, one in look.orders.items() if one.problem}
+            return report_campaign_end(campaign.setup, campaign.plan, campaign.log, campaign.orders, stages, problems)
+        if can_suspend():
+            _wait_suspended(campaign, look)
+        _refuse_endless_polling(campaign, look)
+        time.sleep(PollPolicy(longest_seconds=campaign.setup.poll_seconds).pause_seconds(attempt))
+        attempt += 1
+
+
+def look_at_orders(campaign: Campaign) -> CampaignLook:
+    """Read the states of all experiments with one request, and advance each order as far as it goes now."""
+    rows, now = _read_rows(campaign)
+    questions = open_questions(campaign, now)
+
+
+    def is_patient() -> bool:
+        return not can_suspend() or failures_before() < _PATIENT_LOOKS
+
+    looks: dict[str, OrderLook] = {}
+    errors: list[Exception] = []
+    # Those that have to be searched for come last: the search takes a while.
+    for order in sorted(campaign.orders, key=lambda order: bool(order.book.state.open_attempts)):
+        ordered = order.book.state.ordered
+        row = rows.get(ordered.experiment_id) if ordered else None
+        seen = Seen(now, row=row, estimate=campaign.estimates.get(order.key))
+        try:
+            looks[order.key] = advance(order, seen, questions, is_patient=is_patient)
+        except Exception as error:  # noqa: BLE001 - one order's failure must not hold up the others
+            errors.append(error)
+            looks[order.key] = _look_after(order, error)
+    if errors and not any(order.book.state.placed or order.book.state.delivered for order in campaign.orders):
+        lasting = [error for error in errors if not is_temporary(error)]
+        if lasting or not can_suspend():
+            raise (lasting or errors)[0]  # nothing is ordered, so the run may end
+    _show(campaign, looks, rows, now)
+    return CampaignLook(looks, rows, campaign.log.read().count)
+
+
+def _look_after(order: PlannedOrder, error: Exception) -> OrderLook:
+    """Where an order is that could not be advanced; anything may pass, such as a token that is replaced."""
+    text = shortened(error.message if isinstance(error, AssayError) else f"{type(error).__name__}: {error}", _PROBLEM_MAX)
+    unexpected = not isinstance(error, AssayError | OSError)
+    get_run_logger().warning("%s: %s", order.name, text, exc_info=unexpected)
+    return OrderLook(stage_of(order.book.state), f"{order.name}: {text}", retriable=True)
+
+
+def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], datetime]:
+    """The experiments' rows in the service's list, by id, and the service's clock."""
+    ids = [
+        state.ordered.experiment_id
+        for order in campaign.orders
+        if (state := order.book.read()).ordered is not None and state.delivered is None and state.stopped is None
+    ]
+    with campaign.setup.credentials.get_client() as client:
+        if ids:
+            return client.list_states(ids), time_at(client)
+        client.targets(limit=1)
+        return {}, time_at(client)
+
+
+def _show(
+    campaign: Campaign,
+    looks: Mapping[str, OrderLook],
+    rows: Mapping[str, ExperimentSummary],
+    now: datetime,
+) -> None:
+    """Record and show what has changed since the last look; detail is read only where something has."""
+    known = campaign.log.read().shown
+    changed: dict[str, ShownExperiment] = {}
+    with campaign.setup.credentials.get_client() as client:
+        for order in campaign.orders:
+            shown = _shown(order, looks[order.key], rows, known.get(order.key))
+            if shown == known.get(order.key):
+                continue
+            before = known.get(order.key)
+            if shown.experiment_id and (before is None or before.status != shown.status):
+                shown = shown.model_copy(update={"expected": _read_expected(client, shown)})
+            row = rows.get(shown.experiment_id or "")
+            if row is not None:
+                facts.stage(row, news=before is not None)
+            changed[order.key] = shown
+    if changed:
+        campaign.log.append(Looked(read_at=now, experiments=changed))
+        show_progress(campaign.plan, campaign.orders, campaign.log, campaign.account)
+
+
+def _shown(
+    order: PlannedOrder,
+    look: OrderLook,
+    rows: Mapping[str, ExperimentSummary],
+    before: ShownExperiment | None,
+) -> ShownExperiment:
+    ordered = order.book.state.ordered
+    row = rows.get(ordered.experiment_id) if ordered else None
+    return ShownExperiment(
+        experiment_id=ordered.experiment_id if ordered else None,
+        experiment_code=row.code if row else before.experiment_code if before else None,
+        stage=look.stage,
+        status=str(row.status) if row else before.status if before else None,
+        results_status=str(row.results_status) if row else before.results_status if before else None,
+        problem=look.problem,
+        expected=before.expected if before else None,
+    )
+
+
+def _read_expected(client: AssayClient, shown: ShownExperiment) -> datetime | None:
+    """When the laboratory expects results, by the experiment's last update that says so; best effort."""
+    try:
+        updates = client.experiment_updates(shown.experiment_id or "")
+    except AssayError as error:  # what is only shown ends no look
+        get_run_logger().info("The updates of %s cannot be read: %s", shown.experiment_code, error)
+        return shown.expected
+    dated = sorted((one for one in updates if one.eta), key=lambda one: one.timestamp or datetime.min.replace(tzinfo=UTC))
+    return dated[-1].eta if dated else shown.expected
+
+
+def describe_look(campaign: Campaign, look: CampaignLook) -> str:
+    """One line for people, such as `3 in the laboratory, 1 measured; next results about 2 Dec 2026`."""
+    words = count_stages([one.stage for one in look.orders.values()])
+    shown = campaign.log.state.shown
+    days = [
+        shown[key].expected
+        for key, one in look.orders.items()
+        if one.stage is Stage.LABORATORY and key in shown and shown[key].expected is not None
+    ]
+    expected = f"; next results about {day(min(days))}" if days else ""  # type: ignore[type-var]
+    problems = f"; will look again, because of: {'; '.join(look.problems)}" if look.has_failed else ""
+    return f"{words}{expected}{problems}"
+
+
+def _wait_suspended(campaign: Campaign, look: CampaignLook) -> None:
+    """Suspend this run until there is news, an answer, or its next look; does not return."""
+    tags = [CAMPAIGN_TAG + campaign.plan.campaign_id]
+    for order in campaign.orders:
+        ordered = order.book.state.ordered  # of this execution's own reading and writing
+        if ordered is not None and look.orders[order.key].stage not in OVER:
+            tags += [EXPERIMENT_TAG + ordered.experiment_id, ORDER_TAG + order.key]
+    if not set(tags) <= set(this_run().tags):
+        add_tags(this_run().id, tags)
+    if look.has_failed:
+        next_look = Look.after_failure(utc_now(), failures_before() + 1)
+    elif all(one.stage in OVER or one.stage is Stage.OVERDUE for one in look.orders.values()):
+        next_look = Look.after_success(utc_now(), _DAILY)
+    else:
+        next_look = Look.after_success(utc_now())
+    suspend_until_news(
+        describe_look(campaign, look), look=next_look, has_news=lambda: _has_news(campaign, look)
+    )
+
+
+def _has_news(campaign: Campaign, look: CampaignLook) -> bool:
+    """Whether anything has changed that a wake-up before the suspension could have told.
+
+    That is an answer or a cancellation in the log, a row of the list that leads to an action, an invoice that a person has
+    paid, and a quote.
+    """
+    if campaign.log.read().count != look.records:
+        return True
+    rows, now = _read_rows(campaign)
+    with campaign.setup.credentials.get_client() as client:
+        return any(
+            _has_order_news(client, order, rows, look, now)
+            for order in campaign.orders
+            if look.orders[order.key].stage not in OVER
+        )
+
+
+def _has_order_news(
+    client: AssayClient,
+    order: PlannedOrder,
+    rows: Mapping[str, ExperimentSummary],
+    look: CampaignLook,
+    now: datetime,
+) -> bool:
+    state, stage = order.book.read(), look.orders[order.key].stage
+    if state.ordered is None or stage is Stage.ASKS:
+        return False
+    experiment_id = state.ordered.experiment_id
+    row = rows.get(experiment_id)
+    if row is None:
+        return False
+    if stage is Stage.QUOTE:
+        return read_billing(client, experiment_id).stage is not BillingStage.QUOTE_PENDING
+    if state.settled is None and state.invoiced is not None and state.payment is None:
+        if client.invoice(experiment_id).status == InvoiceStatus.PAID:
+            return True
+    before = look.rows.get(experiment_id)
+    is_retrieved = before is not None and before.results_status == row.results_status
+    seen = Seen(now, row=row, searched=True, payment_problem=True, retrieved=is_retrieved)
+    return not isinstance(next_action(state, seen, order.limits()), Wait)
+
+
+def _refuse_endless_polling(campaign: Campaign, look: CampaignLook) -> None:
+    """Raise where a run without a deployment would poll for something that only a person can change."""
+    left = [one for one in look.orders.values() if one.stage not in OVER]
+    if left and all(one.stage is Stage.OVERDUE for one in left):
+        raise Overdue(
+            f"campaign {campaign.plan.campaign_id}: {count_stages([one.stage for one in look.orders.values()])}; run it again "
+            "with a later deadline to go on waiting"
+        )

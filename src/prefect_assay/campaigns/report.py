@@ -1,0 +1,88 @@
+"""The end of a campaign: one table, one report page, an artifact, and the end in its log."""
+
+from collections.abc import Mapping, Sequence
+
+from prefect_assay.books.campaign_log import CampaignLog
+from prefect_assay.campaigns.orders import PlannedOrder
+from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.errors import shortened
+from prefect_assay.models.report import CampaignExperiment, CampaignReport
+from prefect_assay.models.spec import Plan
+from prefect_assay.ordering.stages import Stage, count_stages
+from prefect_assay.reporting import artifacts, facts
+from prefect_assay.results import summarize
+from prefect_assay.tasks.archive import kept_location
+from prefect_assay.tasks.collate import collate_campaign
+from prefect_assay.tasks.report import report_campaign, report_command
+
+_PROBLEM_MAX = 600
+
+
+def report_campaign_end(
+    setup: CampaignSetup,
+    plan: Plan,
+    log: CampaignLog,
+    orders: Sequence[PlannedOrder],
+    stages: Mapping[str, Stage],
+    problems: Mapping[str, str],
+) -> CampaignReport:
+    """Collate the archived results and close the campaign; the archive decides what exists."""
+    lines = tuple(_line(order, stages[order.key], problems.get(order.key), log) for order in orders)
+    codes = [line.experiment_code for line in lines if line.location and line.experiment_code]
+    table = collate_campaign(setup.archive, plan.campaign_id, codes)
+    page = report_campaign(setup.archive, plan.campaign_id)
+    report = CampaignReport(
+        campaign_id=plan.campaign_id,
+        experiments=lines,
+        rows=len(table.rows),
+        table=table.location,
+        report=page.location,
+    )
+    command = report_command(setup.archive, plan.campaign_id)
+    artifacts.show_campaign(
+        plan,
+        report,
+        page.designs or summarize(table.rows),
+        decision=page.decision,
+        opening=f"[open it in the S3 console]({page.link}), or run `{command}`" if page.link else f"`{command}`",
+        images=page.images,
+        notes=page.notes,
+    )
+    facts.campaign_archived(
+        table,
+        page.record,
+        experiments=[line.location for line in lines if line.location],
+        reviews=page.reviews,
+        news=True,
+    )
+    if log.read().stopped is None:
+        log.finish(
+            shortened("; ".join([count_stages(list(stages.values())), *report.problems])),
+            complete=not report.problems and bool(table.rows),
+            report=page.location,
+        )
+    return report
+
+
+def _line(
+    order: PlannedOrder, stage: Stage, problem: str | None, log: CampaignLog
+) -> CampaignExperiment:
+    """One experiment of the report; complete results have no problem."""
+    state = order.book.state
+    shown = log.state.shown.get(order.key)
+    code = state.delivered.experiment_code if state.delivered else shown.experiment_code if shown else None
+    location = kept_location(order.setup.archive, order.plan.campaign_id, code) if code else None
+    if stage is not Stage.MEASURED:
+        problem = shortened(problem or stage, _PROBLEM_MAX)
+    elif location is None:
+        problem = "its results are not in this archive"
+    else:
+        problem = None
+    return CampaignExperiment(
+        order_key=order.key,
+        batch_index=order.planned.batch_index,
+        experiment_id=state.ordered.experiment_id if state.ordered else None,
+        experiment_code=code,
+        location=location,
+        problem=f"experiment {code or order.planned.batch_index + 1}: {problem}" if problem else None,
+    )

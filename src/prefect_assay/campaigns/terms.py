@@ -1,0 +1,79 @@
+"""Compares the terms that a campaign was started under with the account as it is now, before anything is sent."""
+
+from typing import Final
+
+from prefect_assay.books.campaign_log import Terms
+from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.ordering.next_action import APPROVE
+
+LOOK_AGAIN: Final = "look_again"
+# Another service, organisation or archive has another, empty ledger: everything would be ordered anew.
+_IDENTITY: Final = ("service", "organisation", "simulated", "archive_id")
+_PAYMENT: Final = ("payment_method", "wallet", "payees")
+_WORDS: Final = {
+    "service": "service",
+    "organisation": "organisation",
+    "simulated": "live or simulated",
+    "archive_id": "archive",
+    "payment_method": "payment method",
+    "wallet": "wallet",
+    "payees": "payees",
+}
+
+
+def find_differences(recorded: Terms, present: Terms) -> dict[str, str]:
+    """What differs, in words: the recorded value and the present one. Caps and the deadline may differ."""
+    changed = [
+        name for name in (*_IDENTITY, *_PAYMENT) if getattr(recorded, name) != getattr(present, name)
+    ]
+    return {
+        _WORDS[name]: f"{_show(name, recorded)} at the start, {_show(name, present)} now" for name in changed
+    }
+
+
+def is_another_ledger(recorded: Terms, present: Terms) -> bool:
+    """Return True if the difference leads to another ledger, so that no answer can accept it."""
+    return any(getattr(recorded, name) != getattr(present, name) for name in _IDENTITY)
+
+
+def terms_question(campaign_id: str, recorded: Terms, present: Terms) -> Question:
+    """The question about an account that differs from the recorded terms; nothing is sent before it is answered."""
+    facts = find_differences(recorded, present)
+    named = ", ".join(facts)
+    if is_another_ledger(recorded, present):
+        reason = (
+            "The campaign's orders are in the ledger of its own service, organisation and archive. Put the account back as "
+            "it was. To order there, start a campaign under another id."
+        )
+        choices = {
+            LOOK_AGAIN: "the account is as it was, and the campaign looks again",
+            REJECT: "nothing is sent; the campaign waits until the account is as it was",
+        }
+    else:
+        reason = "Its remaining orders would be paid in another way than at its start."
+        choices = {
+            APPROVE: "the campaign goes on as the account is now",
+            REJECT: "nothing is sent; the campaign waits until the account is as it was",
+        }
+    return Question.of(
+        QuestionKind.TERMS,
+        subject=f"The account of campaign {campaign_id} is another one than at its start: {named}.",
+        reason=f"Nothing is ordered, confirmed or paid meanwhile. {reason}",
+        facts=facts,
+        choices=choices,
+    )
+
+
+def describe_account(terms: Terms) -> str:
+    """The account for people: the service, and whether it is live or a simulation."""
+    kind = "simulated" if terms.simulated else "live"
+    return f"{terms.service} ({kind}), organisation {terms.organisation or 'not named'}"
+
+
+def _show(name: str, terms: Terms) -> str:
+    value = getattr(terms, name)
+    if name == "simulated":
+        return "simulated" if value else "live"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
+    return str(value) if value is not None else "none"
