@@ -323,7 +323,7 @@ def a_quote_over_the_cap_is_approved_by_decide(campaign: Story) -> None:
     asked = wait_for_question(campaign)
     campaign.decide(
         "approve",
-        question=asked.question_id,
+        question_id=asked.question_id,
         revision=asked.revision,
         amount_cents=asked.question.amount_cents,
     )
@@ -383,7 +383,7 @@ def canceled_on_its_runs_page_while_it_waits(campaign: Story) -> int:
 def canceled_by_decide_while_it_waits(campaign: Story) -> int:
     """The form of `decide` cancels, too."""
     campaign.start_and_wait()
-    campaign.decide("cancel")
+    campaign.decide("cancel the campaign")
     return expect_stopped(campaign)
 
 

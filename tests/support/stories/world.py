@@ -242,16 +242,12 @@ class Story:
         """Fill in the form of a suspended run, as the UI does; whether Prefect accepts it."""
         return self.world.api.resume_flow_run(run.id, run_input=values).status.value
 
-    def decide(self, decision: str, **values: Any) -> FlowRun:
-        """Fill in the form of the deployment `decide`."""
-        parameters = {
-            "campaign_id": self.name,
-            "decision": decision,
-            "credentials": self.reference(self.account),
-            "archive": self.reference(self.archive),
-            "person": "Ada",
-        }
-        return self.world.until_over(self.world.run_deployment("decide", **parameters | values))
+    def decide(self, action: str, **values: Any) -> FlowRun:
+        """Fill in the form of the deployment `decide`, and wait for its end."""
+        run = self.world.run_deployment(
+            "decide", campaign_id=self.name, action=action, person="Ada", **values
+        )
+        return self.world.until_over(run)
 
     def pay_invoices(self) -> None:
         """Pay the open invoices on their pages."""
