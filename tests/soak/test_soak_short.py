@@ -15,7 +15,7 @@ DISTURBANCES = {
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_few_experiments_are_archived_once(soak):
-    plan = Plan(6, 5, 5.0, batches=1, step_days=7.5, disturbances=DISTURBANCES, machine_every=6)
-    found = soak(plan, WorkerOptions(5, kill_share=0.2, grace=2.0))
+    plan = Plan(8, 5, 5.0, batches=1, step_days=7.5, disturbances=DISTURBANCES, machine_every=2)
+    found = soak(plan, WorkerOptions(5, kill_share=0.2))
     assert found.figures["killed executions"] > 0
     assert found.figures["forged by the test"] > 0

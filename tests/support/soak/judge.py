@@ -22,12 +22,13 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.read import read_manifest, versions
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.blocks.order_books import open_books
+from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.models.archived import Manifest
 from prefect_assay.models.vocabulary import MACHINE_RAILS
 from prefect_assay.runs.queries import read_runs
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from support.crash.story import contradictions
-from support.soak.story import FAULTS, Soak, patiently
+from support.soak.story import FAULTS, PER_CAMPAIGN, Soak, patiently
 
 _WOKEN = re.compile(r"(\d+) woken")
 _ANSWERED = re.compile(r'"([A-Z]+ \S+) HTTP/1\.1" (\d{3})')
@@ -48,14 +49,14 @@ def judge(soak: Soak, lost: list[FlowRun]) -> Found:
         soak: at its end.
         lost: what `lost_wakes` has found after the last sweep.
     """
-    runs = _runs(soak, "experiment")
+    runs = _runs(soak, "campaign")
     sweeps = _runs(soak, "sweep")
     deliveries = _deliveries(soak)
     violations = [
         *_ordered_and_paid_once(soak),
         *_archived_once(soak),
-        *(f"lost wake: {run.name} {run.id} slept, and its experiment had ended" for run in lost),
-        *_every_run_ended(soak, runs),
+        *(f"lost wake: {run.name} {run.id} slept, and its experiments had ended" for run in lost),
+        *_every_campaign_ended(soak, runs),
         *_sweeps_ended(sweeps),
         *_server_answered(soak),
         *_forgeries_refused(soak, deliveries),
@@ -64,20 +65,20 @@ def judge(soak: Soak, lost: list[FlowRun]) -> Found:
 
 
 def lost_wakes(soak: Soak) -> list[FlowRun]:
-    """Runs that sleep although their experiment has ended. Asked for after the last sweep has run."""
+    """Runs that sleep although all of their experiments have ended. Asked for after the last sweep has run."""
     settled = {e.id for e in soak.world.service.iter_experiments() if e.status in {"done", "canceled"}}
-    asleep = [run for run in _runs(soak, "experiment") if run.state.type == StateType.PAUSED]
-    return [run for run in asleep if settled.intersection(tag_values(run.tags, EXPERIMENT_TAG))]
+    asleep = [run for run in _runs(soak, "campaign") if run.state.type == StateType.PAUSED]
+    return [run for run in asleep if settled.issuperset(tag_values(run.tags, EXPERIMENT_TAG))]
 
 
 def _ordered_and_paid_once(soak: Soak) -> Iterator[str]:
     experiments = list(soak.world.service.iter_experiments())
     orders = Counter(e.name.split()[0] for e in experiments)
     for campaign in soak.runs:
-        if orders[campaign] != 1:
+        if orders[campaign] != PER_CAMPAIGN:
             yield f"{orders[campaign]} experiments of {campaign}"
-    if len(experiments) != len(soak.runs):
-        yield f"{len(experiments)} experiments for {len(soak.runs)} runs"
+    if len(experiments) != PER_CAMPAIGN * len(soak.runs):
+        yield f"{len(experiments)} experiments for {len(soak.runs)} campaigns"
     settlements = soak.world.stack.lab.settlements()
     settled = Counter(s["experiment_id"] for s in settlements)
     by_machine = {s["experiment_id"] for s in settlements if s["payment_method"] in MACHINE_RAILS}
@@ -138,12 +139,15 @@ def left_behind(store: Store, folder: str, complete: list[Manifest]) -> bool:
     return begun not in ended and any(manifest.version > number for manifest in complete)
 
 
-def _every_run_ended(soak: Soak, runs: list[FlowRun]) -> Iterator[str]:
-    by_id = {run.id: run for run in runs}
-    if set(by_id) != set(soak.runs.values()):
-        yield f"{len(runs)} experiment runs, and {len(soak.runs)} were started"
+def _every_campaign_ended(soak: Soak, runs: list[FlowRun]) -> Iterator[str]:
+    """By the campaigns' logs; a run that was killed has a successor, and none is left asleep."""
+    archive = soak.world.blocks["archive"]
+    for campaign in soak.runs:
+        state = CampaignLog(archive.get_store(), archive.prefix, campaign).read()
+        if state.over is None or not state.over.complete:
+            yield f"campaign {campaign} is not over: {state.over}"
     for run in runs:
-        if not _completed(run):
+        if not _completed(run) and run.state.type != StateType.CRASHED:
             yield f"run {run.name} {run.id} is {run.state.name}: {run.state.message}"
 
 
@@ -204,13 +208,14 @@ def _figures(
 ) -> dict[str, Any]:
     noted = soak.world.executions()
     executions = [line for line in noted if line["event"] == "execution"]
-    of_runs = [line for line in executions if line["flow"] == "experiment"]
+    of_runs = [line for line in executions if line["flow"] == "campaign"]
     cpu = soak.world.stack.cpu() | {"executions": sum(line["cpu"] for line in executions)}
     resumed = sum(_resumed(soak, run.id) for run in runs)
     by_sweep = sum(int(m[1]) for run in sweeps if (m := _WOKEN.search(run.state.message or "")))
     faults = Counter(d["fault"] or "none" for d in deliveries)
     return {
-        "experiments": len(soak.runs),
+        "campaigns": len(soak.runs),
+        "runs": len(runs),
         "executions": len(executions),
         "sweeps": dict(Counter(run.state.name for run in sweeps)),
         "wakes by webhook": resumed - by_sweep,
@@ -218,7 +223,6 @@ def _figures(
         "killed executions": sum(line["killed"] for line in executions),
         "otherwise crashed": sum(line["code"] != 0 and not line["killed"] for line in executions),
         "declared crashed after a worker's death": sum(line["event"] == "zombie" for line in noted),
-        "scheduled again after a crash": sum(line["event"] == "again" for line in noted),
         "hanging": sum(line["event"] == "hangs" for line in noted),
         "restarts": dict(soak.restarts),
         "delivery attempts": len(deliveries),
@@ -227,9 +231,9 @@ def _figures(
         "forged by the test": len(soak.forged),
         "seconds": round(soak.seconds, 1),
         "cpu seconds": {name: round(value, 1) for name, value in cpu.items()},
-        "cpu seconds per experiment": round(sum(cpu.values()) / max(1, len(soak.runs)), 2),
+        "cpu seconds per campaign": round(sum(cpu.values()) / max(1, len(soak.runs)), 2),
         "cpu seconds per execution": round(cpu["executions"] / max(1, len(executions)), 3),
-        "executions per experiment": round(len(of_runs) / max(1, len(soak.runs)), 2),
+        "executions per campaign": round(len(of_runs) / max(1, len(soak.runs)), 2),
     }
 
 

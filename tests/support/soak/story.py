@@ -1,4 +1,4 @@
-"""What happens in a soak: orders in batches, lab days in steps, lost and forged webhooks, restarts and kills.
+"""What happens in a soak: campaigns in batches, lab days in steps, lost and forged webhooks, restarts and kills.
 
 A soak is told by its seed, but for what two processes do at the same time. Nothing here judges: `soak_judge.py` does.
 """
@@ -22,21 +22,23 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.ordering import order_key
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.queries import read_runs, suspended_filter
-from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
+from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
 from support.runs.world import EGFR
 from support.soak.world import SoakWorld
+from support.stories.world import fasta
 from support.webhooks.deliveries import body_of, headers_of
 
 T = TypeVar("T")
 
 WINDOW_DAYS: Final = 15.0  # the longest that an experiment takes
-MACHINE_EVERY: Final = 10  # one in so many is paid by x402-exact, the others by a person
+PER_CAMPAIGN: Final = 4  # experiments of a campaign, each of one design
+MACHINE_EVERY: Final = 10  # one campaign in so many is paid by x402-exact, the others by a person
 SWEEP_EVERY: Final = 4
 DESIGN: Final = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+DESIGNS: Final = {letter: f"{DESIGN}{letter}" for letter in "ADEF"[:PER_CAMPAIGN]}
+ASSAY: Final = {"experiment_type": "affinity", "method": "bli", "target": EGFR}
 BUSY: Final = (StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING)
 # What the issue asks for, of all attempts. The first fault that hits an attempt happens, so later ones are drawn
 # from what the earlier ones leave.
@@ -67,13 +69,13 @@ class Plan:
     """One soak.
 
     Attributes:
-        experiments: how many are started, if time allows.
+        experiments: how many are ordered, if time allows; four in a campaign.
         seed: of everything that is drawn.
         minutes: after a part of them no batch is begun any more; at their end the soak fails.
         batches: orders come in so many, with a step between them.
         step_days: lab days of one step.
         disturbances: what happens during which step, by the names of `Soak`'s methods.
-        machine_every: one in so many is paid by machine.
+        machine_every: one campaign in so many is paid by machine.
     """
 
     experiments: int
@@ -92,7 +94,7 @@ class Soak:
     world: SoakWorld
     plan: Plan
     tell: Callable[[str], None] = print
-    runs: dict[str, UUID] = field(default_factory=dict)  # by campaign
+    runs: dict[str, UUID] = field(default_factory=dict)  # the first of each campaign
     sweeps: list[UUID] = field(default_factory=list)
     forged: list[tuple[str, int, bool]] = field(
         default_factory=list
@@ -107,7 +109,6 @@ class Soak:
         self._paid: set[str] = set()
         self._background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lab-days")
         self._step = 0
-        self._target = next(t.id for t in self.world.service.iter_targets() if t.name == EGFR)
 
     @property
     def seconds(self) -> float:
@@ -117,12 +118,13 @@ class Soak:
     def play(self) -> None:
         """From the first order to the last sweep."""
         self._break_webhooks()
-        per_batch = -(-self.plan.experiments // self.plan.batches)
-        for first in range(0, self.plan.experiments, per_batch):
+        campaigns = -(-self.plan.experiments // PER_CAMPAIGN)
+        per_batch = -(-campaigns // self.plan.batches)
+        for first in range(0, campaigns, per_batch):
             if first and self.seconds > _ORDERS_SHARE * 60 * self.plan.minutes:
-                self.tell(f"after {self.seconds:.0f} s no more orders: {first} of {self.plan.experiments}")
+                self.tell(f"after {self.seconds:.0f} s no more campaigns: {first} of {campaigns}")
                 break
-            for number in range(first, min(first + per_batch, self.plan.experiments)):
+            for number in range(first, min(first + per_batch, campaigns)):
                 self._start(number)
             self._one_step()
         for _ in range(int(WINDOW_DAYS // self.plan.step_days) + 2):
@@ -148,27 +150,19 @@ class Soak:
         self._drain(0)
         return patiently(lambda: self.world.api.read_flow_run(self.sweeps[-1])).state.is_completed()
 
-    def spec(self) -> dict[str, Any]:
-        """One small experiment."""
-        return {
-            "experiment_type": "affinity",
-            "method": "bli",
-            "target_id": self._target,
-            "sequences": {"design": {"aa_string": DESIGN}},
-        }
-
     def _start(self, number: int) -> None:
         campaign = f"soak-{self.plan.seed}-{number:05d}"
         blocks = self.world.blocks
-        rail = "x402-exact" if number % self.plan.machine_every == 1 else "async_invoice"
-        given = {
-            "spec": self.spec(),
+        parameters = {
+            "designs": fasta(DESIGNS),
+            "assay": ASSAY,
+            "sequences_per_experiment": 1,
             "campaign_id": campaign,
-            "payment_method": rail,
-            **{name: blocks[name] for name in ("credentials", "policy", "archive", "wallet", "webhook")},
+            "payment_method": "async_invoice" if self._hosted(campaign) else "x402-exact",
         }
-        parameters = {name: as_parameter(value) for name, value in given.items()}
-        self.runs[campaign] = self._create("experiment", campaign, parameters)
+        names = ["credentials", "policy", "archive", "webhook"] + ["wallet"] * (not self._hosted(campaign))
+        parameters |= {name: as_parameter(blocks[name]) for name in names}
+        self.runs[campaign] = self._create("campaign", campaign, parameters)
 
     def _create(self, flow: str, key: str, parameters: dict[str, Any]) -> UUID:
         return patiently(
@@ -243,21 +237,18 @@ class Soak:
 
     def forge(self) -> None:
         """Deliveries that nobody has signed, for runs that are asleep: refused, and the runs sleep on."""
-        keys = {run_id: self._order_key(campaign) for campaign, run_id in self.runs.items()}
-        suspended = patiently(lambda: read_runs(self.world.api, suspended_filter()))
-        asleep = [run for run in suspended if run.id in keys]
+        asleep = patiently(lambda: read_runs(self.world.api, suspended_filter()))
+        asleep = [run for run in asleep if tag_values(run.tags, ORDER_TAG)]
         chosen = self._draw.sample(asleep, min(len(asleep), max(4, len(self.runs) // 100)))
-        other = next(iter(keys.values()))
         with httpx.Client(timeout=30, trust_env=False) as http:
             for number, run in enumerate(chosen):
-                how, headers, body = self._forgery(number, run, other)
-                answer = http.post(
-                    f"{self._stack.receiver_url}/{keys[run.id]}", content=body, headers=headers
-                )
+                key = tag_values(run.tags, ORDER_TAG)[0]
+                how, headers, body = self._forgery(number, run, key)
+                answer = http.post(f"{self._stack.receiver_url}/{key}", content=body, headers=headers)
                 now = patiently(lambda run=run: self.world.api.read_flow_run(run.id))
                 self.forged.append((how, answer.status_code, now.state.id == run.state.id))
 
-    def _forgery(self, number: int, run: FlowRun, other: str) -> tuple[str, dict[str, str], bytes]:
+    def _forgery(self, number: int, run: FlowRun, order_key: str) -> tuple[str, dict[str, str], bytes]:
         body = body_of(data_experiment_id=tag_values(run.tags, EXPERIMENT_TAG)[0])
         signed = headers_of(body, "a secret that nobody has given out, ever")
         signature = next(name for name in signed if name.endswith("-Signature"))
@@ -267,24 +258,20 @@ class Soak:
             case 1:
                 return "no signature", {k: v for k, v in signed.items() if k != signature}, body
             case 2:
-                return "the path as secret", headers_of(body, other), body
+                return "the path as secret", headers_of(body, order_key), body
             case _:
                 return "another body", headers_of(body_of(), self._stack.signing_key), body
-
-    def _order_key(self, campaign: str) -> str:
-        return order_key(campaign, 0, ExperimentSpec.model_validate(self.spec()))
 
     def _pay_hosted(self) -> None:
         """A person pays what is open, once."""
         for experiment in self.world.service.iter_experiments():
             if experiment.id not in self._paid:
                 self._paid.add(experiment.id)
-                if self._hosted(experiment.name):
+                if self._hosted(experiment.name.split()[0]):
                     self._lab.event("pay_invoice", experiment.id)
 
-    def _hosted(self, name: str) -> bool:
-        number = int(name.split(maxsplit=1)[0].rpartition("-")[2])
-        return number % self.plan.machine_every != 1
+    def _hosted(self, campaign: str) -> bool:
+        return int(campaign.rpartition("-")[2]) % self.plan.machine_every != 1
 
     def _break_webhooks(self) -> None:
         left = 1.0
@@ -294,8 +281,8 @@ class Soak:
             left -= share
 
     def _at_work(self) -> int:
-        """Runs that are due, being executed, or to be taken up again."""
-        return self._count("experiment", *BUSY, StateType.CRASHED) + self._count("sweep", *BUSY)
+        """Runs that are due or being executed."""
+        return sum(self._count(flow, *BUSY) for flow in ("campaign", "sweep", "decide"))
 
     def _count(self, flow: str, *kinds: StateType) -> int:
         chosen = FlowRunFilter(

@@ -1,4 +1,4 @@
-"""What a soak runs in: a real Prefect server, lab and receiver, and in place of the served flows a worker that forks.
+"""What a soak runs in: a real Prefect server, lab and receiver, and in place of the served flows a worker that forks (`support/runs/worker.py`).
 
 Counts the CPU time of every process it has started, ended ones too. It must not know what is soaked.
 """
@@ -49,14 +49,12 @@ class WorkerOptions:
         seed: of the kills.
         children: executions side by side.
         kill_share: of the executions that are killed.
-        grace: seconds before a crashed run is scheduled again.
         generation: makes a worker's successor draw other numbers.
     """
 
     seed: int
     children: int = 8
     kill_share: float = 0.02
-    grace: float = 20.0
     generation: int = 0
 
 
@@ -106,11 +104,10 @@ class SoakStack(LocalStack):
         self.worker = worker
         self.journal = self.folder / "executions.jsonl"
         self.executions_log = self.folder / "executions.log"
-        self.deployments = self.folder / "deployments.json"
         self._parts = self._counted = _CountedParts(self.folder)
 
     def start(self) -> None:
-        """Everything; the worker waits for the file with its deployments."""
+        """Start everything side by side, and wait for it."""
         try:
             self._launch_server()
             self.start_runner()
@@ -199,10 +196,5 @@ def _a_world(folder: Path, stack: SoakStack) -> Iterator[SoakWorld]:
         with get_client(sync_client=True) as api, blocks["credentials"].get_client() as service:
             world = SoakWorld(stack, folder, api, service, blocks)
             for deployment in served_deployments(None):
-                if deployment.flow_name in {"experiment", "sweep"}:
-                    world.deployments[deployment.flow_name] = deployment.apply()
-            names = {str(number): flow for flow, number in world.deployments.items()}
-            written = stack.folder / "deployments.part"
-            written.write_text(json.dumps(names))
-            written.rename(stack.deployments)
+                world.deployments[deployment.flow_name] = deployment.apply()
             yield world
