@@ -31,8 +31,9 @@ T = TypeVar("T")
 class AssayExperiment(StrictFields, _Job):
     """One laboratory experiment. Triggering it again finds its order, in any process and after any crash.
 
-    The job is a run of the deployment `experiment/assay-experiment`: it orders once, pays once, and waits without a
-    process, whatever happens to the flow that has triggered it. The blocks among the fields have to be saved.
+    The job is a campaign of one experiment, played by the deployment `campaign/assay-campaign`: it orders once, pays
+    once, and waits without a process, whatever happens to the flow that has triggered it or to the campaign's own run.
+    The blocks among the fields have to be saved.
 
     Example:
         ```python
@@ -103,7 +104,7 @@ class AssayExperiment(StrictFields, _Job):
     )
 
     def trigger(self) -> "AssayExperimentRun":  # type: ignore[override] # a coroutine in an event loop only
-        """Start the experiment's flow run, or find it. In an event loop this is `atrigger`, to be awaited.
+        """Start the experiment's campaign, or find it. In an event loop this is `atrigger`, to be awaited.
 
         Raises:
             InputError: the designs or the assay are wrong, with every finding; nothing was ordered.

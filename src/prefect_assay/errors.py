@@ -468,7 +468,7 @@ class CampaignFailed(AssayError):
 
 
 class JobFailed(AssayError):
-    """The flow run behind an experiment job ended without complete results; the message is that of its state."""
+    """The campaign behind an experiment job is over without complete results, was canceled, or did not begin."""
 
 
 class DesignerFailed(AssayError):

@@ -1,18 +1,18 @@
-"""The job block without a Prefect server: what it starts, how it waits, what it reads. docs/jobs.md is run in tests/e2e."""
+"""The job block at a real Prefect server, lab and archive. The campaign is written record by record, as its flow does it."""
 
 import asyncio
-import inspect
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+from contextlib import nullcontext
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from prefect import flow
 from prefect.blocks.abstract import JobBlock, JobRun
-from prefect.client.schemas.objects import FlowRun
-from prefect.exceptions import ObjectNotFound
-from prefect.states import Cancelled, Completed, Running
+from prefect.client.orchestration import get_client
+from prefect.states import Cancelled, Completed, Failed, Running
+from prefect.testing.utilities import prefect_test_harness
 
-from prefect_assay.archive import Document, archive_version
+from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import (
     AssayCredentials,
     AssayExperiment,
@@ -21,14 +21,18 @@ from prefect_assay.blocks import (
     experiment_run,
 )
 from prefect_assay.blocks.experiment_run import AssayExperimentRun
-from prefect_assay.errors import InvalidSpec, JobFailed, NotReady, Overdue
-from prefect_assay.flows import experiment
+from prefect_assay.errors import (
+    ArchiveUnavailable,
+    ConfigurationError,
+    InvalidSpec,
+    JobFailed,
+    NotReady,
+    Overdue,
+)
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import Assay
-from prefect_assay.results import to_csv
-from prefect_assay.runs.tags import EXPERIMENT_CODE_LABEL
-
-DESIGNS = ">a\nNSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR\n>b\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+from prefect_assay.payments.interfaces import address
+from support.campaign_logs import DESIGNS, WrittenCampaign
 
 
 @pytest.fixture(scope="module")
@@ -37,59 +41,67 @@ def lab():
         yield running
 
 
+@pytest.fixture(scope="module")
+def client():
+    with prefect_test_harness(server_startup_timeout=120), get_client(sync_client=True) as client:
+
+        @flow(name="campaign")
+        def played():
+            pass
+
+        client.create_deployment(client.create_flow(played), "assay-campaign")
+        yield client
+
+
 @pytest.fixture
-def job(lab, tmp_path):
+def job(client, lab, tmp_path):
+    name = f"job-{uuid4().hex[:8]}"
+    credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
+    policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
+    archive = LocalArchive(root=str(tmp_path / "archive"))
+    for block in (credentials, policy, archive):
+        block.save(name)
     return AssayExperiment(
         designs=DESIGNS,
         assay=Assay(target="Human EGFR, extracellular domain"),
-        campaign_id="job-1",
-        credentials=AssayCredentials(base_url=lab.base_url, token=lab.token),
-        policy=SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
-        archive=LocalArchive(root=str(tmp_path)),
+        campaign_id=name,
+        credentials=credentials,
+        policy=policy,
+        archive=archive,
     )
 
 
-@pytest.fixture
-def started(monkeypatch):
-    """The flow runs that jobs have started, by their keys."""
-    runs = {}
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    """The seconds that a wait has paused for; none of them passes."""
+    pauses = []
 
-    def start_child(flow, key, parameters, **_):
-        return runs.setdefault(key, FlowRun(flow_id=uuid4(), parameters={"flow": flow, **parameters}))
+    async def pause(seconds):
+        pauses.append(seconds)
 
-    monkeypatch.setattr(experiment_run, "start_child", start_child)
-    return runs
-
-
-@pytest.fixture
-def prefect(monkeypatch):
-    """A Prefect API that shows the run in one state after the other; the clock does not run."""
-    seen = []
-
-    def read(_run_id):
-        found = seen.pop(0) if len(seen) > 1 else seen[0]
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    class Client(SimpleNamespace):
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-    async def no_sleep(_seconds):
-        pass
-
-    monkeypatch.setattr(experiment_run, "get_client", lambda **_: Client(read_flow_run=read))
-    monkeypatch.setattr(experiment_run, "time", SimpleNamespace(sleep=lambda _: None, monotonic=lambda: 0.0))
-    monkeypatch.setattr(experiment_run.asyncio, "sleep", no_sleep)
-    return seen
+    monkeypatch.setattr(experiment_run.time, "sleep", pauses.append)
+    monkeypatch.setattr(experiment_run.asyncio, "sleep", pause)
+    return pauses
 
 
-def a_run(state=None, **labels):
-    return FlowRun(flow_id=uuid4(), name="job-1 1/1", state=state, labels=labels)
+def begun(job, run=None):
+    """The job's campaign as its flow begins it, carried by the triggered run."""
+    plan = find_plan(job.archive.get_store(), job.archive.prefix, job.campaign_id)
+    written = WrittenCampaign(
+        job.archive.get_store(),
+        job.archive.prefix,
+        job.campaign_id,
+        plan=plan,
+        service=address(job.credentials.base_url),
+    )
+    if run is not None:
+        written.log.note_run(str(run.flow_run_id), "first")
+    return written
+
+
+def end(client, run, state):
+    client.set_flow_run_state(run.flow_run_id, Running(), force=True)
+    client.set_flow_run_state(run.flow_run_id, state, force=True)
 
 
 def test_it_is_a_job_for_prefect():
@@ -97,30 +109,118 @@ def test_it_is_a_job_for_prefect():
     assert issubclass(AssayExperimentRun, JobRun)
 
 
-def test_triggering_again_finds_the_run_and_another_campaign_is_another_order(job, started):
+def test_it_starts_a_campaign_of_one_experiment_whose_plan_is_in_the_archive(job, client):
+    run = job.trigger()
+    started = client.read_flow_run(run.flow_run_id)
+    assert started.parameters["designs"] == f"campaign:{job.campaign_id}"
+    assert started.parameters["campaign_id"] == job.campaign_id
+    assert set(started.parameters["archive"]) == {"$ref"}, "a saved block, and no secret"
+    plan = find_plan(job.archive.get_store(), job.archive.prefix, job.campaign_id)
+    assert plan.order_keys == (run.order_key,)
+    assert set(plan.experiments[0].spec.sequences) == {"a", "b"}
+
+
+def test_triggering_again_finds_the_run_and_another_campaign_is_another_order(job):
     first, again = job.trigger(), job.trigger()
-    other = job.model_copy(update={"campaign_id": "job-2"}).trigger()
+    other = job.model_copy(update={"campaign_id": f"{job.campaign_id}-2"}).trigger()
     assert first.flow_run_id == again.flow_run_id != other.flow_run_id
-    assert (len(started), first.order_key) != (3, other.order_key)
+    assert first.order_key == again.order_key != other.order_key
 
 
-def test_the_run_gets_parameters_of_the_flow(job, started):
-    job.trigger()
-    (run,) = started.values()
-    given = {name: value for name, value in run.parameters.items() if name != "flow"}
-    parameters = inspect.signature(experiment.fn).parameters
-    required = {name for name, p in parameters.items() if p.default is inspect.Parameter.empty}
-    assert required <= set(given) <= set(parameters)
-    assert set(given["spec"].sequences) == {"a", "b"}
-    assert experiment.name == run.parameters["flow"]
+def test_a_campaign_that_goes_on_is_found_by_its_log_whatever_became_of_its_run(job, client):
+    run = job.trigger()
+    written = begun(job, run)
+    client.delete_flow_run(run.flow_run_id)
+    carried = str(uuid4())
+    written.log.note_run(carried, "second", restarted=True)
+    assert str(job.trigger().flow_run_id) == carried
+    written.log.finish("measured", complete=True)
+    run.wait_for_completion()
+    assert str(job.trigger().flow_run_id) == carried, "what is over with all results is not started again"
 
 
-def test_in_an_event_loop_the_plain_names_are_awaited(job, started, prefect):
-    prefect.append(a_run(Completed()))
+def test_a_run_that_ended_before_its_campaign_began_is_started_again(job, client):
+    run = job.trigger()
+    end(client, run, Failed(message="the block is not valid"))
+    with pytest.raises(JobFailed, match=r"is Failed and did not begin its campaign: the block is not valid"):
+        run.wait_for_completion()
+    again = job.trigger()
+    assert again.flow_run_id != run.flow_run_id
+    client.delete_flow_run(again.flow_run_id)
+    with pytest.raises(JobFailed, match=r"was deleted before it began its campaign: nothing was ordered"):
+        again.wait_for_completion()
 
+
+def test_a_campaign_that_is_over_without_results_fails_the_job_and_trigger_goes_on_with_its_order(
+    job, client
+):
+    run = job.trigger()
+    written = begun(job, run)
+    written.log.finish("the laboratory canceled it", complete=False)
+    with pytest.raises(JobFailed, match="over without complete results: the laboratory canceled it"):
+        run.wait_for_completion()
+
+    again = job.trigger()
+    assert (again.flow_run_id != run.flow_run_id, again.order_key) == (True, run.order_key)
+    with pytest.raises(Overdue):  # the earlier end is not the end of this start
+        again.wait_for_completion(timedelta(0))
+    written.start()
+    written.log.note_run(str(again.flow_run_id), "second")
+    written.log.finish("measured", complete=True)
+    again.wait_for_completion()
+
+
+def test_a_person_s_cancellation_ends_the_wait_and_no_trigger_opens_it_again(job, client):
+    run = job.trigger()
+    begun(job, run).log.stop("grace", "prefect-assay cancel")
+    for waiting in (run, job.trigger()):
+        with pytest.raises(JobFailed, match="canceled by grace; only a person opens it again"):
+            waiting.wait_for_completion()
+    assert job.trigger().flow_run_id == run.flow_run_id
+
+
+@pytest.mark.parametrize("state", [Failed(message="by hand"), Cancelled(), Completed()], ids=lambda s: s.name)
+def test_the_state_of_a_run_that_has_begun_its_campaign_decides_nothing(job, client, state):
+    run = job.trigger()
+    written = begun(job, run)
+    end(client, run, state)
+    with pytest.raises(Overdue):
+        run.wait_for_completion(timedelta(0))
+    written.log.finish("measured", complete=True)
+    run.wait_for_completion()
+
+
+def test_an_archive_that_does_not_answer_for_a_while_is_asked_again(job, monkeypatch, no_pauses):
+    run = job.trigger()
+    begun(job, run).log.finish("measured", complete=True)
+    answers = [nullcontext(), nullcontext()]
+
+    def read(log):
+        if answers:
+            answers.pop()
+            raise ArchiveUnavailable("the bucket does not answer")
+        return whole(log)
+
+    whole = experiment_run.CampaignLog.read
+    monkeypatch.setattr(experiment_run.CampaignLog, "read", read)
+    run.wait_for_completion()
+    assert len(no_pauses) == 2
+
+
+def test_patience_ends_the_wait_and_not_the_experiment(job):
+    run = job.trigger()
+    begun(job, run)
+    with pytest.raises(Overdue, match="wait again"):
+        run.wait_for_completion(timedelta(0))
+    with pytest.raises(Overdue, match="wait again"):
+        asyncio.run(run.await_for_completion(timedelta(0)))
+
+
+def test_in_an_event_loop_the_plain_names_are_awaited(job):
     async def many():
         plain = await job.trigger()
         runs = await asyncio.gather(*(job.atrigger() for _ in range(4)))
+        begun(job, plain).log.finish("measured", complete=True)
         await plain.wait_for_completion()
         with pytest.raises(NotReady, match="nothing in the archive"):
             await plain.fetch_result()
@@ -129,7 +229,26 @@ def test_in_an_event_loop_the_plain_names_are_awaited(job, started, prefect):
     assert len(asyncio.run(many())) == 1
 
 
-def test_designs_of_several_experiments_are_refused(job, started):
+def test_the_result_is_the_newest_archived_version_preliminary_ones_included(job):
+    run = job.trigger()
+    written = begun(job, run)
+    written.order(1)
+    for status in ("partial", "all"):
+        written.archive_results(1, "LAB-1", status)
+        assert run.fetch_result().results_status == status
+    result = run.fetch_result()
+    assert (result.experiment_id, result.experiment_code) == (f"exp-{job.campaign_id}-1", "LAB-1")
+    assert (result.version, result.rows) == (2, ())
+
+
+def test_results_of_another_experiment_are_not_those_of_the_order(job):
+    run = job.trigger()
+    begun(job, run).archive_results(1, "LAB-1")  # the ledger names no experiment
+    with pytest.raises(NotReady):
+        run.fetch_result()
+
+
+def test_designs_of_several_experiments_are_refused_before_anything_is_written(job):
     many = "".join(f">d{n}\n{'ACDEFGHIKLMNPQRSTVWY' * 3}{'A' * n}\n" for n in range(400))
     with pytest.raises(
         InvalidSpec, match="need 2 experiments; trigger one job for each, or start a campaign"
@@ -137,53 +256,16 @@ def test_designs_of_several_experiments_are_refused(job, started):
         job.model_copy(update={"designs": many}).trigger()
     with pytest.raises(InvalidSpec, match="not in the service's catalog"):
         job.model_copy(update={"assay": Assay(target="nothing like it")}).trigger()
-    assert started == {}
+    assert find_plan(job.archive.get_store(), job.archive.prefix, job.campaign_id) is None
 
 
-def test_it_waits_until_the_run_has_ended(job, started, prefect):
-    run = job.trigger()
-    prefect += [a_run(), a_run(Running()), a_run(Completed())]
-    run.wait_for_completion()
-    assert len(prefect) == 1
+def test_a_campaign_id_of_other_designs_is_refused(job):
+    job.trigger()
+    with pytest.raises(InvalidSpec, match="has been used for other designs or another assay"):
+        job.model_copy(update={"designs": f"{DESIGNS}A"}).trigger()
 
 
-@pytest.mark.parametrize(
-    ("found", "message"),
-    [
-        (a_run(Cancelled(message="by Ada")), "flow run job-1 1/1 is Cancelled: by Ada"),
-        (ObjectNotFound(http_exc=Exception()), "was deleted; trigger the job again"),
-    ],
-)
-def test_a_run_without_results_is_an_error_that_says_why(job, started, prefect, found, message):
-    run = job.trigger()
-    prefect.append(found)
-    with pytest.raises(JobFailed, match=message):
-        run.wait_for_completion()
-
-
-def test_patience_ends_the_wait_and_not_the_experiment(job, started, prefect):
-    run = job.trigger()
-    prefect.append(a_run(Running()))
-    with pytest.raises(Overdue, match="wait again"):
-        run.wait_for_completion(timedelta(0))
-    with pytest.raises(Overdue, match="wait again"):
-        asyncio.run(run.await_for_completion(timedelta(0)))
-
-
-def test_the_result_is_the_newest_archived_version(job, started, prefect):
-    run = job.trigger()
-    prefect.append(a_run(Completed(), **{EXPERIMENT_CODE_LABEL: "LAB-1"}))
-    for status in ("partial", "all"):
-        archive_version(
-            job.archive.get_store(),
-            job.archive.prefix,
-            campaign_id=job.campaign_id,
-            experiment_id="e-1",
-            experiment_code="LAB-1",
-            results_status=status,
-            documents=[Document(path="results.csv", content_type="text/csv", body=to_csv(()))],
-            now=datetime.now(UTC),
-        )
-        assert run.fetch_result().results_status == status
-    result = run.fetch_result()
-    assert (result.experiment_code, result.version, result.rows) == ("LAB-1", 2, ())
+def test_a_block_that_is_not_saved_starts_nothing(job):
+    unsaved = job.model_copy(update={"policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)})
+    with pytest.raises(ConfigurationError, match="not saved"):
+        unsaved.trigger()

@@ -48,7 +48,8 @@ class WrittenCampaign:
         self, store: Store, prefix: str, name: str, *, plan: Plan | None = None, service: str = SERVICE
     ) -> None:
         self.store, self.prefix, self.name = store, prefix, name
-        self.books = Books.open(store, prefix, service, "org-1")
+        self.books = Books.recorded(store, prefix, service) or Books.open(store, prefix, service, "org-1")
+        self.service = service
         self.plan = plan or plan_of(name)
         fix_plan(store, prefix, self.plan)
         self.log = CampaignLog(store, prefix, name)
@@ -56,7 +57,9 @@ class WrittenCampaign:
 
     def start(self) -> None:
         """Record a start, as a flow does."""
-        self.log.start(started(self.books, self.name, experiments=len(self.plan.experiments)))
+        self.log.start(
+            started(self.books, self.name, experiments=len(self.plan.experiments), service=self.service)
+        )
 
     def book(self, number: int) -> OrderBook:
         """The ledger of an order, from 1."""
