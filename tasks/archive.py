@@ -36,7 +36,7 @@ from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, make_table, results_in, to_csv
 from prefect_assay.results.row import ArchivedResults
-from prefect_assay.runs import can_suspend
+from prefect_assay.runs.current import can_suspend
 from prefect_assay.runs.transient_failures import READ
 
 _JSON: Final = "application/json"

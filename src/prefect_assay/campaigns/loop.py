@@ -30,14 +30,7 @@ from prefect_assay.books.campaign_log import (
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
 from prefect_assay.campaigns.play import approve_price, begin_campaign, play
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
-from prefect_assay.campaigns.suspension import (
-    PollPolicy,
-    can_suspend,
-    failures_before,
-    suspend_until_news,
-    this_run,
-    utc_now,
-)
+from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
 from prefect_assay.errors import (
     AccessError,
     ApprovalExpired,
@@ -74,6 +67,7 @@ from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.words import many
 from prefect_assay.reporting import artifacts, facts
+from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.states import resume

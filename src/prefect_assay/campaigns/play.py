@@ -32,14 +32,8 @@ from prefect_assay.campaigns.progress import show_progress
 from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.report import report_campaign_end
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
-from prefect_assay.campaigns.suspension import (
-    PollPolicy,
-    can_suspend,
-    failures_before,
-    suspend_until_news,
-    this_run,
-    utc_now,
-)
+from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
+from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.campaigns.terms import describe_account, find_differences, terms_question
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.dates import time_at
@@ -358,14 +352,11 @@ def describe_look(campaign: Campaign, look: CampaignLook) -> str:
     """One line for people, such as `3 in the laboratory, 1 measured; next results about 2 Dec 2026`."""
     words = count_stages([one.stage for one in look.orders.values()])
     shown = campaign.log.state.shown
-    days = [
-        shown[key].expected
-        for key, one in look.orders.items()
-        if one.stage is Stage.LABORATORY and key in shown and shown[key].expected is not None
-    ]
-    expected = f"; next results about {day(min(days))}" if days else ""  # type: ignore[type-var]
+    in_laboratory = [key for key, one in look.orders.items() if one.stage is Stage.LABORATORY and key in shown]
+    days = [expected for key in in_laboratory if (expected := shown[key].expected) is not None]
+    next_results = f"; next results about {day(min(days))}" if days else ""
     problems = f"; will look again, because of: {'; '.join(look.problems)}" if look.has_failed else ""
-    return f"{words}{expected}{problems}"
+    return f"{words}{next_results}{problems}"
 
 
 def _wait_suspended(campaign: Campaign, look: CampaignLook) -> None:

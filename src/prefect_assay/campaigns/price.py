@@ -16,7 +16,7 @@ from prefect_assay.books.campaign_log import EXPIRED, Answered, Asked
 from prefect_assay.books.log import Approved
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
 from prefect_assay.campaigns.questions import question_id, question_markdown, show_question
-from prefect_assay.campaigns.suspension import can_suspend, this_run
+from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded, Conflict
 from prefect_assay.events import emit, kinds

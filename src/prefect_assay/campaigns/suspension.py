@@ -14,12 +14,12 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas import OrchestrationResult
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import SetStateStatus
-from prefect.context import FlowRunContext
 from prefect.exceptions import Abort, Pause
 from prefect.logging import get_run_logger
 from prefect.states import Suspended
 
-from prefect_assay.errors import ConfigurationError, shorten
+from prefect_assay.errors import shorten
+from prefect_assay.runs.current import this_run
 from prefect_assay.runs.looks import Look, look_of_state
 from prefect_assay.runs.states import last_wait, resume, suspension_key
 
@@ -42,29 +42,6 @@ class PollPolicy:
         # Beyond 60 steps the power would overflow; the cap is reached long before.
         seconds = min(self.first_seconds * self.factor ** min(attempt, 60), self.longest_seconds)
         return seconds * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - spreads load, no secret
-
-
-def can_suspend() -> bool:
-    """Return True inside a deployed, top-level flow run: only there does Prefect allow a suspension."""
-    context = FlowRunContext.get()
-    return bool(
-        context
-        and context.flow_run
-        and context.flow_run.deployment_id
-        and not context.flow_run.parent_task_run_id
-    )
-
-
-def this_run() -> FlowRun:
-    """The run that this code is executed in.
-
-    Raises:
-        ConfigurationError: there is no run.
-    """
-    context = FlowRunContext.get()
-    if context is None or context.flow_run is None:
-        raise ConfigurationError("this step works within a flow run only")
-    return context.flow_run
 
 
 def suspend_until_news(message: str, *, look: Look, has_news: Callable[[], bool]) -> NoReturn:

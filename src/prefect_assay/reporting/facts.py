@@ -88,7 +88,7 @@ def payment(book: OrderBook, order: Order, made: Payment) -> None:
         emit(fact, news=is_news(settled.at if settled else None))
 
 
-def stage(found: Experiment, *, news: bool) -> None:
+def stage(found: ExperimentSummary, *, news: bool) -> None:
     """The experiment's stage, as just read."""
     emit(_stage(found), news=news)
 

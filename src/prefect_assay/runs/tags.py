@@ -114,3 +114,9 @@ def _change_tags(run_id: UUID, dropped: tuple[str, ...], added: list[str]) -> No
         changed = [*kept, *(tag for tag in added if tag not in kept)]
         if sorted(changed) != sorted(tags):
             client.update_flow_run(run_id, tags=changed)
+
+
+def own_campaign() -> str | None:
+    """The campaign that the current run carries, by its tag; None before its first plan."""
+    names = tag_values(own_tags(), CAMPAIGN_TAG)
+    return names[0] if names else None
