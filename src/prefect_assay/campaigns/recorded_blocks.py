@@ -47,6 +47,22 @@ def load_named(client: SyncPrefectClient, named: str, kind: type[B]) -> B:
         raise ConfigurationError(f"the block {named} {fault_of(error)}; correct it") from None
 
 
+def missing_blocks(client: SyncPrefectClient, state: CampaignState) -> list[str]:
+    """The `type/name` of the blocks that a campaign was started with and that are not saved here."""
+    parameters = state.started.parameters if state.started else {}
+    names = [
+        value[BLOCK_KEY] for value in parameters.values() if isinstance(value, dict) and BLOCK_KEY in value
+    ]
+    missing = []
+    for name in names:
+        slug, _, block = str(name).partition("/")
+        try:
+            client.read_block_document_by_name(block, slug, include_secrets=False)
+        except ObjectNotFound:
+            missing.append(str(name))
+    return missing
+
+
 def saved_archives(client: SyncPrefectClient) -> Iterator[tuple[str, Archive]]:
     """Every saved archive block that can be loaded, by its `type/name`; `check` names the others."""
     for kind in (LocalArchive, S3Archive):

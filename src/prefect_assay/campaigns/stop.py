@@ -124,6 +124,14 @@ def find_log(archive: Archive, campaign_id: str) -> CampaignLog:
     )
 
 
+def round_logs(log: CampaignLog) -> list[CampaignLog]:
+    """The logs of a loop's rounds, which are campaigns; of a campaign, none."""
+    if log.what is StartedKind.CAMPAIGN:
+        return []
+    rounds = LoopBook(log.store, log.prefix, log.name).read().campaigns
+    return [CampaignLog(log.store, log.prefix, name) for name in rounds]
+
+
 def stop_campaign(
     credentials: AssayCredentials | None,
     archive: Archive,
@@ -212,7 +220,7 @@ def reopen_campaign(archive: Archive, campaign_id: str, *, person: str) -> None:
     """
     log = find_log(archive, campaign_id)
     stopped = log.read().stopped
-    rounds = [one for one in _rounds(log) if _was_stopped_with(stopped, one.read())]
+    rounds = [one for one in round_logs(log) if _was_stopped_with(stopped, one.read())]
     campaigns = rounds if log.what is StartedKind.LOOP else [log]
     _reopen_orders(campaigns, person)
     for campaign in (*rounds, log):
@@ -240,20 +248,12 @@ def _stop_campaigns(log: CampaignLog, stopped: Stopped) -> Iterator[CampaignLog]
     if log.what is StartedKind.CAMPAIGN:
         yield log
         return
-    for campaign in _rounds(log):
+    for campaign in round_logs(log):
         state = campaign.read()
         if state.started is None or (state.over is not None and state.stopped is None):
             continue
         campaign.stop(stopped.person, stopped.how)
         yield campaign
-
-
-def _rounds(log: CampaignLog) -> list[CampaignLog]:
-    """The campaigns of a loop's rounds; of a campaign, none."""
-    if log.what is StartedKind.CAMPAIGN:
-        return []
-    rounds = LoopBook(log.store, log.prefix, log.name).read().campaigns
-    return [CampaignLog(log.store, log.prefix, name) for name in rounds]
 
 
 def _was_stopped_with(loop: Stopped | None, state: CampaignState) -> bool:

@@ -1,165 +1,196 @@
-"""`prefect-assay approve` and `reject`: show the question of a suspended run, and answer it in a person's name."""
+"""`prefect-assay approve` and `reject`: show a campaign's open question, and record a person's answer to exactly that."""
 
 import getpass
-import re
 import sys
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import typer
-from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import FlowRun
-from rich.markdown import Markdown
+from prefect.client.orchestration import get_client
 
-from prefect_assay.approvals.answering import OpenQuestion, read_question, submit_answer
-from prefect_assay.approvals.spending import asked_cents
-from prefect_assay.cli.campaigns.find import with_children
+from prefect_assay.books.campaign_log import Answered, CampaignLog
+from prefect_assay.campaigns.answers import (
+    OpenQuestion,
+    answer_question,
+    choose_question,
+    decision_of,
+    questions_of,
+)
+from prefect_assay.campaigns.recorded_blocks import credentials_of, policy_of
+from prefect_assay.campaigns.stop import round_logs
+from prefect_assay.cli.campaigns.find import find_logs
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
-from prefect_assay.cli.prefect_api import api_errors, require_api, run_url
+from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
 from prefect_assay.models.billing import usd
-from prefect_assay.runs.states import waits_for_input
-
-_LINK = re.compile(r"\[([^\]]+)\]\((https?://[^)\s]+)\)")  # of a description in Markdown
-_REFUSALS = ("reject", "stop")  # of spending and rounds, and of a payment in doubt
+from prefect_assay.models.question import REJECT
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenAnswer:
-    """What the options say. Without a `decision` it is a refusal in the form's own word."""
+class AnswerRequest:
+    """What the options say. `amount` is in USD, as it is written."""
 
-    decision: str | None
-    cap_cents: int | None = None
-    by: str | None
-    note: str | None
+    decision: str
     question: str | None
+    revision: int | None
+    amount: str | None
+    by: str | None
+    archive: str | None
     yes: bool
 
-    def values(self, decision: str) -> dict[str, Any]:
-        """The values of the form."""
-        given = {
-            "decision": decision,
-            "cap_cents": self.cap_cents,
-            "note": self.note,
-            "decided_by": self.by or _user(),
-        }
-        return {name: value for name, value in given.items() if value is not None}
+    @property
+    def amount_cents(self) -> int | None:
+        """The amount in US cents."""
+        if self.amount is None:
+            return None
+        try:
+            cents = Decimal(self.amount.replace(",", "")) * 100
+        except InvalidOperation:
+            cents = Decimal("NaN")
+        if not cents.is_finite() or cents != cents.to_integral_value() or cents < 0:
+            raise InputError(f"--usd: {self.amount!r} is not an amount in USD, such as 5000 or 438.50")
+        return int(cents)
 
 
-def _user() -> str:
+def user_name() -> str:
+    """This machine's user, who decides without --by."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container's user may have no name
         raise InputError("this user has no name here; say who decides with --by") from None
 
 
-def answer(which: str, given: GivenAnswer, *, as_json: bool) -> None:
-    """Show the question of a run, and submit the answer when it is confirmed.
+def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
+    """Show an open question of a campaign, a loop or what a run carries, and record the answer when it is confirmed.
 
     Raises:
-        NotFound: there is no such run.
-        InputError: it asks nothing, several of its runs ask, the form does not have the decision, the decision and the
-            cap do not belong together, or the cap is less than the price.
-        Conflict: the question is not the one that was named, or it was answered meanwhile.
+        NotFound: nothing has this id.
+        InputError: it asks nothing, it asks several things, or the question does not take this decision.
+        Conflict: the question, its revision or its amount is another one than named; nothing was recorded.
         SystemExit: with 1, if the answer is not confirmed.
     """
-    if (given.decision == "change_cap") != (given.cap_cents is not None):
-        raise InputError(
-            "nothing was answered: a cap belongs to the decision change_cap, and no other decision reads it; give "
-            "--cap-cents alone, or another decision without it"
-        )
     require_api()
-    with api_errors():
-        with get_client(sync_client=True) as client:
-            question = read_question(client, _asking(client, which))
-        if given.question is not None and given.question != question.key:
-            raise Conflict(
-                f"run {question.run_name} asks another question by now ({question.key}). Nothing was answered: look at it "
-                "again without --question"
-            )
-        if as_json and not given.yes:
-            print_json({"question": _as_json(question), "answer": None})
-            return
+    person = request.by or user_name()
+    with api_errors(), get_client(sync_client=True) as client:
+        logs = [
+            log for found in find_logs(client, which, request.archive) for log in (found, *round_logs(found))
+        ]
+        questions = [question for log in logs for question in questions_of(log)]
+        chosen = choose_question(questions, request.question, request.revision)
+        question = chosen.asked.question
+        decision = decision_of(question, request.decision)
+        amount_cents = _checked_amount(request, chosen, decision)
         if not as_json:
-            _show(question)
-        values = given.values(_decision(question, given))
-        _refuse_low_cap(question, given.cap_cents)
-        if not given.yes:
-            _confirm(question, values)
-        submit_answer(question, values)
+            show_question(chosen)
+        if not request.yes:
+            _confirm(decision, chosen)
+        state = chosen.log.state
+        answered = answer_question(
+            credentials_of(client, state),
+            chosen.log,
+            question_id=chosen.asked.question_id,
+            revision=chosen.asked.revision,
+            decision=decision,
+            amount_cents=amount_cents,
+            ceiling_cents=policy_of(client, state).answer_ceiling_cents,
+            person=person,
+            how=f"prefect-assay {'reject' if decision == REJECT else 'approve'}",
+        )
     if as_json:
-        print_json({"question": _as_json(question), "answer": values})
-        return
-    console = plain()
-    console.print(
-        f"Answered {values['decision']}, as {values['decided_by']}. The run goes on when a worker takes it."
-    )
-    console.print(f"Next: prefect-assay status {question.run_id}")
-
-
-def _asking(client: SyncPrefectClient, which: str) -> FlowRun:
-    """The one run that asks, of those that the word names; the run itself if none does."""
-    found = with_children(client, which)
-    asking = [run for run in found if run.state and run.state.is_paused() and waits_for_input(run)]
-    if len(asking) > 1:
-        listed = "\n".join(f"  {run.id}  {run.name}" for run in asking)
-        raise InputError(f"{len(asking)} runs of {which} ask a person; name one of them:\n{listed}")
-    return asking[0] if asking else found[0]
-
-
-def _decision(question: OpenQuestion, given: GivenAnswer) -> str:
-    if given.decision is None:
-        decision = next((word for word in _REFUSALS if word in question.decisions), _REFUSALS[0])
+        print_json({**question_as_json(chosen), "decision": decision, "by": answered.answerer})
     else:
-        decision = given.decision
-    if decision not in question.decisions:
-        raise InputError(
-            f"the question of run {question.run_name} does not take {decision!r}; its decisions are "
-            f"{', '.join(question.decisions) or 'none'}. Choose one with --decision"
+        _tell(chosen.log, answered)
+
+
+def _checked_amount(request: AnswerRequest, chosen: OpenQuestion, decision: str) -> int | None:
+    """The amount that the question shows, which is sent; one that is named has to be the same."""
+    asked = chosen.asked
+    amount_cents, named_cents = asked.question.amount_cents, request.amount_cents
+    if named_cents is not None and named_cents != amount_cents:
+        raise Conflict(
+            f"question {asked.question_id} is about {usd(amount_cents)}, and --usd names {usd(named_cents)}; nothing was "
+            "recorded. Read it again"
         )
-    return decision
+    if request.yes:  # nobody confirms what is shown
+        lacking = [
+            option
+            for option, is_lacking in (
+                ("--question", request.question is None),
+                ("--revision", request.revision is None),
+                ("--usd", amount_cents is not None and named_cents is None and decision != REJECT),
+            )
+            if is_lacking
+        ]
+        if lacking:
+            raise InputError(
+                f"with --yes, name exactly what you answer: {', '.join(lacking)}; nothing was recorded. `prefect-assay status "
+                f"{chosen.log.name}` shows the question"
+            )
+    return amount_cents
 
 
-def _refuse_low_cap(question: OpenQuestion, cap_cents: int | None) -> None:
-    """The form takes such a cap as a rejection; on a command line it is more likely an amount in dollars."""
-    price = asked_cents(question.key)
-    if cap_cents is not None and price is not None and cap_cents < price:
-        raise InputError(
-            f"nothing was answered: the cap, {usd(cap_cents)}, is less than the price, {usd(price)}. --cap-cents takes US "
-            f"cents: give {price} or more, or decline with prefect-assay reject"
-        )
+def show_question(chosen: OpenQuestion) -> None:
+    """Print a question: live or simulated, amount, facts and choices."""
+    question, asked = chosen.asked.question, chosen.asked
+    console = TerminalConsole(highlight=False)
+    revision = f", revision {asked.revision}" if asked.revision > 1 else ""
+    console.print(f"{chosen.log.what} {chosen.log.name}, question {asked.question_id}{revision}")
+    console.print(f"\n{question.subject}\n{question.reason}\n")
+    console.print(f"  account: {_account(chosen)}")
+    if question.amount_cents is not None:
+        console.print(f"  amount: {usd(question.amount_cents)} without VAT")
+    for fact in question.facts:
+        console.print(f"  {fact.name}: {fact.value}")
+    console.print()
+    for choice in question.choices:
+        console.print(f"  {choice.decision}: {choice.effect}")
+    console.print(f"\nTo be answered until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock.")
 
 
-def _confirm(question: OpenQuestion, values: dict[str, Any]) -> None:
+def _account(chosen: OpenQuestion) -> str:
+    terms = chosen.log.state.terms
+    if terms is None:
+        return "unknown"
+    kind = "SIMULATED, no money moves" if terms.simulated else "LIVE, real money"
+    return f"{terms.service} ({kind})"
+
+
+def _confirm(decision: str, chosen: OpenQuestion) -> None:
     if not sys.stdin.isatty():
         raise InputError(
-            "nothing was answered: there is no terminal to confirm it. Read the question, then repeat the command with "
-            f"--yes --question {question.key}"
+            "nothing was recorded: there is no terminal to confirm it; repeat the command with --question, --revision, --usd "
+            "and --yes"
         )
-    cap = f" with a cap of {usd(values['cap_cents'])}" if "cap_cents" in values else ""
-    if not typer.confirm(f"Answer {values['decision']}{cap}, as {values['decided_by']}?"):
-        TerminalConsole(stderr=True).print("Nothing was answered.")
+    cents = chosen.asked.question.amount_cents
+    amount = f" ({usd(cents)})" if cents is not None and decision != REJECT else ""
+    if not typer.confirm(f"{decision}{amount}?"):
+        plain(stderr=True).print("Nothing was recorded.")
         raise SystemExit(FAILED)
 
 
-def _show(question: OpenQuestion) -> None:
-    console = TerminalConsole(highlight=False)
-    console.print(f"{question.run_name}  {question.run_id}", style="bold", markup=False)
-    console.print(Markdown(question.description))
-    for text, address in _LINK.findall(question.description):
-        plain().print(f"{text}: {address}")
-    if question.until is not None:
-        console.print(f"To be answered until {question.until:%Y-%m-%d %H:%M} UTC.\n", markup=False)
+def _tell(log: CampaignLog, answered: Answered) -> None:
+    plain().print(
+        f"Recorded: {answered.decision}, by {answered.answerer}. The campaign goes on within minutes: prefect-assay status "
+        f"{log.name}"
+    )
 
 
-def _as_json(question: OpenQuestion) -> dict[str, Any]:
+def question_as_json(chosen: OpenQuestion) -> dict[str, Any]:
+    """A question for programs; the amount in US cents without VAT."""
+    asked = chosen.asked
     return {
-        "key": question.key,
-        "flow_run_id": str(question.run_id),
-        "run": question.run_name,
-        "description": question.description,
-        "decisions": list(question.decisions),
-        "until": question.until.isoformat() if question.until else None,
-        "url": run_url(question.run_id),
+        "kind": str(chosen.log.what),
+        "campaign": chosen.log.name,
+        "question": asked.question_id,
+        "revision": asked.revision,
+        "subject": asked.question.subject,
+        "reason": asked.question.reason,
+        "amount_cents": asked.question.amount_cents,
+        "simulated": chosen.is_simulated,
+        "facts": {fact.name: fact.value for fact in asked.question.facts},
+        "decisions": list(asked.question.decisions),
+        "order": asked.order_key,
+        "until": asked.expires_at.isoformat(),
     }

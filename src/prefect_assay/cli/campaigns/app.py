@@ -7,7 +7,6 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
-    CENTS_MAX,
     ArchiveName,
     AsJson,
     AsProtein,
@@ -34,21 +33,19 @@ from prefect_assay.cli.options import (
 
 campaigns = typer.Typer()
 
-RunOrCampaign = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN", help="Flow run id, or the id of a campaign or loop with one open question."
-    ),
+Which = Annotated[
+    str, typer.Argument(metavar="CAMPAIGN, LOOP OR RUN", help="Campaign id, loop id or flow run id.")
 ]
-By = Annotated[
-    str | None, typer.Option(help="Who decides; recorded with the order. Default: this machine's user.")
-]
-Note = Annotated[str | None, typer.Option(help="Kept with the decision.")]
-QuestionKey = Annotated[
+By = Annotated[str | None, typer.Option(help="Who decides; recorded. Default: this machine's user.")]
+InArchive = Annotated[
     str | None,
-    typer.Option(
-        "--question", metavar="KEY", help="Answer only this question, as --json or an error named it."
-    ),
+    typer.Option("--archive", help="Look into this archive only: an archive block, or a folder."),
+]
+QuestionId = Annotated[
+    str | None, typer.Option("--question", metavar="ID", help="Answer this question, as status names it.")
+]
+Revision = Annotated[
+    int | None, typer.Option(min=1, help="Answer only this revision, as it was shown; with --yes needed.")
 ]
 
 
@@ -223,71 +220,79 @@ def estimate(
 
 @campaigns.command()
 def approve(
-    run: RunOrCampaign,
+    which: Which,
     *,
+    question: QuestionId = None,
+    revision: Revision = None,
+    usd: Annotated[
+        str | None, typer.Option(metavar="USD", help="The exact amount that was shown; with --yes needed.")
+    ] = None,
     decision: Annotated[
-        str | None, typer.Option(help="Another decision of the form, such as paid or pay_again.")
-    ] = None,
-    cap_cents: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=CENTS_MAX,
-            help="Instead of this amount, approve all of the run up to this cap (change_cap).",
-        ),
-    ] = None,
+        str, typer.Option(help="Another decision of the question: paid, pay_again, an experiment's id.")
+    ] = "approve",
     by: By = None,
-    note: Note = None,
-    question: QuestionKey = None,
+    archive: InArchive = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Approve what a suspended run asks: shows its figures, then answers its form."""
+    """Answer a campaign's open question: shows its figures, and records exactly that."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.campaigns.answer import GivenAnswer, answer
+        from prefect_assay.cli.campaigns.answer import AnswerRequest, answer
 
-        chosen = decision or ("approve" if cap_cents is None else "change_cap")
-        given = GivenAnswer(
-            decision=chosen, cap_cents=cap_cents, by=by, note=note, question=question, yes=yes
+        request = AnswerRequest(
+            decision=decision,
+            question=question,
+            revision=revision,
+            amount=usd,
+            by=by,
+            archive=archive,
+            yes=yes,
         )
-        answer(run, given, as_json=as_json)
+        answer(which, request, as_json=as_json)
 
 
 @campaigns.command()
 def reject(
-    run: RunOrCampaign,
+    which: Which,
     *,
+    question: QuestionId = None,
+    revision: Revision = None,
     by: By = None,
-    note: Note = None,
-    question: QuestionKey = None,
+    archive: InArchive = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Decline what a suspended run asks; a payment in doubt is stopped."""
+    """Decline what a campaign asks."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.campaigns.answer import GivenAnswer, answer
+        from prefect_assay.cli.campaigns.answer import AnswerRequest, answer
 
-        given = GivenAnswer(decision=None, by=by, note=note, question=question, yes=yes)
-        answer(run, given, as_json=as_json)
+        request = AnswerRequest(
+            decision="reject",
+            question=question,
+            revision=revision,
+            amount=None,
+            by=by,
+            archive=archive,
+            yes=yes,
+        )
+        answer(which, request, as_json=as_json)
 
 
 @campaigns.command()
 def cancel(
-    campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Campaign id, loop id or flow run id.")],
-    *,
-    even_if_shared: Annotated[
-        bool,
-        typer.Option(
-            "--even-if-shared",
-            help="Also withdraw orders that runs of another Prefect home work on, which are gone for good. "
-            "One that still waits loses its order.",
-        ),
-    ] = False,
-    yes: Yes = False,
-    as_json: AsJson = False,
+    which: Which, *, by: By = None, archive: InArchive = None, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Cancel a campaign's runs, and say of each experiment what the laboratory still does and bills."""
+    """Cancel a campaign or a loop: withdraws open quotes, and says what the laboratory still does and bills."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.campaigns.cancel import cancel_runs
+        from prefect_assay.cli.campaigns.cancel import cancel_campaign
 
-        cancel_runs(campaign, yes=yes, as_json=as_json, even_if_shared=even_if_shared)
+        cancel_campaign(which, archive=archive, by=by, yes=yes, as_json=as_json)
+
+
+@campaigns.command()
+def adopt(*, by: By = None, archive: InArchive = None, yes: Yes = False, as_json: AsJson = False) -> None:
+    """Look after the open campaigns of a Prefect server that is lost; the next sweep starts their runs here."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.campaigns.adopt import adopt_campaigns
+
+        adopt_campaigns(archive, by=by, yes=yes, as_json=as_json)

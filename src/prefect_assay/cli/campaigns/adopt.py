@@ -1,0 +1,89 @@
+"""`prefect-assay adopt`: this Prefect home looks after all open campaigns of an archive, after another one was lost."""
+
+import sys
+from collections.abc import Iterator
+
+import typer
+from prefect.client.orchestration import get_client
+
+from prefect_assay.archive.store import Store
+from prefect_assay.books.campaign_log import Adopted, CampaignLog, list_all
+from prefect_assay.campaigns.recorded_blocks import missing_blocks
+from prefect_assay.cli.campaigns.answer import user_name
+from prefect_assay.cli.campaigns.find import open_archives
+from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.output import plain, print_json
+from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.errors import InputError
+from prefect_assay.runs.home import home_id
+
+
+def adopt_campaigns(archive: str | None, *, by: str | None, yes: bool, as_json: bool) -> None:
+    """Adopt every open campaign and loop of another Prefect home; the next sweep starts a run for each.
+
+    Raises:
+        InputError: there is no terminal to confirm it.
+        SystemExit: with 1, if it is not confirmed.
+    """
+    require_api()
+    person = by or user_name()
+    with api_errors(), get_client(sync_client=True) as client:
+        home = home_id(client)
+        archives = open_archives(client, archive)
+        archives.raise_first()
+        logs = archives.collect(lambda place: list(_of_other_homes(place.store, place.prefix, home)))
+        archives.raise_first()
+        lacking = {log.name: missing_blocks(client, log.state) for log in logs}
+        if logs and not yes:
+            _confirm(logs)
+        for log in logs:
+            log.open_index(home)
+            log.append(Adopted(home=home, person=person))
+    if as_json:
+        adopted = [
+            {"kind": str(log.what), "name": log.name, "missing_blocks": lacking[log.name]} for log in logs
+        ]
+        print_json({"home": home, "adopted": adopted})
+        return
+    _show(logs, lacking)
+
+
+def _of_other_homes(store: Store, prefix: str, home: str) -> Iterator[CampaignLog]:
+    for log in list_all(store, prefix):
+        state = log.state
+        # One without a home was started outside of a deployment: no sweep starts it again.
+        if state.needs_sweep and state.home is not None and state.home != home:
+            yield log
+
+
+def _confirm(logs: list[CampaignLog]) -> None:
+    if not sys.stdin.isatty():
+        raise InputError(
+            "nothing was adopted: there is no terminal to confirm it; repeat the command with --yes"
+        )
+    console = plain()
+    for log in logs:
+        console.print(f"{log.what} {log.name}  {_service(log)}")
+    console.print(
+        "Adopt them only if their Prefect server is gone for good: otherwise two servers play them. Nothing is ordered or "
+        "paid twice, but both start runs."
+    )
+    if not typer.confirm(f"Adopt {'these' if len(logs) > 1 else 'this'}?"):
+        plain(stderr=True).print("Nothing was adopted.")
+        raise SystemExit(FAILED)
+
+
+def _show(logs: list[CampaignLog], lacking: dict[str, list[str]]) -> None:
+    console = plain()
+    if not logs:
+        console.print("No open campaign or loop belongs to another Prefect home.")
+        return
+    for log in logs:
+        needs = f"; save the blocks {', '.join(lacking[log.name])} first" if lacking[log.name] else ""
+        console.print(f"adopted: {log.what} {log.name}{needs}")
+    console.print("The next sweep starts a run for each: prefect-assay status")
+
+
+def _service(log: CampaignLog) -> str:
+    terms = log.state.terms
+    return "" if terms is None else f"{'simulated' if terms.simulated else 'LIVE'} at {terms.service}"
