@@ -20,7 +20,6 @@ from prefect_assay.books.campaign_log import Answered, Asked, CampaignLog, Start
 from prefect_assay.errors import Conflict, InputError, ServiceUnavailable, shorten
 from prefect_assay.models.question import REJECT, Question
 from prefect_assay.ordering.next_action import APPROVE
-from prefect_assay.payments.interfaces import address
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.states import resume, suspension_key, waits_for_input
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
@@ -138,22 +137,16 @@ def answer_question(
         amount_cents=amount_cents,
         answerer=person,
         how=how,
-        now=_service_time(credentials, log),
+        now=_service_time(credentials),
         ceiling_cents=ceiling_cents,
     )
     wake_run(log)
     return answered
 
 
-def _service_time(credentials: AssayCredentials, log: CampaignLog) -> datetime:
-    """The clock of the campaign's service, by which its questions expire."""
-    terms = log.state.terms
+def _service_time(credentials: AssayCredentials) -> datetime:
+    """The service's clock, by which questions are asked and expire."""
     with credentials.get_client() as client:
-        if terms is not None and address(client.base_url) != terms.service:
-            raise InputError(
-                f"{log.what} {log.name} was started at {terms.service}, and the account is for {address(client.base_url)}; "
-                "nothing was recorded. Choose the account that it was started with"
-            )
         client.targets(limit=1)
         now = client.service_time
     if now is None:

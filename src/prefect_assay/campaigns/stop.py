@@ -21,7 +21,7 @@ from prefect.exceptions import PrefectException
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind, Stopped
+from prefect_assay.books.campaign_log import CampaignLog, CampaignState, Started, StartedKind, Stopped
 from prefect_assay.campaigns.remains import (
     CanceledOrderState,
     CancellationReport,
@@ -273,22 +273,24 @@ def _stop_orders(log: CampaignLog, stopped: Stopped, problems: list[str]) -> Ite
 
 
 def _orders(log: CampaignLog) -> list[_StoppedOrder]:
-    """Every order of a campaign: those of its plan, and those that its ledgers have beside it."""
-    state = log.read()
-    if state.terms is None:
-        return []  # started by nobody: no run of it has passed its beginning, which writes the terms
-    service = state.terms.service
-    books = Books.recorded(log.store, log.prefix, service)
-    if books is None:
-        return []
+    """Every order of a campaign, in each ledger that it was started for: those of its plan, and those beside it."""
+    services = {record.terms.service for record in log.records() if isinstance(record, Started)}
     plan = find_plan(log.store, log.prefix, log.name)
     planned = {one.order_key: one for one in plan.experiments} if plan else {}
-    known = {book.order_key: book for book in books.orders(log.name)}
     orders = []
-    for key in (*planned, *(key for key in known if key not in planned)):
-        number = f" {list(planned).index(key) + 1} of {len(planned)}" if key in planned else f" {key}"
-        spec = planned[key].spec if key in planned else None
-        orders.append(_StoppedOrder(books.order(log.name, key), f"{log.name}, order{number}", spec, service))
+    for service in sorted(services):  # another one, where a person has accepted another account
+        books = Books.recorded(log.store, log.prefix, service)
+        if books is None:
+            continue  # nothing was ordered there
+        known = [book.order_key for book in books.orders(log.name)]
+        for number, key in enumerate(dict.fromkeys([*planned, *known]), 1):
+            name = (
+                f"{log.name}, order {number} of {len(planned)}"
+                if key in planned
+                else f"{log.name}, order {key}"
+            )
+            spec = planned[key].spec if key in planned else None
+            orders.append(_StoppedOrder(books.order(log.name, key), name, spec, service))
     return orders
 
 

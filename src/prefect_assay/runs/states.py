@@ -23,6 +23,7 @@ _WOKEN: Final = frozenset({"Resuming", "Late", "Pending", "Submitting", "Infrast
 _EXPIRED: Final = "and never resumed"  # Prefect's message for a suspension that timed out
 # Prefect's message for the runs that `serve` executes when it ends
 _RUNNER_STOPS: Final = "Runner is shutting down."
+REPLACED: Final = "Another run of its campaign goes on."  # the message of a run that the sweep has replaced
 _GOES_ON: Final = "Its runner was stopped, and it goes on where the service says it is."
 _EXPIRED_FOR: Final = timedelta(hours=1)  # by then the sweep has rescheduled the run or never will
 
@@ -96,6 +97,14 @@ def lost_its_deployment(run: FlowRun) -> bool:
 def was_stopped_with_its_runner(state: State[Any]) -> bool:
     """Return True if no person has canceled the run: a process that serves flows cancels those that it executes at its end."""
     return state.type in {StateType.CANCELLING, StateType.CANCELLED} and state.message == _RUNNER_STOPS
+
+
+def is_canceled_by_person(run: FlowRun) -> bool:
+    """Return True if a run is Cancelled, neither by its runner's end nor because of its deployment nor in favour of another."""
+    state = run.state
+    if state is None or not state.is_cancelled() or state.message == REPLACED:
+        return False
+    return not was_stopped_with_its_runner(state) and not lost_its_deployment(run)
 
 
 def go_on_without_its_runner(client: SyncPrefectClient, run: FlowRun) -> None:

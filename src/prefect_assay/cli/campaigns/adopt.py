@@ -37,7 +37,7 @@ def adopt_campaigns(archive: str | None, *, by: str | None, yes: bool, as_json: 
         if logs and not yes:
             _confirm(logs)
         for log in logs:
-            log.open_index(home)
+            log.open_index()
             log.append(Adopted(home=home, person=person))
     if as_json:
         adopted = [
