@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind
+from prefect_assay.books.campaign_log import CampaignLog, Looked, ShownExperiment, StartedKind
 from prefect_assay.books.log import Withdrawn
 from prefect_assay.campaigns.status import Progress, list_campaigns, read_campaign
 from prefect_assay.errors import ArchiveError, NotFound
@@ -106,7 +107,7 @@ def test_the_open_ones_come_from_the_index_and_all_from_the_logs(store):
 def test_an_index_entry_that_was_left_behind_lists_nothing(store):
     written = WrittenCampaign(store, "", "c-1")
     written.log.finish("measured", complete=True)
-    written.log.open_index("home-1")  # a kill right before the entry was removed
+    written.log.open_index()  # a kill right before the entry was removed
     assert list_campaigns(store, "", open_only=True) == ()
 
 
@@ -149,3 +150,40 @@ def test_views_need_no_flow():
     program = "import sys, prefect_assay.campaigns.status; print([m for m in sys.modules if m == 'prefect_assay.flows'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_last_look_adds_what_no_ledger_knows(store):
+    written = WrittenCampaign(store, "", "c-1")
+    written.order(1)
+    written.pay(1, 43_800)
+    written.order(2)
+    expected = datetime(2026, 12, 2, tzinfo=UTC)
+    shown = ShownExperiment(
+        experiment_id="exp-c-1-1",
+        experiment_code="LAB-001-001",
+        stage=Stage.LABORATORY,
+        status="in_production",
+        expected=expected,
+    )
+    canceled = ShownExperiment(experiment_id="exp-c-1-2", stage=Stage.CANCELED, status="canceled")
+    keys = written.plan.order_keys
+    written.log.append(Looked(read_at=expected, experiments=dict(zip(keys, (shown, canceled), strict=True))))
+    view = read_campaign(store, "", "c-1")
+    assert [one.stage for one in view.experiments] == [Stage.LABORATORY, Stage.CANCELED]
+    assert (view.experiments[0].experiment_code, view.experiments[0].service_status) == (
+        "LAB-001-001",
+        "in_production",
+    )
+    assert view.expected == expected
+    written.deliver(1, "LAB-001-001")
+    view = read_campaign(store, "", "c-1")
+    assert (view.experiments[0].stage, view.expected) == (Stage.MEASURED, None), "the ledger decides"
+
+
+def test_a_look_at_another_experiment_says_nothing_of_the_order(store):
+    written = WrittenCampaign(store, "", "c-1")
+    written.order(1)
+    shown = ShownExperiment(experiment_id="exp-other", experiment_code="LAB-9", stage=Stage.CANCELED)
+    written.log.append(Looked(read_at=datetime.now(UTC), experiments={written.plan.order_keys[0]: shown}))
+    first = read_campaign(store, "", "c-1").experiments[0]
+    assert (first.stage, first.experiment_code) == (Stage.PAYMENT, None)

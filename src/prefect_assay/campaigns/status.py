@@ -22,6 +22,7 @@ from prefect_assay.books.campaign_log import (
     CampaignLog,
     CampaignState,
     Over,
+    ShownExperiment,
     StartedKind,
     Terms,
     list_all,
@@ -30,10 +31,12 @@ from prefect_assay.books.campaign_log import (
 from prefect_assay.books.open_money import read_logs
 from prefect_assay.errors import NotFound
 from prefect_assay.models.base import Model
-from prefect_assay.ordering.stages import Stage, stage_of
+from prefect_assay.ordering.stages import OVER, Stage, stage_of
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
 _OLDEST: Final = 0.0
+# What the ledger alone decides, whatever the last look has seen.
+_DECIDED: Final = frozenset({Stage.MEASURED, Stage.STOPPED, Stage.ASKS, Stage.NO_QUOTE, Stage.REFUSED})
 
 
 class Progress(StrEnum):
@@ -47,7 +50,10 @@ class Progress(StrEnum):
 
 
 class ExperimentView(Model):
-    """One order of a campaign, by its ledger and the archive. `number` counts from 1; None for one outside of the plan."""
+    """One order of a campaign, by its ledger and the archive. `number` counts from 1; None for one outside of the plan.
+
+    `service_status`, `problem` and `expected` are what the campaign's last look has seen; its log keeps them.
+    """
 
     order_key: str
     number: int | None = None
@@ -60,6 +66,9 @@ class ExperimentView(Model):
     invoice_id: str | None = None
     results_status: str | None = None  # of the newest archived version: `partial` or `all`
     location: str | None = None  # of that version
+    service_status: str | None = None
+    problem: str | None = None  # what keeps the order where it is
+    expected: AwareDatetime | None = None  # when the laboratory expects results
 
 
 class QuestionView(Model):
@@ -106,7 +115,7 @@ class CampaignView(Model):
     ended: AwareDatetime | None = None
     outcome: str | None = None  # what the log says of the end
     report: str | None = None
-    expected: AwareDatetime | None = None  # the next results, where the service was asked
+    looked: AwareDatetime | None = None  # when it has last seen something change, by the service's clock
     location: str
     notes: tuple[str, ...] = ()  # what could not be read
 
@@ -124,6 +133,13 @@ class CampaignView(Model):
     def run(self) -> RunView | None:
         """The run that carries it, or was the last to do so."""
         return self.runs[-1] if self.runs else None
+
+    @property
+    def expected(self) -> datetime | None:
+        """When the next results are expected, if the laboratory has said so."""
+        return min(
+            (one.expected for one in self.experiments if one.expected and one.stage not in OVER), default=None
+        )
 
     @property
     def approved_cents(self) -> int:
@@ -204,6 +220,7 @@ def view_of(log: CampaignLog) -> CampaignView:
         ended=_ended(state),
         outcome=state.over.words if state.over else None,
         report=state.over.report if state.over else None,
+        looked=state.read_at,
         location=log.location,
         notes=notes,
     )
@@ -262,7 +279,10 @@ def _experiments(
     books_of_all.sort(key=lambda book: (numbers.get(book.order_key, len(numbers) + 1), book.order_key))
     asked = frozenset(one.order_key for one in state.open_questions.values())
     archived = latest_by_experiment(store, prefix, log.name)
-    return tuple(_experiment_view(book, numbers, asked, archived) for book in books_of_all), notes
+    return tuple(
+        _experiment_view(book, numbers, asked, archived, state.shown.get(book.order_key))
+        for book in books_of_all
+    ), notes
 
 
 def _experiment_view(
@@ -270,21 +290,35 @@ def _experiment_view(
     numbers: Mapping[str, int],
     asked: AbstractSet[str | None],
     archived: Mapping[str, ArchivedVersion],
+    shown: ShownExperiment | None,
 ) -> ExperimentView:
     """What is known of one order, whose ledger is read."""
     state = book.state
     experiment_id = state.ordered.experiment_id if state.ordered else None
     version = archived.get(experiment_id) if experiment_id else None
+    if shown is not None and shown.experiment_id != experiment_id:
+        shown = None  # the order has moved to another experiment since
+    code = version.manifest.experiment_code if version else None
     return ExperimentView(
         order_key=book.order_key,
         number=numbers.get(book.order_key),
-        stage=stage_of(state, asks=book.order_key in asked),
+        stage=_stage(stage_of(state, asks=book.order_key in asked), shown),
         experiment_id=experiment_id,
-        experiment_code=version.manifest.experiment_code if version else None,
+        experiment_code=code or (shown.experiment_code if shown else None),
         approved_cents=state.approved.amount_cents if state.approved else None,
         invoiced_cents=state.invoiced.amount_cents if state.invoiced else None,
         paid_cents=state.amount_cents if state.settled else None,
         invoice_id=state.invoice_id,
         results_status=version.manifest.results_status if version else None,
         location=version.location if version else None,
+        service_status=shown.status if shown else None,
+        problem=shown.problem if shown else None,
+        expected=shown.expected if shown else None,
     )
+
+
+def _stage(by_ledger: Stage, shown: ShownExperiment | None) -> Stage:
+    """The ledger's stage where it decides; else what the last look has seen, such as a cancellation by the laboratory."""
+    if shown is None or by_ledger in _DECIDED or shown.stage not in set(Stage) - {Stage.ASKS}:
+        return by_ledger
+    return Stage(shown.stage)

@@ -47,6 +47,7 @@ from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.words import in_words, many
+from prefect_assay.ordering.stages import OVER, Stage
 from prefect_assay.reporting.progress import day
 from prefect_assay.runs.queries import newest_runs
 
@@ -254,7 +255,8 @@ def campaigns_table(known: Known) -> Table:
         ]
         built.add_row(name, state, Text(_age(view)), Text("\n".join(lines)))
         for one in view.experiments:
-            below = Text("\n".join(_experiment_sentences(one, services.get(one.experiment_id or ""))))
+            service = services.get(one.experiment_id or "") or (one.service_status or "").replace("_", " ")
+            below = Text("\n".join(_experiment_sentences(one, service)))
             built.add_row(Text(f"  {_experiment_title(view, one)}"), "", "", below)
     for run in known.runs:
         name = Text(run.name)
@@ -297,8 +299,9 @@ def _sentences(view: CampaignView) -> Iterator[str]:
     yield from view.notes
 
 
-def _experiment_sentences(one: ExperimentView, service: str | None) -> Iterator[str]:
-    yield one.stage
+def _experiment_sentences(one: ExperimentView, service: str) -> Iterator[str]:
+    expected = f", results expected {day(one.expected)}" if one.expected and one.stage not in OVER else ""
+    yield f"{one.stage}{f': {service}' if service and one.stage not in OVER else ''}{expected}"
     money = []
     if one.approved_cents is not None:
         money.append(f"approved {usd(one.approved_cents)}")
@@ -308,8 +311,8 @@ def _experiment_sentences(one: ExperimentView, service: str | None) -> Iterator[
         money.append(f"paid {usd(one.paid_cents)}")
     if money:
         yield ", ".join(money)
-    if service:
-        yield f"service: {service}"
+    if one.problem and one.stage is not Stage.MEASURED:
+        yield one.problem
 
 
 def _run_sentence(run: FlowRun) -> str:
@@ -338,9 +341,6 @@ def whole_lines(known: Known) -> list[str]:
             f"Answer of {view.name}: prefect-assay approve {view.name} --question {question.question_id}  (or reject)"
             for question in view.questions
         ]
-    lines += [
-        f"Answer of {name}: prefect-assay approve {run_id}  (or reject)" for name, run_id in known.forms
-    ]
     return lines
 
 
