@@ -45,6 +45,7 @@ from prefect_assay.books.log import (
 from prefect_assay.books.state import NotBegun, OrderState
 from prefect_assay.errors import (
     ArchiveError,
+    AssayError,
     DecisionNeeded,
     OrderNotVisible,
     OrderStopped,
@@ -217,13 +218,16 @@ class OrderBook:
         state = self.state if self.state.count else self.read()  # if it is old, its next number is taken
         while True:
             record = decide(state) if state.planned else self._planned()
-            if isinstance(record, ACTIONS):
-                self._refuse_if_stopped(state)
-            if record is not None:
-                following = state.next(record)  # what contradicts the log is never written
-                if self._log.append(
-                    state.count + 1, record, read_back=isinstance(record, (*ACTIONS, Ordered, Stopped))
-                ):
+            try:
+                following = None if record is None else self._following(state, record)
+            except AssayError:
+                seen, state = state, self.read()
+                if state is seen:
+                    raise
+                continue
+            if record is not None and following is not None:
+                read_back = isinstance(record, (*ACTIONS, Ordered, Stopped))
+                if self._log.append(state.count + 1, record, read_back=read_back):
                     state = self.state = following
                     if isinstance(record, Planned):
                         continue
@@ -234,6 +238,12 @@ class OrderBook:
             seen, state = state, self.read()
             if record is None and state is seen:
                 return None
+
+    def _following(self, state: OrderState, record: OrderRecord) -> OrderState:
+        """The state after the record; an error for what is never written: it contradicts the log, or the order is stopped."""
+        if isinstance(record, ACTIONS):
+            self._refuse_if_stopped(state)
+        return state.next(record)
 
     def _planned(self) -> Planned:
         return Planned(archive_id=self.books.archive_id, campaign_id=self.campaign_id)

@@ -1,0 +1,74 @@
+"""A person cancels an order while a run confirms its quote: nothing is confirmed, and the reservation is as it was."""
+
+import pytest
+
+from prefect_assay.books.log import Confirming
+from prefect_assay.errors import OrderStopped
+from prefect_assay.ordering.billing import BillingStage
+from prefect_assay.tasks.quote import confirm_quote
+from support.archive.memory_store import MemoryStore, a_book
+from support.services.billed_service import BilledService
+
+
+@pytest.fixture
+def service():
+    return BilledService(quote={"status": "open", "amount_total": 500, "currency": "usd"})
+
+
+def confirm(service, book):
+    return confirm_quote.fn(service, "exp_1", book=book, approved_cents=500, campaign_cap_cents=1000)
+
+
+def reserved(store):
+    return a_book(store).books.budget.read().campaign_cents("c")
+
+
+@pytest.mark.parametrize("before", [0, 300])
+def test_a_stop_right_before_the_record_leaves_the_reservation_as_it_was(service, before):
+    store = MemoryStore()
+    book = a_book(store)
+    if before:
+        book.books.budget.reserve("k", "c", before)
+
+    def stop_first(key):
+        if key.endswith("/k/000003.json"):
+            store.before_put = lambda _: None
+            assert reserved(store) == 500
+            a_book(store).stop("ada", "prefect-assay cancel")
+
+    store.before_put = stop_first
+    with pytest.raises(OrderStopped):
+        confirm(service, book)
+    assert (service.confirmed, reserved(store), a_book(store).read().confirmed) == ([], before, False)
+
+
+def test_a_stopped_order_is_not_confirmed_although_an_earlier_execution_has_recorded_it(service):
+    store = MemoryStore()
+    book = a_book(store)
+    book.books.budget.reserve("k", "c", 500)
+    book.record(lambda _: Confirming(amount_cents=500))
+    a_book(store).stop("ada", "prefect-assay cancel")
+    for run in (book, a_book(store)):
+        with pytest.raises(OrderStopped):
+            confirm(service, run)
+    assert (service.confirmed, reserved(store)) == ([], 500), "it may have been confirmed"
+    a_book(store).reopen("ada")
+    assert confirm(service, book).stage is BillingStage.INVOICED
+
+
+def test_a_stop_between_an_earlier_record_and_the_confirmation_is_met(service):
+    """The record was there before, so that no new one meets the stop."""
+    store = MemoryStore()
+    book = a_book(store)
+    book.record(lambda _: Confirming(amount_cents=500))
+
+    def stop_at_the_reservation(key):
+        if "/BUDGET/" in key:
+            store.before_put = lambda _: None
+            a_book(store).stop("ada", "prefect-assay cancel")
+
+    store.before_put = stop_at_the_reservation
+    with pytest.raises(OrderStopped):
+        confirm(service, book)
+    assert service.confirmed == []
+    assert a_book(store).read().stopped is not None
