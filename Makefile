@@ -115,7 +115,7 @@ crash: $(VENV)/.installed
 	@ASSAY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) ASSAY_CRASH_SEED=$(CRASH_SEED) \
 	  ASSAY_CRASH_END=$$(($$(date +%s) + 60 * $(CRASH_MINUTES))) \
 	  $(BIN)/pytest -q -m crash -n 2 --maxschedchunk 1 tests/crash
-	@$(BIN)/pytest -q -m crash tests/e2e/test_recovery.py
+
 
 # The same seed draws the same faults and kills. Within SOAK_MINUTES it is over: late batches are left out.
 # SOAK_ON=redis runs it on PostgreSQL and Redis in place of the server's own PostgreSQL.

@@ -5,7 +5,6 @@ It ends with the last test of this folder (a package for that), since an idle in
 
 import pytest
 
-from prefect_assay.payments import settle
 from support.runs.held import Held
 from support.runs.world import a_world
 
@@ -18,10 +17,8 @@ def world(tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def held(world):
-    """Runs that a test executes itself, without pauses between two looks at an invoice in doubt."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setitem(settle.__kwdefaults__, "read_delays", (0.0,))
-        yield Held(world)
+    """Runs that a test executes itself."""
+    return Held(world)
 
 
 @pytest.hookimpl(hookwrapper=True)

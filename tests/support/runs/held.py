@@ -16,13 +16,12 @@ from prefect.exceptions import Abort, Pause
 from prefect.flow_engine import run_flow
 from prefect.flows import Flow
 
-from prefect_assay.flows import campaign, experiment
-from prefect_assay.runs.children import start_run
-from support.runs.world import EGFR, World
+from prefect_assay.flows import campaign
+from support.runs.world import EGFR, World, start_run
 
 DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 _PROCESSES_MAX = 5
-FLOWS: dict[str, Flow[..., Any]] = {"experiment": experiment, "campaign": campaign}
+FLOWS: dict[str, Flow[..., Any]] = {"campaign": campaign}
 
 
 class Held:
@@ -30,7 +29,6 @@ class Held:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.targets = {target.name: target.id for target in world.service.iter_targets()}
         self.name = f"held-{uuid4().hex[:8]}"
         for flow in FLOWS:
             served = world.api.read_deployment_by_name(f"{flow}/assay-{flow}")
@@ -43,22 +41,20 @@ class Held:
             )
 
     def experiment(self, campaign_id: str, *, target: str = EGFR, **changes: Any) -> FlowRun:
-        """A run of one design, paid by x402-exact."""
-        spec = {
-            "experiment_type": "affinity",
-            "method": "bli",
-            "target_id": self.targets[target],
-            "sequences": {"design": {"aa_string": DESIGN}},
+        """A run of a campaign of one design, paid by x402-exact."""
+        mine = {
+            "designs": f">design\n{DESIGN}\n",
+            "assay": {"experiment_type": "affinity", "method": "bli", "target": target},
+            "campaign_id": campaign_id,
+            "webhook": None,
         }
-        mine = {"spec": spec, "campaign_id": campaign_id, "webhook": None}
-        return self.start("experiment", **self.world.shared() | mine | changes)
+        return self.start("campaign", **self.world.shared() | mine | changes)
 
     def start(self, flow: str, **parameters: Any) -> FlowRun:
         """A new run, not executed yet."""
-        given = {k: v for k, v in parameters.items() if v is not None}
-        return start_run(f"{flow}/{self.name}", given)
+        return start_run(self.world.api, f"{flow}/{self.name}", parameters)
 
-    def execute(self, run: FlowRun, flow: str = "experiment") -> State[Any]:
+    def execute(self, run: FlowRun, flow: str = "campaign") -> State[Any]:
         """As a runner does: one process's worth, and another one while the run has woken itself meanwhile."""
         for _ in range(_PROCESSES_MAX):
             self._once(run, flow)
@@ -67,7 +63,7 @@ class Held:
                 return state
         raise AssertionError(f"{run.name} was woken {_PROCESSES_MAX} times and never rested")
 
-    def wake(self, run: FlowRun, flow: str = "experiment") -> State[Any]:
+    def wake(self, run: FlowRun, flow: str = "campaign") -> State[Any]:
         """Resume it, and execute it."""
         self.world.api.resume_flow_run(run.id)
         return self.execute(run, flow)

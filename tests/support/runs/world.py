@@ -2,19 +2,18 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
     ArtifactFilterFlowRunId,
-    FlowRunFilter,
-    FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.sorting import FlowRunSort
@@ -37,7 +36,6 @@ from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
-from prefect_assay.runs.children import start_run
 from support.runs.prefect_tables import fill
 
 T = TypeVar("T")
@@ -68,6 +66,18 @@ def eventually(check: Callable[[], T | None], *, seconds: float, what: str) -> T
         time.sleep(0.25)
 
 
+def start_run(api: SyncPrefectClient, deployment: str, parameters: Mapping[str, Any]) -> FlowRun:
+    """A new run of a deployment, its blocks as references; parameters that are None are left out."""
+    given = {
+        name: {"$ref": {"block_document_id": str(value._block_document_id)}}
+        if isinstance(value, Block)
+        else value
+        for name, value in parameters.items()
+        if value is not None
+    }
+    return api.create_flow_run_from_deployment(api.read_deployment_by_name(deployment).id, parameters=given)
+
+
 @dataclass
 class World:
     """A running stack with one user's blocks."""
@@ -90,20 +100,11 @@ class World:
 
     def start(self, flow: str, **parameters: Any) -> FlowRun:
         """Start a deployed run; blocks are passed by reference."""
-        return start_run(f"{flow}/assay-{flow}", parameters)
+        return start_run(self.api, f"{flow}/assay-{flow}", parameters)
 
     def experiment(self, campaign_id: str, residues: str, **changes: Any) -> FlowRun:
-        """Start one experiment of one design: half the processes of a campaign."""
-        with self.credentials.get_client() as client:
-            target = next(t for t in client.iter_targets() if t.name == EGFR)
-        spec = {
-            "experiment_type": "affinity",
-            "method": "bli",
-            "target_id": target.id,
-            "sequences": {"design": {"aa_string": residues}},
-        }
-        parameters = self.shared() | {"spec": spec, "campaign_id": campaign_id} | changes
-        return self.start("experiment", **{k: v for k, v in parameters.items() if v is not None})
+        """Start a campaign of one experiment of one design."""
+        return self.campaign(f">design\n{residues}\n", campaign_id=campaign_id, **changes)
 
     def shared(self) -> dict[str, Any]:
         """The parameters that all flows share, with payment by x402-exact."""
@@ -116,7 +117,7 @@ class World:
             "webhook": self.webhook,
         }
 
-    def campaign(self, designs: Path, **changes: Any) -> FlowRun:
+    def campaign(self, designs: Path | str, **changes: Any) -> FlowRun:
         """Start a campaign with this world's blocks, paid by x402-exact."""
         given = {
             "designs": str(designs),
@@ -146,11 +147,6 @@ class World:
         except AssertionError as error:
             raise AssertionError(f"{error}; it is {self.run(run).state!r}") from None
 
-    def children(self, campaign_id: str) -> list[FlowRun]:
-        """The experiment runs of a campaign."""
-        wanted = FlowRunFilter(tags=FlowRunFilterTags(all_=[f"assay-group:campaign-{campaign_id}"]))
-        return self.api.read_flow_runs(flow_run_filter=wanted)
-
     def asleep(self, run: FlowRun, seconds: float = 60) -> FlowRun:
         """Wait until a run is suspended and no flow process is left."""
 
@@ -160,15 +156,6 @@ class World:
 
         eventually(reached, seconds=seconds, what=f"{run.name} to be suspended without a process")
         return self.run(run)
-
-    def suspended_children(self, campaign_id: str, count: int = 1, seconds: float = 60) -> list[FlowRun]:
-        """Wait until so many of a campaign's experiment runs are suspended, with no process left."""
-
-        def reached() -> list[FlowRun] | None:
-            asleep = [r for r in self.children(campaign_id) if r.state and r.state.name == "Suspended"]
-            return asleep if len(asleep) == count and not self.stack.runner_processes() else None
-
-        return eventually(reached, seconds=seconds, what=f"{count} suspended experiments of {campaign_id}")
 
     def orders(self, campaign_id: str) -> list[Any]:
         """What the service has under a campaign's name, the judge of ordering once; `loop-` is every name that begins so.
