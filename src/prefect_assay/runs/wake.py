@@ -5,8 +5,6 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from datetime import datetime
 from itertools import count
 from typing import Final, TypeVar
 from uuid import UUID
@@ -20,7 +18,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.states import resume, waits_for_input
-from prefect_assay.runs.tags import ETA_LABEL, EXPERIMENT_TAG, ORDER_TAG
+from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG
 from prefect_assay.runs.transient_failures import BUSY, is_away, is_busy
 
 T = TypeVar("T")
@@ -33,35 +31,24 @@ _LONGEST_PAUSE_SECONDS: Final = 1.0
 _SLEPT_AFTER: Final = BUSY | {502, 503}
 
 
-def wake(
-    client: SyncPrefectClient, tag: str, *, order_key: str | None = None, eta: datetime | None = None
-) -> list[UUID]:
-    """Resume every suspended run with a tag, except those that ask a person; returns the resumed runs.
+def wake(client: SyncPrefectClient, tag: str, *, order_key: str | None = None) -> list[UUID]:
+    """Resume every suspended run with a tag, except those that wait for a form; returns the resumed runs.
 
-    With an order key, runs of other orders stay suspended. `eta` is noted in a label of the runs, for people.
+    With an order key, runs without the order's tag stay suspended.
     """
     waiting = [
         run
         for run in read_runs(client, suspended_filter(tags=[tag]))
         if not waits_for_input(run) and not _belongs_to_other_order(run, order_key)
     ]
-    for run in waiting:
-        _note_eta(client, run, eta)
     return [run.id for run in waiting if resume(client, run.id)]
-
-
-def _note_eta(client: SyncPrefectClient, run: FlowRun, eta: datetime | None) -> None:
-    if eta is None or run.labels.get(ETA_LABEL) == eta.isoformat():
-        return
-    with suppress(httpx.HTTPError):  # the wake-up counts
-        client.update_flow_run_labels(run.id, {ETA_LABEL: eta.isoformat()})
 
 
 def _belongs_to_other_order(run: FlowRun, order_key: str | None) -> bool:
     if order_key is None or ORDER_TAG + order_key in run.tags:
         return False
     _logger.warning(
-        "A delivery for order %s names the experiment of run %s, which is of another order: it is not woken. "
+        "A delivery for order %s names an experiment of run %s, which has no such order: it is not woken. "
         "The secret of order %s has leaked, unless the service has mixed them up",
         order_key,
         run.id,
@@ -92,17 +79,15 @@ class Waker:
 
         self._waking, self._asking = thread("assay-wake"), thread("assay-ready")
 
-    async def __call__(
-        self, experiment_id: str, order_key: str | None = None, eta: datetime | None = None
-    ) -> int:
-        """Resume the runs of an order, or of any, that wait for an experiment; returns their number.
+    async def __call__(self, experiment_id: str, order_key: str | None = None) -> int:
+        """Resume the runs that carry an experiment's tag, and the order's if one is given; returns their number.
 
         Raises:
             ConfigurationError: no Prefect API is configured.
             Exception: whatever the Prefect client raises when its API is away for longer than the patience.
         """
         return await self._waking.do(
-            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key, eta=eta)),
+            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key)),
             self._patience,
         )
 

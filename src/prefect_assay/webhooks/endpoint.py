@@ -38,7 +38,6 @@ from prefect_assay.webhooks.signature import (
 from prefect_assay.webhooks.wake_queue import RetryLater, WakeQueue
 
 Wake = Callable[[str, str | None], Awaitable[int]]
-WakeWithEta = Callable[[str, str | None, datetime | None], Awaitable[int]]
 UpdateKey = tuple[str, str, str]  # order key, experiment id, update id
 
 _logger = logging.getLogger("prefect_assay.webhooks.receiver")
@@ -68,7 +67,7 @@ class DeliveryEndpoint:
     def __init__(
         self,
         settings: ReceiverSettings,
-        wake: WakeWithEta,
+        wake: Wake,
         publisher: EventPublisher,
         metrics: ReceiverMetrics,
     ) -> None:
@@ -207,7 +206,7 @@ class DeliveryEndpoint:
             return _REPEATED
         start = time.monotonic()
         order_key, experiment_id, update_id = update
-        resumed = await self._wake(experiment_id, _order_of(order_key), delivery.data.eta)
+        resumed = await self._wake(experiment_id, _order_of(order_key))
         known[update] = None
         self._metrics.woke(time.monotonic() - start)
         _logger.info(

@@ -5,7 +5,6 @@ The apps also work mounted in another app.
 
 import contextlib
 from collections.abc import AsyncIterator
-from datetime import datetime
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from prefect_assay.alerts.metrics import ProblemCollector
 from prefect_assay.runs.wake import Waker
 from prefect_assay.web_origin import own_names
-from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, WakeWithEta, as_json
+from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, as_json
 from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
 from prefect_assay.webhooks.monitoring import (
     Ready,
@@ -63,21 +62,18 @@ class Receiver:
         self._publisher = EventPublisher(
             emit_update_event if announce is None else announce, self.metrics, enabled=settings.announce
         )
-        wake_with_eta: WakeWithEta
         if wake is None:
             watch = self._watch = ProblemWatch()
             self.metrics.registry.register(ProblemCollector(lambda: watch.state))
             waker = self._waker = Waker()
-            wake_with_eta, ready = waker, waker.ready if ready is None else ready
-        else:
-            wake_with_eta = _without_eta(wake)
+            wake, ready = waker, waker.ready if ready is None else ready
         status = StatusEndpoints(
             self.metrics,
             _always_ready if ready is None else ready,
             settings.ready_timeout_seconds,
             own_names("", settings.allowed_hosts),
         )
-        endpoint = DeliveryEndpoint(settings, wake_with_eta, self._publisher, self.metrics)
+        endpoint = DeliveryEndpoint(settings, wake, self._publisher, self.metrics)
         prefix = settings.path_prefix
         self.app = Starlette(
             routes=[
@@ -146,10 +142,3 @@ def from_environment() -> Starlette:
 
 async def _always_ready() -> None:
     pass
-
-
-def _without_eta(wake: Wake) -> WakeWithEta:
-    async def woken(experiment_id: str, order_key: str | None, _: datetime | None) -> int:
-        return await wake(experiment_id, order_key)
-
-    return woken
