@@ -15,11 +15,13 @@ from prefect_assay.runs.transient_failures import is_away
 
 @dataclass
 class SweepProgress:
-    """The runs resumed or rescheduled so far, one line for people per problem, and the parts that failed."""
+    """The runs resumed and started so far, the campaigns stopped, one line for people per problem, and the parts that failed."""
 
     prefect: SyncPrefectClient
     now: datetime
     woken: list[UUID] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)  # names of runs
+    stopped: list[str] = field(default_factory=list)  # ids of campaigns and loops
     problems: list[str] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
     _prefect_was_away: bool = False

@@ -1,7 +1,7 @@
 """The stored state of the sweep, and the credentials blocks that its watermarks name.
 
-The state is kept in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` per credentials block. Only changed ones
-are written.
+The state is kept in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` for each credentials block and each
+archive block. Only changed ones are written.
 """
 
 import json
@@ -13,7 +13,7 @@ from prefect.client.orchestration import SyncPrefectClient
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.sweep import SweepMemory, Watermark
+from prefect_assay.models.sweep import SeenArchive, SweepMemory, Watermark
 from prefect_assay.runs.variables import (
     delete_variable,
     parsed,
@@ -53,9 +53,20 @@ class SweepState:
         """Return one watermark, new where there is none yet."""
         return parsed(Watermark, self.stored.get(_name(reference))) or Watermark(reference=reference)
 
-    def save(self, changed: SweepMemory | Watermark) -> None:
+    def seen_archive(self, block: str) -> SeenArchive | None:
+        """The archive that a block, `type/name`, has led to; None if it has led to none yet."""
+        seen = parsed(SeenArchive, self.stored.get(_name(block)))
+        return seen if seen is not None and seen.block == block else None
+
+    def save(self, changed: SweepMemory | Watermark | SeenArchive) -> None:
         """Write it, if it differs from what was read."""
-        name = _name(changed.reference) if isinstance(changed, Watermark) else _NAME
+        match changed:
+            case Watermark():
+                name = _name(changed.reference)
+            case SeenArchive():
+                name = _name(changed.block)
+            case SweepMemory():
+                name = _NAME
         text = changed.model_dump_json(exclude_defaults=True)
         if self.stored.get(name) == text:
             return
@@ -109,5 +120,5 @@ def _is_reference(text: str) -> bool:
 
 
 def _name(reference: str) -> str:
-    """The variable of a credentials block's watermark."""
+    """The variable of a block, by its reference or its name."""
     return variable_name(f"{_NAME}_", reference)
