@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName, FlowRunFilter
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import PrefectHTTPStatusError
 
@@ -25,6 +25,8 @@ from prefect_assay.errors import UnexpectedAnswer
 FLOW_NAMES: Final = ("campaign", "design-build-test", "experiment")
 ASSAY_FLOWS: Final = FlowFilter(name=FlowFilterName(any_=list(FLOW_NAMES)))
 ASSAY_TAG: Final = "assay"  # on every run of this package's deployments
+
+UNFINISHED: Final = [state for state in StateType if state not in TERMINAL_STATES]
 
 _REQUIRED: Final = frozenset({"credentials", "policy", "archive"})  # parameters of each of these flows
 _PAGE: Final = 200  # the server's limit

@@ -1,0 +1,202 @@
+"""The archives that this Prefect home knows, and the campaigns and loops that their indexes have as open.
+
+An archive that cannot be read is a problem, and never an empty one.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from prefect.blocks.core import Block
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import BlockDocument, FlowRun
+from prefect.exceptions import ObjectNotFound
+
+from prefect_assay.archive.store import Store
+from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive, S3Archive, SpendingPolicy
+from prefect_assay.books import known_archive_id
+from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind, list_open
+from prefect_assay.campaigns.setup import BLOCK_KEY
+from prefect_assay.campaigns.watermarks import SweepState
+from prefect_assay.errors import ArchiveUnavailable, ConfigurationError
+from prefect_assay.models.sweep import SeenArchive
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+
+_READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
+_NO_BLOCK: Final = "its block {block} does not exist; save it again under this name"
+
+
+@dataclass
+class SavedBlocks:
+    """The saved blocks of a Prefect server, each read once in a sweep."""
+
+    client: SyncPrefectClient
+    _documents: dict[str, BlockDocument] = field(default_factory=dict)
+
+    def of_type(self, kind: type[Any]) -> Iterator[tuple[str, Any]]:
+        """Every saved block of a type that can be loaded, with its `type/name`."""
+        slug = kind.get_block_type_slug()
+        for document in self.client.read_block_documents_by_type(slug, include_secrets=True):
+            name = f"{slug}/{document.name}"
+            self._documents[name] = document
+            try:
+                yield name, kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
+            except ValueError:
+                continue  # it is not valid: `check` names it
+
+    def document(self, name: str) -> BlockDocument:
+        """The saved block `type/name`.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        if name not in self._documents:
+            slug, _, block = name.partition("/")
+            try:
+                self._documents[name] = self.client.read_block_document_by_name(block, slug)
+            except ObjectNotFound:
+                raise ConfigurationError(_NO_BLOCK.format(block=name)) from None
+        return self._documents[name]
+
+    def load(self, name: str) -> Block:
+        """The block `type/name`.
+
+        Raises:
+            ConfigurationError: there is none, or it is not valid.
+        """
+        try:
+            return Block._load_from_block_document(self.document(name))  # noqa: SLF001 - Prefect's only way
+        except (ValueError, RuntimeError):
+            raise ConfigurationError(
+                f"its block {name} is not valid; save it again under this name"
+            ) from None
+
+
+@dataclass(frozen=True)
+class SavedArchive:
+    """An archive block that leads to an archive in which something was begun."""
+
+    name: str  # of the block, as `type/name`
+    block: Archive
+    store: Store
+    archive_id: str
+
+
+def saved_archives(blocks: SavedBlocks) -> list[tuple[str, Archive]]:
+    """All saved archive blocks, with their `type/name`."""
+    return [saved for kind in (LocalArchive, S3Archive) for saved in blocks.of_type(kind)]
+
+
+def open_archive(name: str, block: Archive, state: SweepState) -> SavedArchive | None:
+    """The archive of a block; None if nothing was ever begun in it.
+
+    Raises:
+        ArchiveUnavailable: it cannot be reached, or what is there is not the archive that was there before.
+        AssayError: its block does not lead to a store.
+    """
+    store = block.get_store()
+    archive_id = known_archive_id(store, block.prefix)
+    seen = state.seen_archive(name)
+    if archive_id is None:
+        if seen is not None:
+            raise ArchiveUnavailable(
+                f"{store.location(block.prefix)} was an archive, and is empty now; is its folder mounted? Nothing of it is "
+                "looked after meanwhile"
+            )
+        return None
+    if seen is None or seen.archive_id != archive_id:
+        state.save(SeenArchive(block=name, archive_id=archive_id))
+    return SavedArchive(name, block, store, archive_id)
+
+
+@dataclass
+class OpenCampaign:
+    """A campaign or a loop that its archive's index has as open, or whose cancellation is not settled.
+
+    `runs` are those of this server that are known to carry it, the newest last.
+    """
+
+    archive: SavedArchive
+    log: CampaignLog
+    runs: list[FlowRun] = field(default_factory=list)
+
+    @property
+    def state(self) -> CampaignState:
+        """The log's state as last read."""
+        return self.log.state
+
+    @property
+    def tag(self) -> str:
+        """The tag of the runs that carry it."""
+        return (LOOP_TAG if self.log.what is StartedKind.LOOP else CAMPAIGN_TAG) + self.log.name
+
+    @property
+    def name(self) -> str:
+        """What it is and its id, for people."""
+        return f"{self.log.what} {self.log.name}"
+
+    @property
+    def identity(self) -> str:
+        """Identifies it among all archives."""
+        return f"{self.archive.archive_id}/{self.log.what}/{self.log.name}"
+
+    def block_name(self, parameter: str) -> str | None:
+        """The `type/name` of the block that it was started with."""
+        started = self.state.started
+        value = started.parameters.get(parameter) if started else None
+        name = value.get(BLOCK_KEY) if isinstance(value, dict) else None
+        return name if isinstance(name, str) else None
+
+    def credentials(self, blocks: SavedBlocks) -> AssayCredentials | None:
+        """Its account; None if it was started without a saved one, or the block is missing."""
+        block = self._block("credentials", blocks)
+        return block if isinstance(block, AssayCredentials) else None
+
+    def rejects_quotes(self, blocks: SavedBlocks) -> bool:
+        """Whether its policy has open quotes rejected when it is canceled."""
+        block = self._block("policy", blocks)
+        return block.reject_quote_on_cancel if isinstance(block, SpendingPolicy) else True
+
+    def _block(self, parameter: str, blocks: SavedBlocks) -> Block | None:
+        name = self.block_name(parameter)
+        try:
+            return blocks.load(name) if name else None
+        except ConfigurationError:
+            return None
+
+
+@dataclass(frozen=True)
+class OpenCampaigns:
+    """What the index of an archive names; `unread` has the logs that cannot be read, with the reason."""
+
+    campaigns: tuple[OpenCampaign, ...]
+    unread: tuple[tuple[CampaignLog, Exception], ...]
+
+
+def read_open_campaigns(archive: SavedArchive) -> OpenCampaigns:
+    """Read the logs of all open campaigns and loops of an archive, of every home.
+
+    An index entry whose log says that it is over, or was never begun, is not returned; the entry decides nothing.
+    """
+    logs = list(list_open(archive.store, archive.block.prefix))
+    with ThreadPoolExecutor(_READERS) as pool:
+        failures = list(pool.map(_read, logs))
+    unread = tuple((log, error) for log, error in zip(logs, failures, strict=True) if error is not None)
+    read = [log for log, error in zip(logs, failures, strict=True) if error is None]
+    return OpenCampaigns(tuple(OpenCampaign(archive, log) for log in read if log.state.needs_sweep), unread)
+
+
+def _read(log: CampaignLog) -> Exception | None:
+    try:
+        log.read()
+    except Exception as error:  # noqa: BLE001 - one damaged log must not hide the others
+        return error
+    return None
+
+
+def began_last(state: CampaignState) -> datetime | None:
+    """When the last run was recorded, or without any when it was started."""
+    last = max((run.at for run in state.runs.values()), default=None)
+    return last or (state.started.at if state.started else None)
