@@ -28,7 +28,7 @@ from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name, find_or_create, find_order, order_key
 from prefect_assay.ordering.find import record_surplus
 from prefect_assay.ordering.open_money import look_at_orders
-from prefect_assay.sweeping.open_money import record_look
+from prefect_assay.campaigns.open_money import record_look
 from prefect_assay.sweeping.settle_cancellation import settle_cancellation
 from prefect_assay.tasks.pay import pay_invoice
 from prefect_assay.ordering.billing import BillingStage, read_billing

@@ -3,75 +3,24 @@
 An archive that cannot be read is a problem, and never an empty one.
 """
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from prefect.blocks.core import Block
-from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.objects import BlockDocument, FlowRun
-from prefect.exceptions import ObjectNotFound
+from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.archive.store import Store
-from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive, S3Archive, SpendingPolicy
+from prefect_assay.blocks import Archive
 from prefect_assay.books import known_archive_id
 from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind, list_open
 from prefect_assay.campaigns.setup import BLOCK_KEY
 from prefect_assay.campaigns.watermarks import SweepState
-from prefect_assay.errors import ArchiveUnavailable, ConfigurationError
+from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.models.sweep import SeenArchive
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
-_NO_BLOCK: Final = "its block {block} does not exist; save it again under this name"
-
-
-@dataclass
-class SavedBlocks:
-    """The saved blocks of a Prefect server, each read once in a sweep."""
-
-    client: SyncPrefectClient
-    _documents: dict[str, BlockDocument] = field(default_factory=dict)
-
-    def of_type(self, kind: type[Any]) -> Iterator[tuple[str, Any]]:
-        """Every saved block of a type that can be loaded, with its `type/name`."""
-        slug = kind.get_block_type_slug()
-        for document in self.client.read_block_documents_by_type(slug, include_secrets=True):
-            name = f"{slug}/{document.name}"
-            self._documents[name] = document
-            try:
-                yield name, kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
-            except ValueError:
-                continue  # it is not valid: `check` names it
-
-    def document(self, name: str) -> BlockDocument:
-        """The saved block `type/name`.
-
-        Raises:
-            ConfigurationError: there is none.
-        """
-        if name not in self._documents:
-            slug, _, block = name.partition("/")
-            try:
-                self._documents[name] = self.client.read_block_document_by_name(block, slug)
-            except ObjectNotFound:
-                raise ConfigurationError(_NO_BLOCK.format(block=name)) from None
-        return self._documents[name]
-
-    def load(self, name: str) -> Block:
-        """The block `type/name`.
-
-        Raises:
-            ConfigurationError: there is none, or it is not valid.
-        """
-        try:
-            return Block._load_from_block_document(self.document(name))  # noqa: SLF001 - Prefect's only way
-        except (ValueError, RuntimeError):
-            raise ConfigurationError(
-                f"its block {name} is not valid; save it again under this name"
-            ) from None
 
 
 @dataclass(frozen=True)
@@ -82,11 +31,6 @@ class SavedArchive:
     block: Archive
     store: Store
     archive_id: str
-
-
-def saved_archives(blocks: SavedBlocks) -> list[tuple[str, Archive]]:
-    """All saved archive blocks, with their `type/name`."""
-    return [saved for kind in (LocalArchive, S3Archive) for saved in blocks.of_type(kind)]
 
 
 def open_archive(name: str, block: Archive, state: SweepState) -> SavedArchive | None:
@@ -148,23 +92,6 @@ class OpenCampaign:
         value = started.parameters.get(parameter) if started else None
         name = value.get(BLOCK_KEY) if isinstance(value, dict) else None
         return name if isinstance(name, str) else None
-
-    def credentials(self, blocks: SavedBlocks) -> AssayCredentials | None:
-        """Its account; None if it was started without a saved one, or the block is missing."""
-        block = self._block("credentials", blocks)
-        return block if isinstance(block, AssayCredentials) else None
-
-    def rejects_quotes(self, blocks: SavedBlocks) -> bool:
-        """Whether its policy has open quotes rejected when it is canceled."""
-        block = self._block("policy", blocks)
-        return block.reject_quote_on_cancel if isinstance(block, SpendingPolicy) else True
-
-    def _block(self, parameter: str, blocks: SavedBlocks) -> Block | None:
-        name = self.block_name(parameter)
-        try:
-            return blocks.load(name) if name else None
-        except ConfigurationError:
-            return None
 
 
 @dataclass(frozen=True)

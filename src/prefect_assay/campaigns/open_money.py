@@ -9,15 +9,16 @@ from typing import Any, Final
 
 from prefect.client.orchestration import SyncPrefectClient
 
-from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive, S3Archive
+from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books, OrderLedger, known_archive_id
 from prefect_assay.books.open_money import of_logs, read_logs
+from prefect_assay.campaigns.recorded_blocks import saved_archives
 from prefect_assay.errors import AssayError
 from prefect_assay.models.open_money import OpenMoney, joined
+from prefect_assay.ordering.billing import withdraw
 from prefect_assay.ordering.open_money import Look, Looks, look_at_orders
 from prefect_assay.payments.interfaces import address
-from prefect_assay.ordering.billing import withdraw
 
 _NOT_ASKED: Final = "no saved credentials block is of its service, so this is what the archive has"
 
@@ -62,7 +63,7 @@ class _Reader:
 
     def every(self) -> Iterator[Looks]:
         credentials = list(_saved(self.client, AssayCredentials))
-        for archive in (*_saved(self.client, LocalArchive), *_saved(self.client, S3Archive)):
+        for _, archive in saved_archives(self.client):
             try:
                 yield from self._of_archive(archive, credentials)
             except AssayError as error:

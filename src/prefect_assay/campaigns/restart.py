@@ -15,9 +15,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Crashed
 
 from prefect_assay.books.campaign_log import CampaignState, Ran, Started, StartedKind
-from prefect_assay.campaigns.open_campaigns import OpenCampaign, SavedBlocks, began_last
+from prefect_assay.campaigns.open_campaigns import OpenCampaign, began_last
 from prefect_assay.campaigns.setup import BLOCK_KEY
-from prefect_assay.errors import shortened
+from prefect_assay.errors import ConfigurationError, shortened
 from prefect_assay.runs.children import no_deployment, start_run
 from prefect_assay.runs.heartbeats import default_silence, last_heartbeat
 from prefect_assay.runs.queries import ASSAY_FLOWS, UNFINISHED, is_assay_run, read_runs, run_filter
@@ -28,7 +28,6 @@ from prefect_assay.runs.states import (
     set_state,
     was_stopped_with_its_runner,
 )
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 
 FIRST_PAUSE: Final = timedelta(minutes=5)  # after the first restart within a day; doubles with each
 LONGEST_PAUSE: Final = timedelta(hours=6)
@@ -94,7 +93,6 @@ class Restarts:
     """Restarts of one sweep: what it has read of deployments and runs, and why a campaign could not be started."""
 
     client: SyncPrefectClient
-    blocks: SavedBlocks
     live: LiveRuns
     now: datetime
     started: list[str] = field(default_factory=list)  # names of runs
@@ -154,7 +152,7 @@ class Restarts:
             raise no_deployment(started.deployment)
         run = start_run(
             started.deployment,
-            parameters_of(started, self.blocks),
+            parameters_of(self.client, started),
             name=f"{campaign.log.name} {len(seen.runs) + 1}",
             tags=[campaign.tag],
             idempotency_key=f"assay-{campaign.identity}-{len(seen.runs)}",
@@ -211,7 +209,7 @@ def is_due(state: CampaignState, now: datetime) -> bool:
     if began is None or began > now:
         return True
     if recent:
-        return now - max(recent) >= min(FIRST_PAUSE * 2 ** (len(recent) - 1), LONGEST_PAUSE)
+        return now - max(recent) >= min(FIRST_PAUSE * (1 << min(len(recent) - 1, 10)), LONGEST_PAUSE)
     # A campaign without any run: the one that has started it is about to record itself.
     return bool(state.runs) or now - began > UNSTARTED
 
@@ -226,24 +224,26 @@ def canceled_run(campaign: OpenCampaign) -> FlowRun | None:
     return last if not opened or last.state.timestamp > max(opened) else None
 
 
-def parameters_of(started: Started, blocks: SavedBlocks) -> dict[str, Any]:
+def parameters_of(client: SyncPrefectClient, started: Started) -> dict[str, Any]:
     """The recorded parameters for another run, with the reference of each block.
 
     Raises:
         ConfigurationError: a block does not exist.
     """
-    return {name: _resolved(value, blocks) for name, value in started.parameters.items()}
+    return {name: _resolved(client, value) for name, value in started.parameters.items()}
 
 
-def _resolved(value: Any, blocks: SavedBlocks) -> Any:
-    if isinstance(value, dict) and set(value) == {BLOCK_KEY}:
-        return {"$ref": {"block_document_id": str(blocks.document(str(value[BLOCK_KEY])).id)}}
-    return value
-
-
-def carried(run: FlowRun) -> bool:
-    """Return True if a run carries a campaign or a loop."""
-    return bool(tag_values(run.tags, CAMPAIGN_TAG) or tag_values(run.tags, LOOP_TAG))
+def _resolved(client: SyncPrefectClient, value: Any) -> Any:
+    if not (isinstance(value, dict) and set(value) == {BLOCK_KEY}):
+        return value
+    slug, _, name = str(value[BLOCK_KEY]).partition("/")
+    try:
+        document = client.read_block_document_by_name(name, slug)
+    except ObjectNotFound:
+        raise ConfigurationError(
+            f"its block {slug}/{name} was deleted; save a block of this type under this name again"
+        ) from None
+    return {"$ref": {"block_document_id": str(document.id)}}
 
 
 def _deployment_name(campaign: OpenCampaign) -> str | None:

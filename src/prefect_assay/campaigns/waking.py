@@ -12,7 +12,8 @@ from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books.campaign_log import EXPIRED
-from prefect_assay.campaigns.open_campaigns import OpenCampaign, SavedBlocks
+from prefect_assay.campaigns.open_campaigns import OpenCampaign
+from prefect_assay.campaigns.recorded_blocks import credentials_of
 from prefect_assay.campaigns.sweep_progress import SweepProgress
 from prefect_assay.campaigns.updates_feed import read_feed
 from prefect_assay.campaigns.watermarks import SweepState, as_text, read_block
@@ -154,20 +155,15 @@ def expire_questions(campaign: OpenCampaign, now: datetime) -> int:
     return expired
 
 
-def service_time(campaign: OpenCampaign, blocks: SavedBlocks, feeds: Feeds) -> datetime | None:
-    """The present time of the campaign's service; None if its account is missing.
+def service_time(campaign: OpenCampaign, feeds: Feeds) -> datetime | None:
+    """The present time of the campaign's service; None if its answers have no time.
 
     Raises:
-        AssayError: the service cannot be asked.
+        AssayError: the service cannot be asked, or the campaign's account is missing.
     """
-    block = campaign.block_name("credentials")
-    if block is None:
-        return None
+    block = campaign.block_name("credentials") or ""
     if block not in feeds.clocks:
-        credentials = campaign.credentials(blocks)
-        if credentials is None:
-            return None
-        with credentials.get_client() as client:
+        with credentials_of(feeds.progress.prefect, campaign.state).get_client() as client:
             client.targets(limit=1)
             feeds.note_clock(block, client)
     return feeds.service_now(block)
