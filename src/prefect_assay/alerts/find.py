@@ -1,10 +1,9 @@
 """Finds the problems in the facts. Pure: no Prefect, no service, no clock.
 
-The sweep gathers the facts (`sweeping/alert_facts.py`). Others have to notice a silent sweep.
+The sweep gathers the facts (`campaigns/problems.py`). Others have to notice a silent sweep.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,19 +17,7 @@ from prefect_assay.models.problem import RUNS_MAX, AlertLimits, Problem
 SILENT_AFTER: Final = timedelta(minutes=20)
 
 
-_COLLECT: Final = (
-    "Start its campaign again with the same id to collect its results: nothing is ordered or paid twice"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """Something of an experiment with a date: its deadline, its invoice or its quote."""
-
-    experiment: str  # the code or the id
-    run: str
-    at: datetime
-    cents: int | None = None
+RESTARTS: Final = 3  # within a day: it does not go on by itself
 
 
 def sweep_silence(swept: datetime | None, now: datetime, *, watched_since: datetime) -> list[Problem]:
@@ -49,8 +36,7 @@ def cannot_start(subject: str, text: str, next_step: str, now: datetime) -> Prob
 
 def receiver_away(block: str, text: str, now: datetime) -> Problem:
     """A receiver that does not answer."""
-    step = "Start prefect-assay receiver, or prefect-assay up; until then the sweep wakes runs, minutes later"
-    return _problem(kinds.RECEIVER_AWAY, block, now, text, next_step=step)
+    return _problem(kinds.RECEIVER_AWAY, block, now, text)
 
 
 def undelivered(runs: Sequence[str], now: datetime) -> list[Problem]:
@@ -61,53 +47,78 @@ def undelivered(runs: Sequence[str], now: datetime) -> list[Problem]:
     return [_problem(kinds.WEBHOOKS_SILENT, "receiver", now, text, runs=runs)]
 
 
-def unpaid_invoices(invoices: Iterable[Due], now: datetime, limits: AlertLimits) -> Iterator[Problem]:
-    """Open invoices that are older than the limit."""
-    for due in invoices:
-        age = now - due.at
-        if age >= timedelta(days=limits.invoice_days):
-            text = f"the invoice of {due.experiment} over {usd(due.cents)} is unpaid since {due.at:%Y-%m-%d}"
-            yield _problem(kinds.INVOICE_UNPAID, due.experiment, due.at, text, runs=[due.run])
+def without_run(campaign: str, subject: str, since: datetime, why: str) -> Problem:
+    """An open campaign or loop for which no run can be started; `why` is a sentence without its full stop."""
+    text = f"{campaign} has no live run, and none can be started: {why}"
+    return _problem(kinds.CAMPAIGN_WITHOUT_RUN, subject, since, text)
 
 
-def expiring_quotes(quotes: Iterable[Due], now: datetime, limits: AlertLimits) -> Iterator[Problem]:
-    """Open quotes that expire within the limit, or have expired."""
-    for due in quotes:
-        if due.at - now <= timedelta(days=limits.quote_days):
-            word = "expires" if due.at > now else "has expired"
-            text = f"the quote for {due.experiment} over {usd(due.cents)} {word} {_when(due.at)}"
-            yield _problem(kinds.QUOTE_EXPIRING, due.experiment, now, text, runs=[due.run])
+def restarted(campaign: str, subject: str, restarts: Sequence[datetime], why: str | None) -> list[Problem]:
+    """A campaign or a loop that had to be started again at these times, within a day; `why` is what became of its last run."""
+    if len(restarts) < RESTARTS:
+        return []
+    last = f"; before the last time {why}" if why else ""
+    text = f"{campaign} was started again {len(restarts)} times within a day{last}"
+    return [_problem(kinds.CAMPAIGN_WITHOUT_RUN, subject, min(restarts), text)]
 
 
-def unattended_money(items: Iterable[OpenItem], now: datetime, limits: AlertLimits) -> Iterator[Problem]:
-    """Open money of which no waiting run takes care: invoices from their limit on, quotes before theirs, the rest after a day."""
+def open_question(
+    campaign: str, campaign_id: str, question_id: str, question: str, since: datetime, until: datetime
+) -> Problem:
+    """A question that a person has to answer until then, by the service's clock."""
+    text = f"{campaign} asks: {question} (until {_when(until)}, by the service's clock)"
+    step = f"prefect-assay approve {campaign_id} or prefect-assay reject {campaign_id}, or the form of the deployment decide"
+    return _problem(kinds.QUESTION_OPEN, f"{campaign_id}/{question_id}", since, text, next_step=step)
+
+
+def overdue_order(experiment: str, campaign: str, order_key: str, deadline: datetime) -> Problem:
+    """An experiment without complete results after its deadline."""
+    text = f"{experiment} of {campaign} has no complete results, and its deadline was {_when(deadline)}"
+    return _problem(kinds.ORDER_OVERDUE, order_key, deadline, text)
+
+
+def unread_results(experiment: str, campaign: str, order_key: str, since: datetime) -> Problem:
+    """All results of an experiment are released, and none has been archived since the last look."""
+    text = f"all results of {experiment} of {campaign} are at the laboratory, and are not archived"
+    return _problem(kinds.RESULTS_UNREAD, order_key, since, text)
+
+
+def silent_home(
+    home: str, swept: datetime | None, archive: str, campaigns: Sequence[str], since: datetime
+) -> Problem:
+    """Open campaigns of a Prefect home whose sweep has not looked at the archive for a day."""
+    shown = ", ".join(campaigns[:RUNS_MAX]) + (", ..." if len(campaigns) > RUNS_MAX else "")
+    text = f"the Prefect home {home} has not swept the archive {archive} since {_when(swept)}; open there: {shown}"
+    return _problem(kinds.HOME_SILENT, f"{archive}/{home}", since, text)
+
+
+def open_money(
+    items: Iterable[OpenItem], is_collected: Callable[[OpenItem], bool], now: datetime, limits: AlertLimits
+) -> Iterator[Problem]:
+    """Invoices from their limit on, quotes before theirs, and after a day what is refunded, void, unsure or not collected.
+
+    `is_collected` says whether an open campaign waits for the results of a paid order.
+    """
     for item in items:
         subject, amount = item.experiment_id or item.order_key, usd(item.amount_cents)
         about = f"{item.name} of campaign {item.campaign_id}"
-        advice = _COLLECT if item.kind is OpenKind.TO_DELIVER else item.remark or "Look at its page"
-        step = ": ".join(filter(None, [advice, item.url]))
+        step = ": ".join(filter(None, [item.remark, item.url])) or None
         age = now - item.since
-        if item.kind is OpenKind.TO_PAY and age >= timedelta(days=limits.invoice_days):
-            text = f"the invoice of {about} over {amount} is unpaid since {item.since:%Y-%m-%d}, and no run waits for it"
-            yield _problem(kinds.INVOICE_UNPAID, subject, item.since, text, next_step=step)
-        elif (
-            item.kind is OpenKind.QUOTE
-            and item.until
-            and item.until - now <= timedelta(days=limits.quote_days)
-        ):
-            text = f"the quote for {about} over {amount} expires {_when(item.until)}, and no run waits for it"
-            yield _problem(kinds.QUOTE_EXPIRING, subject, now, text, next_step=step)
-        elif item.kind not in {OpenKind.TO_PAY, OpenKind.QUOTE} and age >= timedelta(days=1):
-            text = f"{about}, {amount}, is {WORDS[item.kind]}, and no run waits for it"
-            yield _problem(kinds.MONEY_OPEN, subject, item.since, text, next_step=step)
-
-
-def near_deadlines(deadlines: Iterable[Due], now: datetime, limits: AlertLimits) -> Iterator[Problem]:
-    """Experiments that still wait shortly before their deadline."""
-    for due in deadlines:
-        if due.at - now <= timedelta(days=limits.deadline_days):
-            text = f"{due.experiment} has no complete results, and its deadline is {_when(due.at)}"
-            yield _problem(kinds.DEADLINE_NEAR, due.experiment, now, text, runs=[due.run])
+        match item.kind:
+            case OpenKind.TO_PAY if age >= timedelta(days=limits.invoice_days):
+                text = f"the invoice of {about} over {amount} is unpaid since {item.since:%Y-%m-%d}"
+                yield _problem(kinds.INVOICE_UNPAID, subject, item.since, text, next_step=step)
+            case OpenKind.QUOTE if item.until and item.until - now <= timedelta(days=limits.quote_days):
+                text = f"the quote for {about} over {amount} expires {_when(item.until)}"
+                yield _problem(kinds.QUOTE_EXPIRING, subject, now, text)
+            case OpenKind.TO_DELIVER if age >= timedelta(days=1) and not is_collected(item):
+                text = f"{about}, {amount}, is paid, and no open campaign waits for its results"
+                yield _problem(kinds.RESULTS_UNREAD, item.order_key, item.since, text)
+            case OpenKind.TO_REFUND | OpenKind.TO_VOID | OpenKind.UNSURE if age >= timedelta(days=1):
+                text = f"{about}, {amount}, is {WORDS[item.kind]}"
+                yield _problem(kinds.MONEY_OPEN, subject, item.since, text, next_step=step)
+            case _:
+                pass
 
 
 def expiring_token(
@@ -146,33 +157,10 @@ def low_wallet(block: str, cents: int | None, now: datetime, limits: AlertLimits
         yield _problem(kinds.WALLET_LOW, block, now, text)
 
 
-def reached_cap(run: str, run_id: str, cap: str, since: datetime) -> Problem:
-    """A run that asks a person because of a cap."""
-    text = f"run {run} would spend more than its cap of {cap}, and asks"
-    return _problem(kinds.CAP_REACHED, run_id, since, text, runs=[run])
-
-
-def refusing_archive(location: str, error: Exception, now: datetime, runs: Sequence[str]) -> Problem:
-    """An archive whose probe fails."""
-    text = f"archive {location}, which {_count(runs)} will write to, refuses: {_sentence(error)}"
-    return _problem(kinds.ARCHIVE_REFUSING, location, now, text, runs=runs)
-
-
-def stuck_run(run: str, run_id: str, since: datetime, text: str, next_step: str) -> Problem:
-    """A run that does not get on; `text` goes on after its name."""
-    return _problem(kinds.RUN_STUCK, run_id, since, f"run {run} {text}", next_step=next_step, runs=[run])
-
-
-def open_order(run: str, subject: str, since: datetime, text: str) -> Problem:
-    """A run that has failed with an open order; `text` goes on after its name."""
-    return _problem(kinds.ORDER_OPEN, subject, since, f"run {run} {text}", runs=[run])
-
-
-def deleted_run(item: OpenItem, run: str) -> Problem:
-    """An open order whose run was deleted."""
-    text = f"run {run} was deleted, and no other one waits for its order: {item.name} of campaign {item.campaign_id}"
-    costs = "" if item.amount_cents is None else f"{usd(item.amount_cents)}, "
-    return _problem(kinds.RUN_DELETED, item.order_key, item.since, f"{text} ({costs}{WORDS[item.kind]})")
+def unreachable_archive(block: str, error: Exception, now: datetime) -> Problem:
+    """An archive that cannot be read or written."""
+    text = f"the archive of block {block} cannot be used: {_sentence(error)}"
+    return _problem(kinds.ARCHIVE_UNREACHABLE, block, now, text)
 
 
 def _problem(

@@ -4,22 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-WEBHOOKS_SILENT: Final = "webhooks-silent"
-SWEEP_SILENT: Final = "sweep-silent"
+CAMPAIGN_WITHOUT_RUN: Final = "campaign-without-run"
+QUESTION_OPEN: Final = "question-open"
+ORDER_OVERDUE: Final = "order-overdue"
+RESULTS_UNREAD: Final = "results-unread"
 INVOICE_UNPAID: Final = "invoice-unpaid"
 QUOTE_EXPIRING: Final = "quote-expiring"
 MONEY_OPEN: Final = "money-open"
 WALLET_LOW: Final = "wallet-low"
 TOKEN_EXPIRING: Final = "token-expiring"  # noqa: S105 - a word, not a token
-CAP_REACHED: Final = "cap-reached"
-RUN_STUCK: Final = "run-stuck"
-ORDER_OPEN: Final = "order-open"
-RUN_DELETED: Final = "run-deleted"
-DEADLINE_NEAR: Final = "deadline-near"
-ARCHIVE_REFUSING: Final = "archive-refusing"
+ARCHIVE_UNREACHABLE: Final = "archive-unreachable"
+HOME_SILENT: Final = "home-silent"
 SERVICE_AWAY: Final = "service-away"
-# Judged by `status --problems` when it is asked, and not saved: what would save them may be what cannot start.
+WEBHOOKS_SILENT: Final = "webhooks-silent"
+SWEEP_SILENT: Final = "sweep-silent"
 CANNOT_START: Final = "cannot-start"
+# Judged by `status --problems` when it is asked, and not saved.
 RECEIVER_AWAY: Final = "receiver-away"
 
 
@@ -32,26 +32,33 @@ class AlertKind:
 
 
 ALERTS: Final[Mapping[str, AlertKind]] = {
-    WEBHOOKS_SILENT: AlertKind(
-        "updates are in the service's feed that no webhook has delivered",
-        "Run prefect-assay check, and look at the receiver's log; until then the sweep wakes these runs, minutes later",
+    CAMPAIGN_WITHOUT_RUN: AlertKind(
+        "an open campaign or loop has no live run, or had to be started again and again",
+        "Look into the log of its last run. The sweep starts another one, after growing pauses; nothing is ordered or paid twice. "
+        "To give the campaign up: prefect-assay cancel",
     ),
-    SWEEP_SILENT: AlertKind(
-        "no sweep has completed for a while",
-        "Look at the deployment sweep/assay-sweep. If all its runs are canceled, free its slot with prefect gcl update "
-        "deployment:ID --active-slots 0 (prefect deployment inspect has the id). Else: is it paused, has it a schedule, is a worker "
-        "online?",
+    QUESTION_OPEN: AlertKind(
+        "a person is asked",
+        "Answer it with prefect-assay approve or reject, or with the form of the deployment decide",
+    ),
+    ORDER_OVERDUE: AlertKind(
+        "an experiment has no complete results after its deadline",
+        "Ask the laboratory. The order is read daily until its results come, or a person cancels its campaign",
+    ),
+    RESULTS_UNREAD: AlertKind(
+        "results are at the laboratory, and nothing has collected them",
+        "Start its campaign again with the same id: nothing is ordered or paid twice",
     ),
     INVOICE_UNPAID: AlertKind(
         "an invoice is open longer than the limit",
-        "Pay it by the link in the run's artifact assay-invoice, or cancel the experiment",
+        "Pay it by its link in prefect-assay status, or cancel the experiment",
     ),
     QUOTE_EXPIRING: AlertKind(
         "an unanswered quote expires soon",
-        "Answer the form of its run, with prefect-assay approve or in the Prefect UI; an expired quote cannot be accepted",
+        "Answer its question with prefect-assay approve or reject; an expired quote cannot be accepted",
     ),
     MONEY_OPEN: AlertKind(
-        "money is open that no run takes care of",
+        "money is to be refunded, must not be paid, or its outcome is unknown",
         "Look at prefect-assay status, which lists it with links",
     ),
     WALLET_LOW: AlertKind(
@@ -62,34 +69,34 @@ ALERTS: Final[Mapping[str, AlertKind]] = {
         "a token of the service expires soon, or is refused",
         "Make a token in the service's portal and save it in the block under the same name; waiting runs use it",
     ),
-    CAP_REACHED: AlertKind(
-        "a run asks a person because a cap would be exceeded",
-        "Answer its form, with prefect-assay approve or in the Prefect UI",
+    ARCHIVE_UNREACHABLE: AlertKind(
+        "an archive cannot be read or written, so its campaigns are not looked after",
+        "Mend it, or mount its folder: nothing is lost, and its campaigns go on then",
     ),
-    RUN_STUCK: AlertKind(
-        "a run has crashed, hangs, is late or cannot go on",
-        "Look into its log",
-    ),
-    ORDER_OPEN: AlertKind(
-        "a run has failed, and no other one waits for what it has ordered",
-        "Start it again with the same campaign id, or press Retry on its run in the Prefect UI: it finds its order, and orders "
-        "and pays nothing twice",
-    ),
-    RUN_DELETED: AlertKind(
-        "a run was deleted while it worked on an order, and nothing waits for what it has ordered",
-        "Start its campaign again with the same campaign id: a new run finds the order, and orders and pays nothing twice. To give "
-        "the order up, cancel that new run",
-    ),
-    DEADLINE_NEAR: AlertKind(
-        "an experiment has no complete results shortly before its deadline",
-        "Ask the laboratory; a run that ends as Overdue goes on waiting when it is run again",
-    ),
-    ARCHIVE_REFUSING: AlertKind(
-        "an archive that results will be written to cannot be written",
-        "Mend it before the results come: nothing is lost, but no run can end",
+    HOME_SILENT: AlertKind(
+        "campaigns belong to a Prefect home whose sweep has not run for a day",
+        "Start that home's server and worker. If its database is lost, take its campaigns over: prefect-assay adopt",
     ),
     SERVICE_AWAY: AlertKind(
         "the service does not answer, or not as it should",
-        "Nothing, if it is maintenance: runs wait and retry. Else ask the service, with the request's id",
+        "Nothing, if it is maintenance: runs wait and look again. Else ask the service, with the request's id",
+    ),
+    WEBHOOKS_SILENT: AlertKind(
+        "updates are in the service's feed that no webhook has delivered",
+        "Run prefect-assay check, and look at the receiver's log; until then the sweep wakes these runs, minutes later",
+    ),
+    SWEEP_SILENT: AlertKind(
+        "no sweep has completed for a while",
+        "Look at the deployment sweep/assay-sweep. If all its runs are canceled, free its slot with prefect gcl update "
+        "deployment:ID --active-slots 0 (prefect deployment inspect has the id). Else: is it paused, has it a schedule, is a worker "
+        "online?",
+    ),
+    CANNOT_START: AlertKind(
+        "runs of a deployment cannot start: it is paused, has no slot, no worker or no schedule",
+        "Look at its page in the Prefect UI",
+    ),
+    RECEIVER_AWAY: AlertKind(
+        "the webhook receiver does not answer",
+        "Start prefect-assay receiver, or prefect-assay up; until then the sweep wakes runs, minutes later",
     ),
 }
