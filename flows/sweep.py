@@ -1,4 +1,7 @@
-"""`sweep`: wake the runs that should have been woken, and repair what no automation repairs; see docs/waiting.md."""
+"""The flow `sweep`: wake the runs that have something to do, and start one for each campaign without a live run.
+
+See docs/waiting.md. It repairs no run: another one finds everything in the campaign's log.
+"""
 
 import hashlib
 import re
@@ -11,99 +14,82 @@ from uuid import UUID
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.logging import get_run_logger
 from prefect.runtime import deployment
 from prefect.states import Completed
 from pydantic import Field
 
-from prefect_assay.alerts.find import stuck_run
 from prefect_assay.alerts.saved import save_problems
-from prefect_assay.approvals.questions import answer_expired, ask_again, report_questions
-from prefect_assay.approvals.uncertain_payment import answer_paid
+from prefect_assay.books.homes import last_sweeps, note_sweep
+from prefect_assay.campaigns.old_sweeps import remove_old_sweeps
+from prefect_assay.campaigns.open_campaigns import (
+    OpenCampaign,
+    SavedArchive,
+    open_archive,
+    read_open_campaigns,
+)
+from prefect_assay.campaigns.open_money import record_open_money
+from prefect_assay.campaigns.problems import Problems
+from prefect_assay.campaigns.recorded_blocks import credentials_of, policy_of, saved_archives
+from prefect_assay.campaigns.restart import LiveRuns, Restarts, canceled_run, is_restartable
+from prefect_assay.campaigns.stop import settle_stop
+from prefect_assay.campaigns.sweep_progress import SweepProgress
+from prefect_assay.campaigns.waking import (
+    Feeds,
+    due_looks,
+    expire_questions,
+    service_time,
+    wake_answered,
+)
+from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.errors import shortened
 from prefect_assay.flows import form
-from prefect_assay.looping.wakes import loops_to_wake
-from prefect_assay.models.open_money import OpenKind
-from prefect_assay.models.problem import AlertLimits, Problem
+from prefect_assay.models.open_money import OpenKind, OpenMoney
+from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import OpenSum, SweepMemory
-from prefect_assay.runs.block_references import is_saved
-from prefect_assay.runs.children import wake_finished_groups
-from prefect_assay.runs.crashes import reschedule_crashed
-from prefect_assay.runs.durable import PINNED
-from prefect_assay.runs.heartbeats import mark_missing_heartbeats_crashed
-from prefect_assay.runs.queries import (
-    ASSAY_FLOWS,
-    is_assay_run,
-    read_run_pages,
-    read_runs,
-    recoverable_runs,
-    run_filter,
-    suspended_filter,
-    unreadable_runs,
-    why_unreadable,
-)
-from prefect_assay.runs.states import has_expired, waits_for_input
-from prefect_assay.runs.tags import GROUP_TAG, tag_values
-from prefect_assay.runs.transient_failures import is_due, is_marked, marked_filter, needed_block
-from prefect_assay.sweeping import (
-    ExperimentWatch,
-    SweepProgress,
-    SweepState,
-    find_blocked_runs,
-    find_open_orders,
-    find_stuck_runs,
-)
-from prefect_assay.sweeping.alert_facts import AlertFacts
-from prefect_assay.sweeping.cancellations import report_canceled_runs
-from prefect_assay.sweeping.old_sweeps import remove_old_sweeps
-from prefect_assay.sweeping.open_money import record_open_money
-from prefect_assay.sweeping.stranded_runs import (
-    replace_unstarted_runs,
-    reschedule_expired,
-    reschedule_unpaused,
-)
+from prefect_assay.runs.home import home_id
+from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_runs, run_filter
+from prefect_assay.runs.states import waits_for_input
 
 # Clocks differ, and a state may be written a little after its time.
 _MARGIN: Final = timedelta(minutes=10)
-# How far back the first sweep looks for runs that have ended.
+# How far back the first sweep looks for canceled runs.
 _FIRST_LOOK: Final = timedelta(days=1)
+# A cancellation that is not settled by then waits for something slow, such as a quote that is to be rejected.
+_SETTLED_SOON: Final = timedelta(hours=1)
 # One that hangs gives way to the next.
 _ENDS_AFTER_SECONDS: Final = 900
+_CANCELED_BY: Final = "a person, in the Prefect UI"
 _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 
 
-@flow(name="sweep", timeout_seconds=_ENDS_AFTER_SECONDS, **PINNED)
+@flow(name="sweep", timeout_seconds=_ENDS_AFTER_SECONDS, retries=0, persist_result=False)
 def sweep(
-    full_check_minutes: Annotated[int, Field(ge=0, le=10_080), form.titled("Full check (minutes)")] = 60,
+    check_minutes: Annotated[int, Field(ge=0, le=10_080), form.titled("Check (minutes)")] = 60,
     alert_limits: Annotated[AlertLimits, form.titled("Limits of problems")] = AlertLimits(),  # noqa: B008 - frozen
     keep_days: Annotated[int, Field(ge=1, le=3650), form.titled("Keep finished runs (days)")] = 3,
 ) -> State[SweepReport]:
-    """Wake every suspended run whose experiment has news, and every parent whose children have all ended.
+    """Wake every suspended run that has news or whose next look is due, and start a run for campaigns without a live one.
 
-    Also retries runs after temporary failures, ends questions without an answer in time, reports what remains of
-    canceled runs, reschedules crashed runs, and names the runs that need a person.
-
-    Needs no token of its own: each waiting run is looked up with the credentials block it was started with.
+    Also ends questions that nobody has answered in time, carries out the cancellation of runs, and names what needs a
+    person. Each campaign is looked up with the blocks that it was started with, so the sweep needs no token of its own.
 
     Args:
-        full_check_minutes: how often the state of every waiting experiment is read; 0 means every time.
-        alert_limits: from when on an unpaid invoice, a quote, a deadline, a token or a wallet is a problem.
-        keep_days: how long finished runs of this deployment stay; older ones are deleted, fifty per full check.
+        check_minutes: how often orders, money, tokens, wallets and deployments are looked at; 0 means every time.
+        alert_limits: from when on an unpaid invoice, a quote, a token or a wallet is a problem.
+        keep_days: how long finished runs of this deployment stay; older ones are deleted, fifty per check.
 
     Returns:
-        SweepReport: what was read, which runs were woken, which tokens could not be used, and which runs need a
-            person.
+        SweepReport: what was read, which runs were woken and started, and what needs a person.
     """
     with get_client(sync_client=True) as prefect:
         state = SweepState.read(prefect)
-        report = _Sweep(prefect, state, datetime.now(UTC), full_check_minutes, alert_limits, keep_days).run()
-    lines = [
-        f"{report.updates_seen} updates, {report.suspended_runs} suspended runs, {len(report.woken)} woken",
-        *report.problems,
-        *report.attention,
-    ]
+        report = _Sweep(prefect, state, datetime.now(UTC), check_minutes, alert_limits, keep_days).run()
+    counts = f"{report.open_campaigns} open campaigns, {report.updates_seen} updates"
+    done = f"{len(report.woken)} runs woken, {len(report.started)} started"
+    lines = [f"{counts}, {done}", *report.problems, *report.attention]
     for line in lines:
         get_run_logger().info(line)
     name = "CompletedWithGaps" if report.problems or report.attention else "Completed"
@@ -115,82 +101,63 @@ class _Sweep:
     prefect: SyncPrefectClient
     state: SweepState
     now: datetime
-    full_check_minutes: int
+    check_minutes: int = 60
     limits: AlertLimits = field(default_factory=AlertLimits)
     keep_days: int = 3
+    live: LiveRuns = field(default_factory=LiveRuns)
+    before: SweepMemory = field(init=False)
+    is_check: bool = field(init=False)
     progress: SweepProgress = field(init=False)
-    facts: AlertFacts = field(init=False)
-    watch: ExperimentWatch = field(init=False)
+    feeds: Feeds = field(init=False)
+    problems: Problems = field(init=False)
+    is_partial: bool = False  # an archive could not be read
+    open_ids: set[str] = field(default_factory=set)  # of campaigns that are open, of every home
 
     def __post_init__(self) -> None:
+        before = self.before = self._memory()
+        age = self.now - before.checked if before.checked else timedelta.max
+        self.is_check = age >= timedelta(minutes=self.check_minutes)
         self.progress = SweepProgress(self.prefect, self.now)
-        self.facts = AlertFacts(self.now, self.limits)
-        self.watch = ExperimentWatch(self.progress, self.state, self.facts)
+        self.feeds = Feeds(self.progress, self.state)
+        self.problems = Problems(self.now, self.limits, unread_before=frozenset(before.unread))
 
     def run(self) -> SweepReport:
-        """Run all parts, and save the state last: a sweep that dies earlier is repeated, which does no harm."""
-        progress, watch = self.progress, self.watch
-        before = self._memory()
-        since = before.swept - _MARGIN if before.swept else None
-        watch.read_feeds(since)
-        with progress.part("runs that have ended"):
-            self._read_ended(since or self.now - _FIRST_LOOK)
-        checked = self._full_check(before)
-        money = self._open_money() if checked else before.open_money
-        tagged: list[FlowRun] = []
-        with progress.part("marked runs"):
-            tagged = read_runs(self.prefect, marked_filter())
-        marked = [run for run in tagged if is_marked(run)]
-        watch.asking |= {run.id: run for run in marked if waits_for_input(run)}
-        self._wake_loops([run for run in tagged if not is_marked(run)])
-        self._answer_questions()
-        self._retry(marked)
-        with progress.part("finished groups"):
-            progress.woken += wake_finished_groups(self.prefect, watch.groups)
-        canceled, reported = before.canceled, 0
+        """Run all parts, and save the memory last: a sweep that dies earlier is repeated, which does no harm."""
+        progress, before = self.progress, self.before
+        with progress.part("runs"):
+            self.live = LiveRuns.read(self.prefect)
+            self.live.end_dead(self.prefect, self.now)
+        self._wake()
+        canceled: list[FlowRun] = []
         with progress.part("canceled runs"):
-            since = None if checked else before.canceled
-            found = report_canceled_runs(self.prefect, self.now, progress.problems, since=since)
-            reported, canceled = found.read, min(found.unsettled_since or self.now, self.now) - _MARGIN
-        with progress.part("stranded runs"):
-            self._restart_stranded()
-        with progress.part("silent runs"):
-            mark_missing_heartbeats_crashed(self.prefect, self.now)
-        with progress.part("crashed runs"):
-            progress.woken += reschedule_crashed(self.prefect, self.now, progress.problems)
-        stuck = find_blocked_runs(marked)
-        with progress.part("runs that need a person"):
-            stuck = [*find_stuck_runs(self.prefect, self.now), *stuck]
-        with progress.part("open orders of failed runs"):
-            stuck += find_open_orders(self.prefect, self.now)
-        for run_id in unreadable_runs(self.prefect):
-            stuck.append(stuck_run(str(run_id), str(run_id), self.now, *why_unreadable(run_id)))
-        attention = [problem.line for problem in stuck]
-        self._alert(stuck, checked=checked)
-        suspended = 0
-        with progress.part("number of suspended runs"):
-            suspended = self.prefect.count_flow_runs(flow_run_filter=suspended_filter())
-        progress.problems = list(dict.fromkeys(progress.problems))
+            canceled = self._canceled_since((before.canceled or self.now - _FIRST_LOOK) - _MARGIN)
+        campaigns: list[OpenCampaign] = []
+        with progress.part("campaigns"):
+            campaigns = self._look_after_all(canceled)
+        money = before.open_money
+        if self.is_check:
+            money = self._check(campaigns)
+        attention = self._save_problems()
         digest = before.told
         with progress.part("report for people"):
             digest = _publish([*progress.problems, *attention], before.told)
-        for mark in watch.marks.values():
-            self.state.save(mark)
-        complete = not progress.failed & {"new runs", "runs that have ended", "finished groups"}
+        is_complete = not progress.failed & {"runs", "canceled runs", "campaigns"}
         self.state.save(
             SweepMemory(
-                swept=self.now if complete else before.swept,
-                walked=self.now if checked else before.walked,
-                canceled=canceled,
+                swept=self.now if is_complete else before.swept,
+                checked=self.now if self.is_check and is_complete else before.checked,
+                canceled=self.now if is_complete and not self.is_partial else before.canceled,
+                unread=tuple(self.problems.unread) if self.is_check else before.unread,
                 told=digest,
                 open_money=money,
             )
         )
         return SweepReport(
-            updates_seen=watch.updates,
-            suspended_runs=suspended,
-            canceled_runs=reported,
+            updates_seen=self.feeds.updates,
+            open_campaigns=len(campaigns),
             woken=tuple(map(str, progress.woken)),
+            started=tuple(progress.started),
+            stopped=tuple(progress.stopped),
             problems=tuple(progress.problems),
             attention=tuple(attention),
         )
@@ -198,91 +165,117 @@ class _Sweep:
     def _memory(self) -> SweepMemory:
         """What the last sweep has stored; nothing of it counts after a clock was put back."""
         stored = self.state.overall
-        times = (stored.swept, stored.walked, stored.canceled)
+        times = (stored.swept, stored.checked, stored.canceled)
         return SweepMemory() if any(one is not None and one > self.now for one in times) else stored
 
-    def _read_ended(self, since: datetime) -> None:
-        """Note the groups of child runs that ended; reschedule runs that expired after a suspension by hand."""
-        expired: list[FlowRun] = []
-        ended = run_filter(states=sorted(TERMINAL_STATES), ended_after=since)
-        for page in read_run_pages(self.prefect, ended, ASSAY_FLOWS):
-            for run in page:
-                self.watch.groups.update(tag_values(run.tags, GROUP_TAG))
-                if has_expired(run) and is_assay_run(run):
-                    expired.append(run)
-        self.progress.woken += reschedule_expired(self.prefect, expired)
+    def _wake(self) -> None:
+        suspended = [run for run in self.live.suspended if not waits_for_input(run)]
+        with self.progress.part("feeds"):
+            self.feeds.wake(suspended)
+        self.progress.wake(run.id for run in due_looks(suspended, self.now))
 
-    def _full_check(self, before: SweepMemory) -> bool:
-        if not self.watch.full_check_is_due(before, timedelta(minutes=self.full_check_minutes)):
-            return False
-        with self.progress.part("full check"):
-            self.watch.full_check()
+    def _canceled_since(self, since: datetime) -> list[FlowRun]:
+        ended = run_filter(states=[StateType.CANCELLED], ended_after=since)
+        return [run for run in read_runs(self.prefect, ended, ASSAY_FLOWS) if is_assay_run(run)]
+
+    def _look_after_all(self, canceled: list[FlowRun]) -> list[OpenCampaign]:
+        """Look after the campaigns of this home in every archive; returns the open ones."""
+        home = home_id(self.prefect)
+        restarts = Restarts(self.prefect, self.live, self.now)
+        ours: list[OpenCampaign] = []
+        seen: set[str] = set()
+        for name, block in saved_archives(self.prefect):
+            try:
+                archive = open_archive(name, block, self.state)
+                if archive is None or archive.archive_id in seen:
+                    continue
+                seen.add(archive.archive_id)
+                ours += self._read_archive(archive, home)
+            except Exception as error:  # noqa: BLE001 - the other archives are looked after
+                self.is_partial = True
+                self.problems.note_unreachable(name, error)
+        restarts.note_runs(ours, canceled)
+        for campaign in ours:
+            with self.progress.part(campaign.name):
+                self._look_after(campaign, restarts, home)
+        return [campaign for campaign in ours if campaign.state.is_open]
+
+    def _read_archive(self, archive: SavedArchive, home: str) -> list[OpenCampaign]:
+        """The campaigns of this home that an archive has as open."""
+        index = read_open_campaigns(archive)
+        note_sweep(archive.store, archive.block.prefix, home, self.now)
+        for log, error in index.unread:
+            self.problems.note_unread_log(log, archive.archive_id, error)
+        self.open_ids |= {one.log.name for one in index.campaigns if one.state.is_open}
+        others = [one for one in index.campaigns if one.state.home != home]
+        swept = last_sweeps(archive.store, archive.block.prefix) if others else {}
+        self.problems.note_homes(archive, others, swept, home)
+        return [one for one in index.campaigns if one.state.home == home]
+
+    def _look_after(self, campaign: OpenCampaign, restarts: Restarts, home: str) -> None:
+        if campaign.state.stopped is None and (run := canceled_run(campaign)) is not None:
+            campaign.log.stop(_CANCELED_BY, f"flow run {run.name} was canceled")
+        if campaign.state.stopped is not None:
+            self._settle(campaign)
+            return
+        live, failure = restarts.live_run(campaign), None
+        with self.progress.part(f"questions of {campaign.name}"):
+            self._expire_questions(campaign)
+        if live is not None:
+            wake_answered(self.progress, campaign, live)
+        elif is_restartable(campaign, home):
+            try:
+                run = restarts.restart(campaign)
+            except Exception as error:  # noqa: BLE001 - it is named as a problem of the campaign
+                failure = error
+            else:
+                self.progress.started += [run.name] if run else []
+        self.problems.note_campaign(campaign, failure)
+
+    def _settle(self, campaign: OpenCampaign) -> None:
+        """Carry out a cancellation, until nothing is pending."""
+        stopped = campaign.state.stopped
+        if stopped is not None and self.now - stopped.at > _SETTLED_SOON and not self.is_check:
+            return
+        credentials, rejects = None, False
+        with self.progress.part(f"account of canceled {campaign.name}"):
+            rejects = policy_of(self.prefect, campaign.state).reject_quote_on_cancel
+            credentials = credentials_of(self.prefect, campaign.state)
+        report = settle_stop(credentials, campaign.log, reject_quotes=rejects)
+        self.progress.stopped.append(campaign.log.name)
+        self.progress.problems += [f"canceled {campaign.name}: {problem}" for problem in report.problems]
+
+    def _expire_questions(self, campaign: OpenCampaign) -> None:
+        if campaign.state.open_questions and (now := service_time(campaign, self.feeds)) is not None:
+            expire_questions(campaign, now)
+
+    def _check(self, campaigns: list[OpenCampaign]) -> dict[str, OpenSum] | None:
+        """The hourly part; returns the open money, or what was known before where it cannot be read."""
+        money: OpenMoney | None = None
+        with self.progress.part("open money"):
+            money = record_open_money(self.prefect, self.open_ids)
+        with self.progress.part("check"):
+            self.problems.check(self.prefect, campaigns, money)
         if deployment.id:
             with self.progress.part("old sweeps"):
                 remove_old_sweeps(
                     self.prefect, UUID(deployment.id), self.now - timedelta(days=self.keep_days)
                 )
-        return "full check" not in self.progress.failed
+        if money is None:
+            return self.before.open_money
+        orders = Counter(item.kind for item in money.items)
+        return {kind.value: OpenSum(orders=orders[kind], cents=money.cents(kind)) for kind in OpenKind}
 
-    def _open_money(self) -> dict[str, OpenSum] | None:
-        """Note and record the open money of all orders; None if it cannot be read."""
-        with self.progress.part("open money"):
-            found = record_open_money(self.prefect)
-            self.facts.note_money(self.prefect, found)
-            orders = Counter(item.kind for item in found.items)
-            return {kind.value: OpenSum(orders=orders[kind], cents=found.cents(kind)) for kind in OpenKind}
-        return None
-
-    def _alert(self, stuck: list[Problem], *, checked: bool) -> None:
-        if checked:
-            self.facts.read_service(self.watch.block_of)
-            with self.progress.part("archives"):
-                self.facts.probe_archives()
-            with self.progress.part("wallets"):
-                self.facts.read_wallets(self.prefect)
+    def _save_problems(self) -> list[str]:
+        """Save the problems, and send the events of new ones and of those that are over; returns them as lines."""
+        self.problems.note_feeds(self.feeds)
+        looked = set() if "campaigns" in self.progress.failed else self.problems.looked
         with self.progress.part("problems for operators"):
-            found, looked = self.facts.problems(
-                stuck, self.watch.asking.values(), checked=checked, failed=self.progress.failed
+            save_problems(
+                self.prefect, self.problems.problems, looked, self.now, unclear=self.problems.unclear
             )
-            save_problems(self.prefect, found, looked, self.now, unclear=self.facts.unclear)
-
-    def _answer_questions(self) -> None:
-        asking = list(self.watch.asking.values())
-        with self.progress.part("events of questions"):
-            report_questions(asking, self.now)
-        with self.progress.part("questions without a form"):
-            self.progress.woken += ask_again(self.prefect, asking, self.now)
-        with self.progress.part("paid questions"):
-            self.progress.woken += answer_paid(self.prefect, asking, self.progress.problems)
-        with self.progress.part("overdue questions"):
-            self.progress.woken += answer_expired(self.prefect, asking, self.now)
-
-    def _wake_loops(self, loops: list[FlowRun]) -> None:
-        due: list[UUID] = []
-        with self.progress.part("loops that wait for designs"):
-            due = loops_to_wake(self.prefect, loops, self.now, self.progress.problems)
-        self.progress.wake(due)
-
-    def _retry(self, marked: list[FlowRun]) -> None:
-        due = []
-        for run in marked:
-            if waits_for_input(run):
-                continue
-            if needed := needed_block(run):
-                since = None if needed.missing or run.state is None else run.state.timestamp
-                with self.progress.part(f"run {run.name}, which waits for the block {needed.block}"):
-                    saved = is_saved(self.prefect, needed.block, since=since)
-                    if saved or (not needed.missing and is_due(run, self.now)):
-                        due.append(run.id)
-            elif is_due(run, self.now):
-                due.append(run.id)
-        self.progress.wake(due)
-
-    def _restart_stranded(self) -> None:
-        active = recoverable_runs(self.prefect, StateType.SCHEDULED, StateType.RUNNING)
-        replaced = replace_unstarted_runs(self.prefect, active, self.now)
-        self.progress.woken += [run.id for run in replaced]
-        self.progress.woken += reschedule_unpaused(self.prefect, active, self.now)
+        self.progress.problems = list(dict.fromkeys(self.progress.problems))
+        return [problem.line for problem in self.problems.problems]
 
 
 def _publish(lines: list[str], published: str | None) -> str | None:

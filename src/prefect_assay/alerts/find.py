@@ -4,7 +4,7 @@ The sweep gathers the facts (`campaigns/problems.py`). Others have to notice a s
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from prefect_assay.alerts import kinds
@@ -84,11 +84,12 @@ def unread_results(experiment: str, campaign: str, order_key: str, since: dateti
 
 
 def silent_home(
-    home: str, swept: datetime | None, archive: str, campaigns: Sequence[str], since: datetime
+    home: str, swept: date | None, archive: str, campaigns: Sequence[str], since: datetime
 ) -> Problem:
     """Open campaigns of a Prefect home whose sweep has not looked at the archive for a day."""
     shown = ", ".join(campaigns[:RUNS_MAX]) + (", ..." if len(campaigns) > RUNS_MAX else "")
-    text = f"the Prefect home {home} has not swept the archive {archive} since {_when(swept)}; open there: {shown}"
+    last = f"since {swept}" if swept else "yet"
+    text = f"the Prefect home {home} has not swept the archive {archive} {last}; open there: {shown}"
     return _problem(kinds.HOME_SILENT, f"{archive}/{home}", since, text)
 
 

@@ -103,9 +103,10 @@ class OpenCampaigns:
 
 
 def read_open_campaigns(archive: SavedArchive) -> OpenCampaigns:
-    """Read the logs of all open campaigns and loops of an archive, of every home.
+    """Read the logs of all open campaigns and loops of an archive, of every home; entries of ended ones are removed.
 
-    An index entry whose log says that it is over, or was never begun, is not returned; the entry decides nothing.
+    Raises:
+        ArchiveUnavailable: the archive cannot be listed.
     """
     logs = list(list_open(archive.store, archive.block.prefix))
     with ThreadPoolExecutor(_READERS) as pool:
@@ -117,7 +118,8 @@ def read_open_campaigns(archive: SavedArchive) -> OpenCampaigns:
 
 def _read(log: CampaignLog) -> Exception | None:
     try:
-        log.read()
+        if not log.read().needs_sweep:
+            log.close_index()
     except Exception as error:  # noqa: BLE001 - one damaged log must not hide the others
         return error
     return None

@@ -3,7 +3,7 @@
 Each log names its account, and is read with a token of that account only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -31,25 +31,29 @@ def read_open_money(client: SyncPrefectClient) -> OpenMoney:
     return joined(looks.money for looks in _Reader(client).every())
 
 
-def record_open_money(client: SyncPrefectClient) -> OpenMoney:
-    """The same, and record in the logs what no run will: a payment that came late, a quote that came to nothing."""
+def record_open_money(client: SyncPrefectClient, open_campaigns: Collection[str]) -> OpenMoney:
+    """The same, and record in the ledgers what no run will: a payment that came late, a quote that came to nothing.
+
+    The runs of `open_campaigns`, by their ids, record it themselves, and say why.
+    """
     every = list(_Reader(client, thorough=True).every())
     for looks in every:
         for look in looks.looks:
-            record_look(look)
+            planned = look.book.state.planned
+            if planned is not None and planned.campaign_id not in open_campaigns:
+                record_look(look)
     return joined(looks.money for looks in every)
 
 
 def record_look(look: Look) -> None:
-    """Record what the service shows of an order, where its log does not have it."""
-    state = look.book.state
-    if state.ordered is None:
-        return  # its next run decides which experiment it is
+    """Record what the service shows of an order, where its ledger does not have it."""
+    if look.book.state.ordered is None:
+        return  # a run of its campaign decides which experiment it is
     if look.is_paid and look.invoice is not None:
         OrderLedger(look.book).paid(look.invoice.id, look.invoice.amount)
     elif look.is_due and look.invoice is not None:
         look.book.saw_invoice(look.invoice.id, look.invoice.amount)
-    elif look.ended is not None and not state.working:  # a run that works on it records it, and says why
+    elif look.ended is not None:
         withdraw(look.book, look.ended)
 
 

@@ -4,9 +4,9 @@ Each look fails alone, and a failed one never closes a problem. The same list fe
 `prefect-assay status --problems` (docs/alerts.md).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Final
 
@@ -19,7 +19,7 @@ from prefect_assay.blocks import AssayCredentials, X402Wallet
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.books.open_money import read_logs
-from prefect_assay.campaigns.open_campaigns import OpenCampaign
+from prefect_assay.campaigns.open_campaigns import OpenCampaign, SavedArchive
 from prefect_assay.campaigns.recorded_blocks import load_named
 from prefect_assay.campaigns.waking import Feeds
 from prefect_assay.client import AssayClient
@@ -31,7 +31,6 @@ from prefect_assay.models.problem import AlertLimits, Problem
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
 from prefect_assay.runs.starting import find_obstacles, own_deployments
 
-HOME_SILENT_AFTER: Final = timedelta(days=1)
 _DAY: Final = timedelta(days=1)
 _IDS_PER_REQUEST: Final = 40
 _UNREAD_MAX: Final = (
@@ -49,6 +48,7 @@ _HOURLY: Final = frozenset(
         kinds.TOKEN_EXPIRING,
         kinds.SERVICE_AWAY,
         kinds.CANNOT_START,
+        kinds.ARCHIVE_UNREACHABLE,
     }
 )
 _MONEY: Final = frozenset(
@@ -83,9 +83,10 @@ class Problems:
     unread_before: frozenset[str] = frozenset()  # orders whose results were released at the last check
     unread: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    looked: set[str] = field(default_factory=lambda: {kinds.ARCHIVE_UNREACHABLE, *_OF_ARCHIVES})
+    looked: set[str] = field(default_factory=lambda: set(_OF_ARCHIVES))
     unclear: set[tuple[str, str]] = field(default_factory=set)
     _open: set[str] = field(default_factory=set)  # ids of open campaigns
+    _unread_archives: set[str] = field(default_factory=set)  # their blocks
 
     def note_feeds(self, feeds: Feeds) -> None:
         """Note accounts that cannot be read, and updates that no webhook has brought."""
@@ -98,7 +99,8 @@ class Problems:
     def note_unreachable(self, block: str, error: Exception) -> None:
         """Note an archive that cannot be used; the problems of its campaigns stay open."""
         self.problems.append(find.unreachable_archive(block, error, self.now))
-        self.looked -= {*_OF_ARCHIVES, *_MONEY, kinds.ORDER_OVERDUE}
+        self._unread_archives.add(block)
+        self.looked -= _OF_ARCHIVES
 
     def note_unread_log(self, log: CampaignLog, archive_id: str, error: Exception) -> None:
         """Note a log that cannot be read, of whatever home."""
@@ -112,7 +114,7 @@ class Problems:
         )
         self.looked.discard(kinds.QUESTION_OPEN)
 
-    def note_campaign(self, campaign: OpenCampaign, failure: Exception | None, *, is_live: bool) -> None:
+    def note_campaign(self, campaign: OpenCampaign, failure: Exception | None) -> None:
         """Note an open campaign of this home: its questions, its restarts, and why no run could be started, if so."""
         state = campaign.state
         self._open.add(campaign.log.name)
@@ -128,7 +130,7 @@ class Problems:
                 )
             )
         subject = _subject(campaign.log, campaign.archive.archive_id)
-        if failure is not None and not is_live:
+        if failure is not None:
             self.problems.append(find.without_run(campaign.name, subject, self.now, str(failure).rstrip(".")))
             return
         recent = [at for at in state.restarts if timedelta() <= self.now - at < _DAY]
@@ -136,38 +138,43 @@ class Problems:
         self.problems += find.restarted(campaign.name, subject, recent, why)
 
     def note_homes(
-        self, archive: str, others: Iterable[OpenCampaign], swept: dict[str, datetime], *, own: str
+        self, archive: SavedArchive, campaigns: Iterable[OpenCampaign], swept: Mapping[str, date], own: str
     ) -> None:
-        """Note the other homes of an archive that have open campaigns and have not swept it for a day."""
+        """Note the other homes of an archive that have open campaigns there and have not swept it for a day."""
         by_home: dict[str, list[OpenCampaign]] = {}
-        for campaign in others:
+        for campaign in campaigns:
             if campaign.state.home not in {None, own}:
                 by_home.setdefault(str(campaign.state.home), []).append(campaign)
-        for home, campaigns in by_home.items():
+        for home, of_home in by_home.items():
             last = swept.get(home)
-            began = min((one.state.first_started or self.now for one in campaigns), default=self.now)
-            since = last or began
-            if self.now - since > HOME_SILENT_AFTER:
-                names = [one.log.name for one in campaigns]
-                self.problems.append(find.silent_home(home, last, archive, names, since))
+            began = min(one.state.first_started or self.now for one in of_home)
+            is_silent = self.now.date() - last > _DAY if last else self.now - began > _DAY
+            if is_silent:
+                since = datetime.combine(last, time(tzinfo=UTC)) if last else began
+                names = [one.log.name for one in of_home]
+                self.problems.append(find.silent_home(home, last, archive.name, names, since))
 
     def check(
         self, client: SyncPrefectClient, campaigns: Iterable[OpenCampaign], money: OpenMoney | None
     ) -> None:
         """The hourly look at orders, money, tokens, wallets and deployments."""
         self.looked |= _HOURLY
-        if money is None or not money.complete:
-            self.looked -= _MONEY
+        if money is None or not money.complete or self._unread_archives:
+            self.looked -= {*_MONEY, kinds.ORDER_OVERDUE}
         if money is not None:
             self.problems += find.open_money(
                 money.items, lambda item: item.campaign_id in self._open, self.now, self.limits
             )
+        campaigns = list(campaigns)
         by_block: dict[str, list[OpenCampaign]] = {}
         for campaign in campaigns:
             if campaign.log.what is StartedKind.CAMPAIGN and (block := campaign.block_name("credentials")):
                 by_block.setdefault(block, []).append(campaign)
         for block, of_block in sorted(by_block.items()):
             self._look(kinds.SERVICE_AWAY, partial(self._read_service, client, block, of_block), block)
+        archives = {campaign.archive.name: campaign.archive for campaign in campaigns}
+        for archive in archives.values():
+            self._probe(archive)
         self._look(kinds.WALLET_LOW, lambda: self._read_wallets(client))
         self._look(kinds.CANNOT_START, lambda: self.problems.extend(cannot_start(client, self.now)))
 
@@ -180,6 +187,13 @@ class Problems:
             if block is not None:
                 self.looked -= {kinds.ORDER_OVERDUE, kinds.RESULTS_UNREAD}
                 self._note_failure(block, error)
+
+    def _probe(self, archive: SavedArchive) -> None:
+        """Write into an archive, as before an order."""
+        try:
+            archive.store.probe(archive.block.prefix, with_race=False)
+        except AssayError as error:
+            self.problems.append(find.unreachable_archive(archive.name, error, self.now))
 
     def _note_failure(self, block: str, error: Exception) -> None:
         found = find.failed_service(block, error, self.now)

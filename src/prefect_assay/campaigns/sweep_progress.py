@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -40,12 +41,15 @@ class SweepProgress:
         else:
             self._prefect_was_away = False
 
-    def wake(self, run_ids: Iterable[UUID]) -> bool:
-        """Resume runs one by one: SQLite refuses some of many writers at once. False if a request failed."""
+    def wake(self, run_ids: Iterable[UUID], values: dict[str, Any] | None = None) -> bool:
+        """Resume runs one by one: SQLite refuses some of many writers at once. False if a request failed.
+
+        `values` are those of their form.
+        """
         failed = len(self.failed)
         for run_id in run_ids:
             if run_id not in self.woken:
                 with self.part(f"waking run {run_id}"):
-                    if resume(self.prefect, run_id):
+                    if resume(self.prefect, run_id, values):
                         self.woken.append(run_id)
         return len(self.failed) == failed

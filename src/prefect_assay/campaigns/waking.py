@@ -19,9 +19,10 @@ from prefect_assay.campaigns.updates_feed import read_feed
 from prefect_assay.campaigns.watermarks import SweepState, as_text, read_block
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict
+from prefect_assay.models.question import REJECT
 from prefect_assay.runs.block_references import block_reference, name_of
 from prefect_assay.runs.looks import look_of
-from prefect_assay.runs.states import waits_for_input
+from prefect_assay.runs.states import suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 
 # The sweep runs every five minutes and some seconds; without this margin every second pause would be longer by one sweep.
@@ -169,9 +170,23 @@ def service_time(campaign: OpenCampaign, feeds: Feeds) -> datetime | None:
     return feeds.service_now(block)
 
 
-def has_unread_answer(campaign: OpenCampaign, run: FlowRun) -> bool:
-    """Return True if a question was answered after the run was suspended: the wake-up of the answer was lost."""
-    if run.state is None or not run.state.is_paused() or waits_for_input(run):
-        return False
-    since = run.state.timestamp
-    return any(answered.at > since for _, answered in campaign.state.decisions.values())
+def wake_answered(progress: SweepProgress, campaign: OpenCampaign, run: FlowRun) -> None:
+    """Wake a suspended run that does not know the answer to a question yet: its wake-up was lost, or there was none."""
+    if run.state is None or not run.state.is_paused():
+        return
+    decisions = campaign.state.decisions
+    if not waits_for_input(run):
+        since = run.state.timestamp
+        if any(answered.at > since for _, answered in decisions.values()):
+            progress.wake([run.id])
+        return
+    for asked, answered in decisions.values():
+        if suspension_key(run) == form_key(asked.question_id, asked.revision):
+            # The log's answer counts: the values only satisfy the form.
+            values = {"decision": REJECT if answered.decision == EXPIRED else answered.decision}
+            progress.wake([run.id], values | {"decided_by": answered.answerer})
+
+
+def form_key(question_id: str, revision: int) -> str:
+    """The suspension key of a run that asks about the price with a form."""
+    return f"price-{question_id}-{revision}"

@@ -52,9 +52,6 @@ class AlertLimits(Model):
     quote_days: Days = Field(
         default=3, title="Expiring quote (days)", description="Days until an unanswered quote expires."
     )
-    deadline_days: Days = Field(
-        default=5, title="Near deadline (days)", description="Days until the deadline of an experiment."
-    )
     token_days: Days = Field(
         default=14, title="Expiring token (days)", description="Days until a token of the service expires."
     )

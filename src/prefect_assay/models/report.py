@@ -69,9 +69,9 @@ class SweepReport(Model):
     """The result of `sweep`."""
 
     updates_seen: int  # rows of the updates feeds that were news
-    suspended_runs: int
-    canceled_runs: int = 0  # canceled runs of which something could still be said or done
-    woken: tuple[str, ...]  # ids of the runs that were resumed or scheduled again
+    open_campaigns: int  # campaigns and loops of this home that are open
+    woken: tuple[str, ...] = ()  # ids of the runs that were resumed
+    started: tuple[str, ...] = ()  # names of the runs that were started
+    stopped: tuple[str, ...] = ()  # campaigns and loops whose cancellation was carried out or looked after
     problems: tuple[str, ...] = ()  # what the sweep itself could not do, one line each
-    # Runs that have crashed, hang, are late or cannot go on, one line each with the next step
-    attention: tuple[str, ...] = ()
+    attention: tuple[str, ...] = ()  # open problems that need a person, one line each with the next step

@@ -38,5 +38,8 @@ class SweepMemory(StoredModel):
     swept: datetime | None = None  # when the last complete sweep began
     checked: datetime | None = None  # when orders, tokens, wallets and obstacles were last looked at
     canceled: datetime | None = None  # until when canceled runs are known
+    unread: tuple[
+        str, ...
+    ] = ()  # keys of orders whose results were released and not archived at the last check
     told: str | None = None  # a digest of the list in the newest artifact
     open_money: dict[str, OpenSum] | None = None  # by kind, as the last check found it
