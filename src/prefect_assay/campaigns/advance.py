@@ -34,7 +34,13 @@ from prefect_assay.errors import (
 from prefect_assay.events import concerning
 from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, MACHINE_RAILS, PaymentMethod, ResultsStatus
+from prefect_assay.models.vocabulary import (
+    AFTER_MATERIALS,
+    MACHINE_RAILS,
+    InvoiceStatus,
+    PaymentMethod,
+    ResultsStatus,
+)
 from prefect_assay.ordering import choose
 from prefect_assay.ordering.billing import withdraw
 from prefect_assay.ordering.next_action import (
@@ -51,6 +57,7 @@ from prefect_assay.ordering.next_action import (
     Pay,
     PollQuote,
     ReadDue,
+    ReadHosted,
     RejectQuote,
     Retrieve,
     SearchAgain,
@@ -91,14 +98,12 @@ class Look:
     retriable: bool = False
 
 
-class _Held(Exception):  # noqa: N818 - it ends the steps of one order, and is no error
+class _Held(Exception):
     def __init__(self, look: Look) -> None:
         self.look = look
 
 
-def advance(
-    order: PlannedOrder, seen: Seen, questions: Questions, *, is_patient: Callable[[], bool]
-) -> Look:
+def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, is_patient: Callable[[], bool]) -> Look:
     """Take the order as far as it goes now. `is_patient`: what cannot be read of released results is looked for again.
 
     Raises:
@@ -129,9 +134,7 @@ def _raise_campaign_cap(order: PlannedOrder) -> None:
     decisions = order.log.read().decisions
     raised = decisions.get(question_id(order.key, QuestionKind.SPENDING, _CAMPAIGN))
     if raised is not None and raised[1].decision == APPROVE and raised[1].amount_cents is not None:
-        order.setup.books.budget.raise_cap(
-            order.plan.campaign_id, raised[1].amount_cents, raised[1].answerer
-        )
+        order.setup.books.budget.raise_cap(order.plan.campaign_id, raised[1].amount_cents, raised[1].answerer)
 
 
 def _record_approval(order: PlannedOrder, new: Approved) -> None:
@@ -164,7 +167,7 @@ class _Performing:
         except PaymentError:
             return self.order
 
-    def perform(self, action: Action, seen: Seen) -> Seen:  # noqa: PLR0911 - one branch per action
+    def perform(self, action: Action, seen: Seen) -> Seen:  # noqa: C901, PLR0911, PLR0912 - one branch per action
         match action:
             case FindOrder():
                 return self.find(seen)
@@ -186,6 +189,8 @@ class _Performing:
                 return seen
             case ReadDue():
                 return self.read_due(seen)
+            case ReadHosted():
+                return self.read_hosted(seen)
             case Pay():
                 return self.pay(action, seen)
             case Retrieve():
@@ -351,7 +356,9 @@ class _Performing:
         with self.credentials.get_client() as client:
             rejected = reject_quote(client, order.experiment_id)
         if not rejected:
-            raise ServiceUnavailable(f"the quote of {self.order.name} could not be rejected; it is tried again")
+            raise ServiceUnavailable(
+                f"the quote of {self.order.name} could not be rejected; it is tried again"
+            )
         withdraw(self.order.book, "a person has rejected its quote")
         return seen
 
@@ -379,6 +386,16 @@ class _Performing:
             ).add(due_read=True, due_cents=due)
         return seen.add(due_read=True, due_cents=due)
 
+    def read_hosted(self, seen: Seen) -> Seen:
+        """Whether the hosted invoice is paid: by a plain reading, because a waiting run looks often."""
+        order = self.order.known_order(seen)
+        with self.credentials.get_client() as client:
+            try:
+                is_paid = client.invoice(order.experiment_id).status == InvoiceStatus.PAID
+            except NotReady:
+                is_paid = False
+        return seen.add(due_read=True) if is_paid else seen.add(payment_problem=True)
+
     def is_payment_asked(self) -> bool:
         """Whether a person was asked about the payment, and has not allowed another one."""
         state = self.order.book.state
@@ -393,7 +410,11 @@ class _Performing:
         try:
             current = self.order.on_named_rail()
             setup = current.setup
-            step = pay_invoice if action.limit_cents and current.payment_method in MACHINE_RAILS else _read_invoice
+            step = (
+                pay_invoice
+                if action.limit_cents and current.payment_method in MACHINE_RAILS
+                else _read_invoice
+            )
             payment = self.spend(
                 lambda cap_cents, rolling: step(
                     self.credentials,
@@ -442,13 +463,17 @@ class _Performing:
         """Ask about a payment whose outcome is unknown. The invoice decides, whatever a person answers."""
         with self.credentials.get_client() as client:
             status = read_payment_status(client, self.order.book.read().payment, order.experiment_id)
-        question = payment_question(self.order, why, artifacts.payment_lines(status), status.entry is not None)
+        question = payment_question(
+            self.order, why, artifacts.payment_lines(status), was_sent=status.entry is not None
+        )
         decision = self.questions.decide(question, order_key=self.order.key, may_expire=False)
         if decision == _PAY_AGAIN:
             return seen
         if decision == _PAID:
             question = question.model_copy(
-                update={"reason": f"You have answered that it was paid, and the invoice does not show it. {why}"}
+                update={
+                    "reason": f"You have answered that it was paid, and the invoice does not show it. {why}"
+                }
             )
             self.questions.decide(question, order_key=self.order.key, may_expire=False)
         if seen.status in AFTER_MATERIALS or decision == REJECT:
@@ -494,7 +519,9 @@ class _Performing:
         """Archive everything that the service has; complete results are delivered."""
         order, row = self.order.known_order(seen), seen.row
         if row is None:
-            raise ServiceUnavailable(f"{self.order.name} is not in the service's list; its results are read later")
+            raise ServiceUnavailable(
+                f"{self.order.name} is not in the service's list; its results are read later"
+            )
         with self.credentials.get_client() as client:
             experiment = client.experiment(order.experiment_id)
         # The contract shows the two words in the list's row only, so that row decides (2.1).
@@ -519,7 +546,9 @@ class _Performing:
                 f"{kept.record.location}"
             )
         if not kept.record.unchanged or complete:
-            plots = plot_results(self.order.setup.archive, self.order.plan.campaign_id, kept.record.experiment_code)
+            plots = plot_results(
+                self.order.setup.archive, self.order.plan.campaign_id, kept.record.experiment_code
+            )
             artifacts.show_results(
                 self.order.label, kept, designs=plots.designs, images=plots.images, notes=plots.notes
             )
@@ -560,7 +589,10 @@ def order_again_question(order: PlannedOrder, amount_cents: int) -> Question:
             "orders without an answer": str(len(state.open_attempts)),
             "last sent": f"{last:%Y-%m-%d %H:%M} UTC",
         },
-        choices={APPROVE: "the order is sent once more", REJECT: "it is not sent, and is searched for at each look"},
+        choices={
+            APPROVE: "the order is sent once more",
+            REJECT: "it is not sent, and is searched for at each look",
+        },
         amount_cents=amount_cents,
     )
 
@@ -571,16 +603,16 @@ def sum_question(order: PlannedOrder, over: BudgetExceeded) -> Question:
     total, cap = over.total_cents or 0, over.cap_cents or 0
     if over.cap == _ROLLING:
         what = f"All machine payments of the last {days} days, with the invoice of {order.name},"
-        return spending_question(what, total, cap, f"cap of machine payments in {days} days", [], order.bought())
+        return spending_question(
+            what, total, cap, f"cap of machine payments in {days} days", [], order.bought()
+        )
     what = f"All orders of campaign {order.plan.campaign_id}, with {order.name},"
     return spending_question(what, total, cap, CAMPAIGN_CAP, [], order.bought())
 
 
-def payment_question(order: PlannedOrder, why: str, lines: dict[str, str], was_sent: bool) -> Question:
+def payment_question(order: PlannedOrder, why: str, lines: dict[str, str], *, was_sent: bool) -> Question:
     """Whether a payment has moved money. Paying again is offered only where one invoice can be paid only once."""
-    again = {
-        _PAY_AGAIN: "it is signed again with the same nonce, so that only one payment can settle"
-    }
+    again = {_PAY_AGAIN: "it is signed again with the same nonce, so that only one payment can settle"}
     repeatable = was_sent and order.payment_method is PaymentMethod.X402_EXACT
     return Question.of(
         QuestionKind.PAYMENT_OUTCOME,

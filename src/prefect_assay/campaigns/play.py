@@ -33,7 +33,6 @@ from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.report import report_campaign_end
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
-from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.campaigns.terms import describe_account, find_differences, terms_question
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.dates import time_at
@@ -54,6 +53,7 @@ from prefect_assay.ordering.next_action import APPROVE, Seen, Wait, next_action
 from prefect_assay.ordering.stages import OVER, Stage, count_stages, stage_of
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.progress import day
+from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags
@@ -73,6 +73,9 @@ class Campaign:
     log: CampaignLog
     terms: Terms
     estimates: dict[str, CostEstimate] = field(default_factory=dict)
+    retrieved: dict[str, ExperimentSummary] = field(
+        default_factory=dict
+    )  # rows whose results this process has archived
 
     @cached_property
     def orders(self) -> list[PlannedOrder]:
@@ -129,7 +132,9 @@ def begin_campaign(
     run = this_run() if FlowRunContext.get() else None
     if state.started is None or state.over is not None:
         started = Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=present)
-        started = started.model_copy(update={"experiments": len(plan.experiments), **_origin(setup, carries=carries)})
+        started = started.model_copy(
+            update={"experiments": len(plan.experiments), **_origin(setup, carries=carries)}
+        )
         if state.over is not None:
             _reopen_unordered(setup, plan)
         state = log.start(started)
@@ -165,7 +170,9 @@ def _origin(setup: CampaignSetup, *, carries: bool) -> dict[str, Any]:
         deployment = client.read_deployment(run.deployment_id)  # type: ignore[arg-type]  # only such runs suspend
         name = f"{client.read_flow(deployment.flow_id).name}/{deployment.name}"
         home = home_id(client)
-    parameters = {key: value for key, value in recorded_parameters(run.parameters, setup).items() if key != "designs"}
+    parameters = {
+        key: value for key, value in recorded_parameters(run.parameters, setup).items() if key != "designs"
+    }
     person = run.created_by.display_value if run.created_by else None
     return {"deployment": name, "home": home, "parameters": parameters, "requester": person}
 
@@ -194,11 +201,11 @@ def _decide_terms(campaign: Campaign, setup: CampaignSetup, present: Terms) -> C
         started = campaign.log.state.started
         assert started is not None  # noqa: S101 - it was read
         accepted = started.model_copy(update={"terms": present})
-        campaign.log.append(Started(**{**accepted.model_dump(exclude={"id", "at", "by"})}))
+        campaign.log.append(Started(**accepted.model_dump(exclude={"id", "at", "by"})))
         return replace(campaign, setup=setup.under(present), terms=present)
     if not can_suspend():
         raise DecisionNeeded(question)
-    suspend_until_news(
+    return suspend_until_news(
         f"{question.subject} Nothing is sent until you decide, or the account is as it was",
         look=Look.after_failure(utc_now(), failures_before() + 1),
         has_news=lambda: False,
@@ -233,7 +240,9 @@ def play(campaign: Campaign) -> CampaignReport:
         if look.is_over:
             stages = {key: one.stage for key, one in look.orders.items()}
             problems = {key: one.problem for key, one in look.orders.items() if one.problem}
-            return report_campaign_end(campaign.setup, campaign.plan, campaign.log, campaign.orders, stages, problems)
+            return report_campaign_end(
+                campaign.setup, campaign.plan, campaign.log, campaign.orders, stages, problems
+            )
         if can_suspend():
             _wait_suspended(campaign, look)
         _refuse_endless_polling(campaign, look)
@@ -246,7 +255,6 @@ def look_at_orders(campaign: Campaign) -> CampaignLook:
     rows, now = _read_rows(campaign)
     questions = open_questions(campaign, now)
 
-
     def is_patient() -> bool:
         return not can_suspend() or failures_before() < _PATIENT_LOOKS
 
@@ -256,9 +264,12 @@ def look_at_orders(campaign: Campaign) -> CampaignLook:
     for order in sorted(campaign.orders, key=lambda order: bool(order.book.state.open_attempts)):
         ordered = order.book.state.ordered
         row = rows.get(ordered.experiment_id) if ordered else None
-        seen = Seen(now, row=row, estimate=campaign.estimates.get(order.key))
+        is_retrieved = row is not None and _words_of(row) == _words_of(campaign.retrieved.get(order.key))
+        seen = Seen(now, row=row, estimate=campaign.estimates.get(order.key), retrieved=is_retrieved)
         try:
             looks[order.key] = advance(order, seen, questions, is_patient=is_patient)
+            if row is not None and looks[order.key].stage is Stage.PARTLY_MEASURED:
+                campaign.retrieved[order.key] = row
         except Exception as error:  # noqa: BLE001 - one order's failure must not hold up the others
             errors.append(error)
             looks[order.key] = _look_after(order, error)
@@ -272,7 +283,9 @@ def look_at_orders(campaign: Campaign) -> CampaignLook:
 
 def _look_after(order: PlannedOrder, error: Exception) -> OrderLook:
     """Where an order is that could not be advanced; anything may pass, such as a token that is replaced."""
-    text = shortened(error.message if isinstance(error, AssayError) else f"{type(error).__name__}: {error}", _PROBLEM_MAX)
+    text = shortened(
+        error.message if isinstance(error, AssayError) else f"{type(error).__name__}: {error}", _PROBLEM_MAX
+    )
     unexpected = not isinstance(error, AssayError | OSError)
     get_run_logger().warning("%s: %s", order.name, text, exc_info=unexpected)
     return OrderLook(stage_of(order.book.state), f"{order.name}: {text}", retriable=True)
@@ -283,7 +296,9 @@ def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], dateti
     ids = [
         state.ordered.experiment_id
         for order in campaign.orders
-        if (state := order.book.read()).ordered is not None and state.delivered is None and state.stopped is None
+        if (state := order.book.read()).ordered is not None
+        and state.delivered is None
+        and state.stopped is None
     ]
     with campaign.setup.credentials.get_client() as client:
         if ids:
@@ -337,6 +352,10 @@ def _shown(
     )
 
 
+def _words_of(row: ExperimentSummary | None) -> tuple[str, str] | None:
+    return None if row is None else (str(row.status), str(row.results_status))
+
+
 def _read_expected(client: AssayClient, shown: ShownExperiment) -> datetime | None:
     """When the laboratory expects results, by the experiment's last update that says so; best effort."""
     try:
@@ -344,7 +363,9 @@ def _read_expected(client: AssayClient, shown: ShownExperiment) -> datetime | No
     except AssayError as error:  # what is only shown ends no look
         get_run_logger().info("The updates of %s cannot be read: %s", shown.experiment_code, error)
         return shown.expected
-    dated = sorted((one for one in updates if one.eta), key=lambda one: one.timestamp or datetime.min.replace(tzinfo=UTC))
+    dated = sorted(
+        (one for one in updates if one.eta), key=lambda one: one.timestamp or datetime.min.replace(tzinfo=UTC)
+    )
     return dated[-1].eta if dated else shown.expected
 
 
@@ -352,7 +373,9 @@ def describe_look(campaign: Campaign, look: CampaignLook) -> str:
     """One line for people, such as `3 in the laboratory, 1 measured; next results about 2 Dec 2026`."""
     words = count_stages([one.stage for one in look.orders.values()])
     shown = campaign.log.state.shown
-    in_laboratory = [key for key, one in look.orders.items() if one.stage is Stage.LABORATORY and key in shown]
+    in_laboratory = [
+        key for key, one in look.orders.items() if one.stage is Stage.LABORATORY and key in shown
+    ]
     days = [expected for key in in_laboratory if (expected := shown[key].expected) is not None]
     next_results = f"; next results about {day(min(days))}" if days else ""
     problems = f"; will look again, because of: {'; '.join(look.problems)}" if look.has_failed else ""
@@ -412,9 +435,9 @@ def _has_order_news(
         return False
     if stage is Stage.QUOTE:
         return read_billing(client, experiment_id).stage is not BillingStage.QUOTE_PENDING
-    if state.settled is None and state.invoiced is not None and state.payment is None:
-        if client.invoice(experiment_id).status == InvoiceStatus.PAID:
-            return True
+    is_hosted = state.settled is None and state.invoiced is not None and state.payment is None
+    if is_hosted and client.invoice(experiment_id).status == InvoiceStatus.PAID:
+        return True
     before = look.rows.get(experiment_id)
     is_retrieved = before is not None and before.results_status == row.results_status
     seen = Seen(now, row=row, searched=True, payment_problem=True, retrieved=is_retrieved)

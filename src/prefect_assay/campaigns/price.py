@@ -16,7 +16,6 @@ from prefect_assay.books.campaign_log import EXPIRED, Answered, Asked
 from prefect_assay.books.log import Approved
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
 from prefect_assay.campaigns.questions import question_id, question_markdown, show_question
-from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded, Conflict
 from prefect_assay.events import emit, kinds
@@ -25,6 +24,7 @@ from prefect_assay.models.question import REJECT, Question, QuestionKind
 from prefect_assay.models.words import many
 from prefect_assay.ordering.next_action import APPROVE, spending_question
 from prefect_assay.reporting import artifacts
+from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.tasks.estimate import estimate_cost, open_price
 
 _BACKUP: Final = timedelta(days=365)  # until Prefect itself ends a suspension whose question has expired
@@ -195,7 +195,9 @@ def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
 
 def _answer_with_form(order: PlannedOrder, asked: Asked, account: str, hours: float) -> None:
     """Suspend this run with Prefect's form, and record what a person has filled in; of two answers the first counts."""
-    form = PriceApproval.with_initial_data(description=question_markdown(order.plan.campaign_id, asked, account))
+    form = PriceApproval.with_initial_data(
+        description=question_markdown(order.plan.campaign_id, asked, account)
+    )
     values: Any = suspend_flow_run(
         wait_for_input=form,
         timeout=int(hours * 3600 + _BACKUP.total_seconds()),

@@ -104,7 +104,13 @@ def question_markdown(campaign_id: str, asked: Asked, account: str) -> str:
     question = asked.question
     amount = f" --usd {question.amount_cents / 100:.2f}" if question.amount_cents is not None else ""
     names = f"--question {asked.question_id} --revision {asked.revision}"
-    lines = [f"# {quote_markdown(question.subject)}", "", question.reason, "", f"- account: {quote_markdown(account)}"]
+    lines = [
+        f"# {quote_markdown(question.subject)}",
+        "",
+        question.reason,
+        "",
+        f"- account: {quote_markdown(account)}",
+    ]
     if question.amount_cents is not None:
         lines.append(f"- amount: {usd(question.amount_cents)}")
     lines += [f"- {fact.name}: {fact.value}" for fact in question.facts]
@@ -112,8 +118,10 @@ def question_markdown(campaign_id: str, asked: Asked, account: str) -> str:
     lines += [f"| `{choice.decision}` | {choice.effect} |" for choice in question.choices]
     lines += [
         "",
-        f"Answer until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock, in the form of the deployment "
-        f"`decide`, or with `prefect-assay approve {campaign_id} {names}{amount}` or `prefect-assay reject {campaign_id} "
-        f"{names}`. The other orders of the campaign go on meanwhile.",
+        (
+            f"Answer until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock, in the form of the deployment "
+            f"`decide`, or with `prefect-assay approve {campaign_id} {names}{amount}` or `prefect-assay reject {campaign_id} "
+            f"{names}`. The other orders of the campaign go on meanwhile."
+        ),
     ]
     return "\n".join(lines)

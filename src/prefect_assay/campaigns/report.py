@@ -44,7 +44,9 @@ def report_campaign_end(
         report,
         page.designs or summarize(table.rows),
         decision=page.decision,
-        opening=f"[open it in the S3 console]({page.link}), or run `{command}`" if page.link else f"`{command}`",
+        opening=f"[open it in the S3 console]({page.link}), or run `{command}`"
+        if page.link
+        else f"`{command}`",
         images=page.images,
         notes=page.notes,
     )
@@ -64,9 +66,7 @@ def report_campaign_end(
     return report
 
 
-def _line(
-    order: PlannedOrder, stage: Stage, problem: str | None, log: CampaignLog
-) -> CampaignExperiment:
+def _line(order: PlannedOrder, stage: Stage, problem: str | None, log: CampaignLog) -> CampaignExperiment:
     """One experiment of the report; complete results have no problem."""
     state = order.book.state
     shown = log.state.shown.get(order.key)

@@ -23,9 +23,7 @@ _WORDS: Final = {
 
 def find_differences(recorded: Terms, present: Terms) -> dict[str, str]:
     """What differs, in words: the recorded value and the present one. Caps and the deadline may differ."""
-    changed = [
-        name for name in (*_IDENTITY, *_PAYMENT) if getattr(recorded, name) != getattr(present, name)
-    ]
+    changed = [name for name in (*_IDENTITY, *_PAYMENT) if getattr(recorded, name) != getattr(present, name)]
     return {
         _WORDS[name]: f"{_show(name, recorded)} at the start, {_show(name, present)} now" for name in changed
     }

@@ -54,7 +54,7 @@ class Seen:
     due_read: bool = False
     due_cents: int | None = None  # of the open invoice; None once `due_read` is an invoice that is paid
     payment: Payment | None = None
-    payment_problem: bool = False  # it could not be paid now, and the laboratory works on it
+    payment_problem: bool = False  # it cannot be paid now, and nothing waits for that
     retrieved: bool = False
     unread: bool = False  # the released results are archived, and no row of them can be read
     decisions: Mapping[str, str] = field(default_factory=dict)  # of a person, by the question's digest
@@ -126,6 +126,11 @@ class ReadDue:
 
 
 @dataclass(frozen=True)
+class ReadHosted:
+    """Read whether a hosted invoice that is recorded has been paid."""
+
+
+@dataclass(frozen=True)
 class Pay:
     """Pay exactly this amount by machine, once; or read a hosted invoice, or one that is paid."""
 
@@ -180,6 +185,7 @@ Action = (
     | RejectQuote
     | Withdraw
     | ReadDue
+    | ReadHosted
     | Pay
     | Retrieve
     | Approve
@@ -190,7 +196,7 @@ Action = (
 )
 
 
-def next_action(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:
+def next_action(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:  # noqa: PLR0911 - one return per case
     """The next action of an order whose ledger holds `state`."""
     if state.delivered is not None:
         return End(Stage.UNREAD if seen.unread else Stage.MEASURED)
@@ -241,8 +247,10 @@ def _next_of_canceled(state: OrderState, seen: Seen) -> Action:
     return End(Stage.CANCELED)
 
 
-def _next_before_invoice(state: OrderState, seen: Seen, limits: OrderLimits) -> Action | None:
+def _next_before_invoice(state: OrderState, seen: Seen, limits: OrderLimits) -> Action | None:  # noqa: C901, PLR0911 - one return per case
     """The action until the invoice exists; None once it does."""
+    if state.invoiced is not None and not limits.by_machine:
+        return None  # it was seen, and a person pays it
     if seen.billing is None:
         return PollQuote()
     match seen.billing.stage:
@@ -323,7 +331,9 @@ def judge_quote(
         amount = f"the amount here is {source if expected is not None else 'the cap'}"
         reasons.append(f"its total cannot be read ({cause}); {amount}: read the quote before you approve")
     elif is_far_below(total, expected or 0):
-        reasons.append(f"it is less than {LOWEST_PERCENT} % of {source}" if total else "it is a quote of nothing")
+        reasons.append(
+            f"it is less than {LOWEST_PERCENT} % of {source}" if total else "it is a quote of nothing"
+        )
     if not is_known(quote):
         reasons.append(f"its status is {quote.status!a}, a word that this version does not know")
     if not (reasons or limits.accept_quotes):
@@ -393,7 +403,10 @@ def spending_question(
         subject=f"{what} costs {usd(amount_cents)} without VAT.",
         reason=f"That is {place} the {cap_name}, {usd(cap_cents)}.{reason}",
         facts=facts,
-        choices={APPROVE: "exactly the amount shown may be spent", REJECT: "it is not spent, and the order ends"},
+        choices={
+            APPROVE: "exactly the amount shown may be spent",
+            REJECT: "it is not spent, and the order ends",
+        },
         amount_cents=amount_cents,
     )
 
@@ -403,12 +416,12 @@ def _rejects(seen: Seen, question: Question) -> bool:
     return decision is not None and decision != APPROVE
 
 
-def _next_payment(state: OrderState, seen: Seen, limits: OrderLimits) -> Action | None:
+def _next_payment(state: OrderState, seen: Seen, limits: OrderLimits) -> Action | None:  # noqa: PLR0911 - one return per case
     """The action that pays the order or reads how it is paid; None once that is settled or done in this execution."""
     if state.settled is not None or seen.payment is not None or seen.payment_problem:
         return None
     if not limits.by_machine:
-        return Pay(0)  # reads the hosted invoice
+        return Pay(0) if state.invoiced is None or seen.due_read else ReadHosted()
     if not seen.due_read:
         return ReadDue()
     if seen.due_cents is None:
@@ -424,9 +437,9 @@ def _next_payment(state: OrderState, seen: Seen, limits: OrderLimits) -> Action 
     return Pay(seen.due_cents)
 
 
-def _next_results(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:
+def _next_results(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:  # noqa: PLR0911 - one return per case
     row = seen.row
-    unpaid = state.settled is None and not seen.payment_problem
+    unpaid = state.settled is None
     waiting = Stage.PAYMENT if unpaid and seen.status not in AFTER_MATERIALS else Stage.LABORATORY
     if row is None:
         return Wait(waiting)

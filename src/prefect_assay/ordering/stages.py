@@ -41,7 +41,7 @@ OVER: Final = frozenset(
 WITH_RESULTS: Final = frozenset({Stage.MEASURED, Stage.INCOMPLETE})
 
 
-def stage_of(state: OrderState, *, asks: bool = False) -> Stage:
+def stage_of(state: OrderState, *, asks: bool = False) -> Stage:  # noqa: PLR0911 - one return per case
     """The stage by the ledger alone, for views that ask no service; `asks` if a question about the order is open."""
     if state.delivered is not None:
         return Stage.MEASURED
