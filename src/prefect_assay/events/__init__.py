@@ -15,6 +15,7 @@ from prefect_assay.events.sending import (
     flush,
     is_news,
     recording,
+    recording_run,
     send,
 )
 
@@ -31,5 +32,6 @@ __all__ = [
     "flush",
     "is_news",
     "recording",
+    "recording_run",
     "send",
 ]

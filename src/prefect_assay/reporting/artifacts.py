@@ -14,7 +14,6 @@ from prefect.artifacts import (
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactCreate
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
-from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.sorting import ArtifactSort
 from prefect.runtime import flow_run as current_run
 
@@ -38,7 +37,6 @@ from prefect_assay.reporting.plots import as_markdown_image
 from prefect_assay.results import DesignSummary, markdown_table, outcome_line, summarize
 from prefect_assay.results.formats import markdown_cell
 from prefect_assay.results.row import ArchivedResults
-from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
 
 _ROWS_SHOWN: Final = 200
 _LINES_SHOWN: Final = 2
@@ -54,11 +52,6 @@ def label_of(campaign_id: str, batch_index: int | None = None) -> str:
     if plain != campaign_id:
         plain += f"-{hashlib.sha256(campaign_id.encode()).hexdigest()[:_KEY_DIGITS]}"
     return plain if batch_index is None else f"{plain}-{batch_index + 1}"
-
-
-def label_of_run(run: FlowRun) -> str:
-    """The label of an experiment's run, by its parameters."""
-    return label_of(str(run.parameters.get("campaign_id")), int(run.parameters.get("batch_index") or 0))
 
 
 def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:
@@ -172,7 +165,7 @@ def show_surplus(label: str, order: Order) -> None:
         f"These have its key as well. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
         "Ask the laboratory to cancel them, and do not pay their invoices.\n",
     )
-    _show_once(artifact)
+    show_once(artifact)
     emit(
         kinds.OrderSurplus(
             experiment_id=order.experiment_id,
@@ -187,7 +180,7 @@ def show_payment(label: str, payment: Payment) -> None:
     """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid."""
     page, invoice = safe_link(payment.hosted_invoice_url), label_markdown(payment.invoice_id or "")
     if payment.state is PaymentState.INTENDED and page:
-        _show_once(
+        show_once(
             LinkArtifact(
                 link=page,
                 link_text=f"Pay invoice {invoice}",
@@ -220,13 +213,13 @@ def show_payment(label: str, payment: Payment) -> None:
         description = "Payment receipt"
     # The newest version of the link that asked for the payment, or the receipt.
     kind = "invoice" if hosted else "receipt"
-    _show_once(
+    show_once(
         MarkdownArtifact(markdown="\n".join(lines), key=f"assay-{kind}-{label}", description=description)
     )
 
 
-def _show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
-    """Create an artifact unless the run's newest one with its key is the same; a run repeats it at each wake-up."""
+def show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
+    """Create an artifact unless this run's newest one with its key is the same: an execution repeats what stands."""
     run_id = current_run.id
     same_key = ArtifactFilter(key=ArtifactFilterKey(any_=[str(artifact.key)]))
     with get_client(sync_client=True) as client:
@@ -342,16 +335,6 @@ def show_loop(report: LoopReport) -> None:
             f"| {verbatim(entry.name)} | {' | '.join(map(str, cells))} | {verbatim(entry.problem or '')} |"
         )
     _show(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
-
-
-def payment_labels(payment: Payment) -> dict[str, str]:
-    """Price and unpaid invoice, as the labels from which `prefect-assay status` reads them without the service."""
-    is_open = payment.state is PaymentState.INTENDED
-    unpaid = (payment.hosted_invoice_url or payment.invoice_id) if is_open else None
-    # With a price, or "unknown", and no invoice, the sweep has nothing left to read.
-    absent = "unknown" if payment.state is PaymentState.SETTLED else ""
-    price = absent if payment.amount_cents is None else str(payment.amount_cents)
-    return {PRICE_LABEL: price, INVOICE_LABEL: unpaid or ""}
 
 
 def payment_lines(status: PaymentStatus) -> dict[str, str]:

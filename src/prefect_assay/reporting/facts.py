@@ -1,15 +1,16 @@
 """The events of an order and its experiment, made of what a run has just read or done (docs/events.md).
 
-A run calls these at every execution; `emit` sends each fact once. In its first execution a run reports no fact of an
-earlier run of the order. It recognizes them by the times in the order's log, and by an unchanged archive.
+A run calls these at every execution, for one order after the other (`events.concerning`); `emit` sends each fact once.
+What an earlier run has reported is no news: the times in the ledger, the campaign's log and an unchanged archive show it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.books import OrderBook
+from prefect_assay.books.campaign_log import ShownExperiment
 from prefect_assay.events import (
     EVENTS_LABEL,
     Materialization,
@@ -88,9 +89,22 @@ def payment(book: OrderBook, order: Order, made: Payment) -> None:
         emit(fact, news=is_news(settled.at if settled else None))
 
 
-def stage(found: ExperimentSummary, *, news: bool) -> None:
-    """The experiment's stage, as just read."""
-    emit(_stage(found), news=news)
+def stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperiment]) -> None:
+    """The experiments whose status has changed since the last look, by order key."""
+    for order_key, shown in now.items():
+        earlier = before.get(order_key)
+        if shown.experiment_id is None or shown.status is None:
+            continue
+        if earlier is None or earlier.status != shown.status:
+            emit(
+                kinds.StageChanged(
+                    order_key=order_key,
+                    experiment_id=shown.experiment_id,
+                    experiment_code=shown.experiment_code,
+                    stage=shown.status,
+                    results_status=shown.results_status or ResultsStatus.NONE,
+                )
+            )
 
 
 def of_waiting(seen: Iterable[tuple[RunReference, ExperimentSummary, Payment | None]]) -> None:
@@ -140,7 +154,7 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
     )
 
 
-def overdue(found: Experiment, deadline_days: int) -> None:
+def overdue(found: ExperimentSummary, deadline_days: int) -> None:
     """The deadline has passed without complete results."""
     emit(
         kinds.ExperimentOverdue(

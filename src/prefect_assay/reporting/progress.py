@@ -1,134 +1,227 @@
-"""Shows people where an experiment is in the laboratory: its stage, its updates, and when results are expected.
+"""Shows people where a campaign is: one artifact with a row for each experiment and a timeline, and its stages as events.
 
-It must not know why a run waits, nor how an experiment is read.
+It must not know why a run waits, nor decide anything.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, assert_never
 
-from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.actions import ArtifactCreate, LogCreate
-from prefect.client.schemas.objects import FlowRun
-from prefect.types import DateTime
+from prefect.artifacts import MarkdownArtifact
 
-from prefect_assay.errors import shorten
+from prefect_assay.books import OrderState
+from prefect_assay.books.campaign_log import (
+    Adopted,
+    Answered,
+    Asked,
+    CampaignRecord,
+    Looked,
+    Over,
+    Ran,
+    Reopened,
+    Settled,
+    ShownExperiment,
+    Started,
+    Stopped,
+)
+from prefect_assay.client import AssayClient
+from prefect_assay.client.filters import in_
+from prefect_assay.errors import AssayError, shorten
+from prefect_assay.foreign_text import label_markdown, safe_link
+from prefect_assay.models.billing import usd
 from prefect_assay.models.experiment import ExperimentSummary
+from prefect_assay.models.identifiers import normalize_id
 from prefect_assay.models.update import Update
-from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX, ExperimentStatus
 from prefect_assay.models.words import in_words
-from prefect_assay.reporting.artifacts import label_of_run, verbatim
-from prefect_assay.runs.tags import ETA_LABEL
+from prefect_assay.reporting.artifacts import label_of, show_once, verbatim
 
 _logger = logging.getLogger(__name__)
 
-# How far a status is on the way to results (contract 3), in percent; the days between them differ.
-_PERCENT: Final[dict[str, int]] = {
-    ExperimentStatus.DRAFT: 0,
-    ExperimentStatus.WAITING_FOR_CONFIRMATION: 5,
-    ExperimentStatus.QUOTE_SENT: 10,
-    ExperimentStatus.WAITING_FOR_MATERIALS: 20,
-    ExperimentStatus.IN_QUEUE: 35,
-    ExperimentStatus.IN_PRODUCTION: 50,
-    ExperimentStatus.DATA_ANALYSIS: 75,
-    ExperimentStatus.IN_REVIEW: 90,
-    ExperimentStatus.DONE: 100,
-    ExperimentStatus.CANCELED: 100,
-}
-_RESULTS: Final[dict[str, str]] = {
-    ResultsStatus.PARTIAL: ", preliminary results are there",
-    ResultsStatus.ALL: ", all results are there",
-}
-_UPDATES_SHOWN: Final = 30
+_ROWS_SHOWN: Final = 300
+_ENTRIES_SHOWN: Final = 60  # of the timeline, the newest
+_IDS_MAX: Final = 40  # of one request for updates: longer addresses are refused by some proxies
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # sorts first
 
 
 @dataclass(frozen=True)
-class Progress:
-    """One look at an experiment.
+class ProgressRow:
+    """An experiment of a campaign. Amounts are US cents without VAT; what is not known is None."""
 
-    Attributes:
-        percent: how far its status is on the way to results, 0 to 100; None for a status that this version does not know.
-        message: one line, such as `in the laboratory: in production, results expected 2 Dec 2026`.
-        markdown: the message, and the updates with their dates.
-    """
-
-    percent: int | None
-    message: str
-    markdown: str
+    experiment: str
+    stage: str
+    designs: int
+    price_cents: int | None = None
+    is_paid: bool = False
+    expected: datetime | None = None
+    link: str | None = None
 
 
-def progress_of(found: ExperimentSummary, updates: Iterable[Update], eta: datetime | None = None) -> Progress:
-    """Describe an experiment; `eta` is the one of the last update that has one."""
-    rows = sorted(updates, key=lambda update: update.timestamp or _UNDATED)
-    eta = next((update.eta for update in reversed(rows) if update.eta), eta)
-    stage = in_words(found.status)
-    ended = found.status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
-    expected = f", results expected {day(eta)}" if eta and not ended else ""
-    message = f"in the laboratory: {stage}{_RESULTS.get(found.results_status, '')}{expected}"
-    lines = [f"**{found.code}** {message}", ""]
-    if rows:
-        lines += ["| date | update |", "|---|---|"]
-        lines += [
-            f"| {day(row.timestamp) if row.timestamp else ''} | {_cell(row)} |"
-            for row in rows[-_UPDATES_SHOWN:]
-        ]
-    return Progress(_PERCENT.get(found.status), message, "\n".join(lines))
+@dataclass(frozen=True)
+class TimelineEntry:
+    """Something that has happened, and the experiment that it happened to, if it was one."""
+
+    at: datetime | None
+    text: str
+    experiment: str | None = None
 
 
-def eta_of(run: FlowRun) -> datetime | None:
-    """Return when results are expected, as the receiver noted it from the last delivery; None if it did not."""
+def progress_row(
+    name: str,
+    stage: str,
+    designs: int,
+    state: OrderState,
+    row: ExperimentSummary | None,
+    expected: datetime | None = None,
+) -> ProgressRow:
+    """The row of an order, by its ledger and the service's list; `name` is shown until the experiment has a code."""
+    is_over = row is not None and row.status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
+    return ProgressRow(
+        experiment=row.code if row is not None else name,
+        stage=_with_status(stage, row.status if row is not None else None),
+        designs=designs,
+        price_cents=state.amount_cents,
+        is_paid=state.settled is not None,
+        expected=None if is_over else expected,
+        link=row.experiment_url if row is not None else None,
+    )
+
+
+def show_campaign_progress(
+    campaign_id: str, rows: Sequence[ProgressRow], timeline: Iterable[TimelineEntry]
+) -> None:
+    """Create the campaign's progress artifact, unless this run's newest one is the same; best effort."""
     try:
-        return datetime.fromisoformat(str(run.labels.get(ETA_LABEL)))
-    except ValueError:
-        return None
-
-
-def show_progress(
-    client: SyncPrefectClient,
-    run: FlowRun,
-    found: ExperimentSummary,
-    updates: Iterable[Update],
-) -> str | None:
-    """Store the run's progress artifact and a log line, best effort; returns the message, or None after a failure."""
-    try:
-        progress = progress_of(found, updates, eta_of(run))
-        _store(client, run, progress)
-        client.create_logs([_log_line(run, f"Experiment {found.code} {progress.message}")])
-    except Exception as error:
-        _logger.warning("Could not show the progress of run %s", run.id, exc_info=shorten(error))
-        return None
-    return progress.message
-
-
-def _store(client: SyncPrefectClient, run: FlowRun, progress: Progress) -> None:
-    client.create_artifact(
-        ArtifactCreate(
-            key=f"assay-progress-{label_of_run(run)}",  # Prefect shows the newest one of a key
-            type="progress",
-            data=float(progress.percent or 0),
-            description=progress.markdown,
-            flow_run_id=run.id,
+        show_once(
+            MarkdownArtifact(
+                key=f"assay-progress-{label_of(campaign_id)}",
+                description=f"Where the experiments of campaign {campaign_id} are",
+                markdown=progress_markdown(campaign_id, rows, timeline),
+            )
         )
-    )
+    except Exception as error:
+        _logger.warning("Could not show the progress of campaign %s", campaign_id, exc_info=shorten(error))
 
 
-def _log_line(run: FlowRun, message: str) -> LogCreate:
-    return LogCreate(
-        name="prefect.flow_runs",
-        level=logging.INFO,
-        message=message,
-        timestamp=DateTime.now(UTC),
-        flow_run_id=run.id,
+def progress_markdown(
+    campaign_id: str, rows: Sequence[ProgressRow], timeline: Iterable[TimelineEntry]
+) -> str:
+    """The table of the experiments, and what has happened, newest first."""
+    lines = [
+        f"# Campaign {verbatim(campaign_id)}",
+        "",
+        "| experiment | stage | designs | price without VAT | paid | results expected |",
+        "|---|---|---:|---:|---|---|",
+    ]
+    lines += [_cells(row) for row in rows[:_ROWS_SHOWN]]
+    if len(rows) > _ROWS_SHOWN:
+        lines.append(f"| and {len(rows) - _ROWS_SHOWN} more | | | | | |")
+    entries = sorted(timeline, key=lambda entry: entry.at or _UNDATED)[-_ENTRIES_SHOWN:]
+    if entries:
+        lines += ["", "## What has happened", "", "| date | experiment | |", "|---|---|---|"]
+        lines += [
+            f"| {day(entry.at) if entry.at else ''} | {verbatim(entry.experiment or '')} | {verbatim(entry.text)} |"
+            for entry in reversed(entries)
+        ]
+    return "\n".join(lines)
+
+
+def _cells(row: ProgressRow) -> str:
+    page = safe_link(row.link)
+    name = f"[{label_markdown(row.experiment)}]({page})" if page else verbatim(row.experiment)
+    cells = (
+        name,
+        verbatim(row.stage),
+        str(row.designs),
+        usd(row.price_cents) if row.price_cents is not None else "",
+        "yes" if row.is_paid else "no",
+        day(row.expected) if row.expected else "",
     )
+    return f"| {' | '.join(cells)} |"
+
+
+def read_updates(client: AssayClient, experiment_ids: Sequence[str]) -> tuple[Update, ...]:
+    """The newest updates of experiments, in one request for each 40; empty where the service shows none now."""
+    ids = [normalize_id(one) for one in experiment_ids]
+    read: list[Update] = []
+    try:
+        for first in range(0, len(ids), _IDS_MAX):
+            chunk = ids[first : first + _IDS_MAX]
+            page = client.updates(filter=in_("experiment_id", chunk), limit=PAGE_LIMIT_MAX)
+            read += [update for update in page.items if update.experiment_id in chunk]
+    except AssayError as error:
+        _logger.info("The updates are not shown: %s", error)
+    return tuple(read)
+
+
+def expected_dates(updates: Iterable[Update]) -> dict[str, datetime]:
+    """When results are expected, by experiment: as the newest update that says it has it."""
+    dated = sorted(updates, key=lambda update: update.timestamp or _UNDATED)
+    return {update.experiment_id: update.eta for update in dated if update.eta is not None}
+
+
+def timeline_of_updates(updates: Iterable[Update]) -> Iterator[TimelineEntry]:
+    """What the laboratory has told."""
+    for update in updates:
+        text = update.name or update.description or str(update.type or "")
+        yield TimelineEntry(update.timestamp, text, update.experiment_code or update.experiment_id)
+
+
+def timeline_of_log(records: Iterable[CampaignRecord]) -> Iterator[TimelineEntry]:
+    """What the campaign's log holds, as people read it: decisions, restarts, and each change of an experiment."""
+    last: dict[str, str] = {}
+    for record in records:
+        if isinstance(record, Looked):
+            for order_key, shown in record.experiments.items():
+                text = _stage_text(shown)
+                if last.get(order_key) != text:
+                    last[order_key] = text
+                    yield TimelineEntry(record.read_at, text, shown.experiment_code or shown.experiment_id)
+        elif text := _text_of(record):
+            yield TimelineEntry(record.at, text)
+
+
+def _stage_text(shown: ShownExperiment) -> str:
+    problem = f" ({shown.problem})" if shown.problem else ""
+    return f"{_with_status(shown.stage, shown.status)}{problem}"
+
+
+def _with_status(stage: str, status: str | None) -> str:
+    """The stage, and the service's own word while the experiment is on its way."""
+    ended = status is None or status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
+    return stage if ended else f"{stage}: {in_words(status)}"
+
+
+_Decision = Started | Ran | Asked | Answered | Stopped | Settled | Reopened | Adopted | Over
+
+
+def _text_of(record: _Decision) -> str | None:  # noqa: PLR0911 - a line per kind
+    match record:
+        case Started():
+            return "started" if record.requester is None else f"started by {record.requester}"
+        case Ran():
+            why = f": {record.why}" if record.why else ""
+            return f"run {record.name} goes on{why}" if record.restarted else None
+        case Asked():
+            return f"question {record.question_id}: {record.question.subject}"
+        case Answered():
+            return f"question {record.question_id} answered: {record.decision}, by {record.answerer}"
+        case Stopped():
+            return f"canceled by {record.person}"
+        case Settled():
+            return "what the cancellation left behind is reported"
+        case Reopened():
+            return f"opened again by {record.person}"
+        case Adopted():
+            return f"taken over by another Prefect server, for {record.person}"
+        case Over():
+            return f"over: {record.words}"
+        case _:
+            assert_never(record)
 
 
 def day(moment: datetime) -> str:
     """A date in a text for people."""
     return f"{moment.day} {moment:%b %Y}"
-
-
-def _cell(update: Update) -> str:
-    return verbatim(update.name or update.description or str(update.type or ""))
