@@ -302,7 +302,8 @@ def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], dateti
     ]
     with campaign.setup.credentials.get_client() as client:
         if ids:
-            return client.list_states(ids), time_at(client)
+            label = campaign.orders[0].name.rsplit(" ", 2)[0]  # the names of all its experiments begin with it
+            return client.list_states(ids, search=label), time_at(client)
         client.targets(limit=1)
         return {}, time_at(client)
 
@@ -324,13 +325,11 @@ def _show(
             before = known.get(order.key)
             if shown.experiment_id and (before is None or before.status != shown.status):
                 shown = shown.model_copy(update={"expected": _read_expected(client, shown)})
-            row = rows.get(shown.experiment_id or "")
-            if row is not None:
-                facts.stage(row, news=before is not None)
             changed[order.key] = shown
     if changed:
+        facts.stages(known, changed)
         campaign.log.append(Looked(read_at=now, experiments=changed))
-        show_progress(campaign.plan, campaign.orders, campaign.log, campaign.account)
+        show_progress(campaign.plan, campaign.orders, campaign.log, campaign.account, rows)
 
 
 def _shown(

@@ -15,7 +15,6 @@ from prefect_assay.events.sending import (
     flush,
     is_news,
     recording,
-    recording_run,
     send,
 )
 
@@ -32,6 +31,5 @@ __all__ = [
     "flush",
     "is_news",
     "recording",
-    "recording_run",
     "send",
 ]

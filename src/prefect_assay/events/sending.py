@@ -2,9 +2,8 @@
 
 The id of an event is that of its fact: every run and every server gives it the same one. Prefect's server keeps an id
 once, but fires automations again for one that is repeated after half an hour. A run executes the same lines at each
-wake-up, so it remembers in a label what was sent, and a run that takes over a campaign begins with the label of the one
-before. The label is written after the events have left the process: a run that is killed in between sends the same ids
-again within seconds.
+wake-up, so it remembers in a label what it has sent. The label is written after the events have left the process: a run
+that is killed in between sends the same ids again within seconds.
 """
 
 import logging
@@ -17,14 +16,13 @@ from threading import Thread
 from typing import Final, TypeVar
 from uuid import UUID
 
-from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
 from prefect.events import emit_event
 from prefect.events.worker import EventsWorker
 
 from prefect_assay.events.kinds import Fact
 
-EVENTS_LABEL: Final = "assay.events"  # of a run: the beginnings of the ids that its campaign has sent
+EVENTS_LABEL: Final = "assay.events"  # of a run: the beginnings of the ids that it has sent
 
 _ID_LENGTH: Final = 10
 _SENT_MAX: Final = 3_000  # some 300 experiments; a loop of a thousand rounds must not fill the label
@@ -73,7 +71,7 @@ def recording(
 
     Args:
         sent: the run's label as of its start.
-        began: an older fact is no news.
+        began: when the run was created: an older fact is another run's news.
         keep: stores the new label, once the events have left this process.
     """
     known = sent.split() if isinstance(sent, str) else []
@@ -85,41 +83,6 @@ def recording(
         _RECORDING.reset(token)
         if record.changed and keep is not None and flush():
             _harmless(lambda: keep(" ".join(record.sent[-_SENT_MAX:])))
-
-
-@contextmanager
-def recording_run(*, earlier_run: str | None = None, since: datetime | None = None) -> Iterator[None]:
-    """Send each fact of this execution of a flow run once in its campaign.
-
-    Args:
-        earlier_run: the id of the run that carried the campaign before this one; what it has sent is not sent again.
-        since: when the campaign was started: without the earlier run, only what is newer than this run is news.
-    """
-    context = FlowRunContext.get()
-    run = context.flow_run if context else None
-    if run is None:
-        with recording(None):
-            yield
-        return
-    sent: object = run.labels.get(EVENTS_LABEL)
-    began: datetime | None = run.created
-    if sent is None and earlier_run is not None:
-        sent = _harmless(lambda: _label_of(UUID(earlier_run)))
-    if sent is not None and since is not None:
-        began = since
-
-    def keep(label: str) -> None:
-        with get_client(sync_client=True) as client:
-            client.update_flow_run_labels(run.id, {EVENTS_LABEL: label})
-
-    with recording(sent, began=began, keep=keep):
-        yield
-
-
-def _label_of(run_id: UUID) -> object:
-    """What an earlier run has sent; None if that is not known. It may be deleted."""
-    with get_client(sync_client=True) as client:
-        return client.read_flow_run(run_id).labels.get(EVENTS_LABEL)
 
 
 def concerning(*, campaign_id: str | None = None, order_key: str | None = None) -> None:

@@ -26,15 +26,11 @@ from prefect_assay.books.campaign_log import (
     Started,
     Stopped,
 )
-from prefect_assay.client import AssayClient
-from prefect_assay.client.filters import in_
-from prefect_assay.errors import AssayError, shorten
+from prefect_assay.errors import shorten
 from prefect_assay.foreign_text import label_markdown, safe_link
 from prefect_assay.models.billing import usd
 from prefect_assay.models.experiment import ExperimentSummary
-from prefect_assay.models.identifiers import normalize_id
-from prefect_assay.models.update import Update
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX, ExperimentStatus
+from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.models.words import in_words
 from prefect_assay.reporting.artifacts import label_of, show_once, verbatim
 
@@ -42,7 +38,6 @@ _logger = logging.getLogger(__name__)
 
 _ROWS_SHOWN: Final = 300
 _ENTRIES_SHOWN: Final = 60  # of the timeline, the newest
-_IDS_MAX: Final = 40  # of one request for updates: longer addresses are refused by some proxies
 _UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # sorts first
 
 
@@ -70,27 +65,28 @@ class TimelineEntry:
 
 def progress_row(
     name: str,
-    stage: str,
     designs: int,
     state: OrderState,
+    shown: ShownExperiment | None,
     row: ExperimentSummary | None,
-    expected: datetime | None = None,
 ) -> ProgressRow:
-    """The row of an order, by its ledger and the service's list; `name` is shown until the experiment has a code."""
-    is_over = row is not None and row.status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
+    """The row of an order, by its ledger, the last look and the service's list.
+
+    `name` is shown until the experiment has a code.
+    """
     return ProgressRow(
-        experiment=row.code if row is not None else name,
-        stage=_with_status(stage, row.status if row is not None else None),
+        experiment=(shown and shown.experiment_code) or name,
+        stage=_stage_text(shown) if shown else "",
         designs=designs,
         price_cents=state.amount_cents,
         is_paid=state.settled is not None,
-        expected=None if is_over else expected,
+        expected=shown.expected if shown and not _is_over(shown.status) else None,
         link=row.experiment_url if row is not None else None,
     )
 
 
 def show_campaign_progress(
-    campaign_id: str, rows: Sequence[ProgressRow], timeline: Iterable[TimelineEntry]
+    campaign_id: str, account: str, rows: Sequence[ProgressRow], timeline: Iterable[TimelineEntry]
 ) -> None:
     """Create the campaign's progress artifact, unless this run's newest one is the same; best effort."""
     try:
@@ -98,7 +94,7 @@ def show_campaign_progress(
             MarkdownArtifact(
                 key=f"assay-progress-{label_of(campaign_id)}",
                 description=f"Where the experiments of campaign {campaign_id} are",
-                markdown=progress_markdown(campaign_id, rows, timeline),
+                markdown=progress_markdown(campaign_id, account, rows, timeline),
             )
         )
     except Exception as error:
@@ -106,11 +102,13 @@ def show_campaign_progress(
 
 
 def progress_markdown(
-    campaign_id: str, rows: Sequence[ProgressRow], timeline: Iterable[TimelineEntry]
+    campaign_id: str, account: str, rows: Sequence[ProgressRow], timeline: Iterable[TimelineEntry]
 ) -> str:
     """The table of the experiments, and what has happened, newest first."""
     lines = [
         f"# Campaign {verbatim(campaign_id)}",
+        "",
+        f"Account: {verbatim(account)}",
         "",
         "| experiment | stage | designs | price without VAT | paid | results expected |",
         "|---|---|---:|---:|---|---|",
@@ -142,33 +140,6 @@ def _cells(row: ProgressRow) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def read_updates(client: AssayClient, experiment_ids: Sequence[str]) -> tuple[Update, ...]:
-    """The newest updates of experiments, in one request for each 40; empty where the service shows none now."""
-    ids = [normalize_id(one) for one in experiment_ids]
-    read: list[Update] = []
-    try:
-        for first in range(0, len(ids), _IDS_MAX):
-            chunk = ids[first : first + _IDS_MAX]
-            page = client.updates(filter=in_("experiment_id", chunk), limit=PAGE_LIMIT_MAX)
-            read += [update for update in page.items if update.experiment_id in chunk]
-    except AssayError as error:
-        _logger.info("The updates are not shown: %s", error)
-    return tuple(read)
-
-
-def expected_dates(updates: Iterable[Update]) -> dict[str, datetime]:
-    """When results are expected, by experiment: as the newest update that says it has it."""
-    dated = sorted(updates, key=lambda update: update.timestamp or _UNDATED)
-    return {update.experiment_id: update.eta for update in dated if update.eta is not None}
-
-
-def timeline_of_updates(updates: Iterable[Update]) -> Iterator[TimelineEntry]:
-    """What the laboratory has told."""
-    for update in updates:
-        text = update.name or update.description or str(update.type or "")
-        yield TimelineEntry(update.timestamp, text, update.experiment_code or update.experiment_id)
-
-
 def timeline_of_log(records: Iterable[CampaignRecord]) -> Iterator[TimelineEntry]:
     """What the campaign's log holds, as people read it: decisions, restarts, and each change of an experiment."""
     last: dict[str, str] = {}
@@ -179,19 +150,19 @@ def timeline_of_log(records: Iterable[CampaignRecord]) -> Iterator[TimelineEntry
                 if last.get(order_key) != text:
                     last[order_key] = text
                     yield TimelineEntry(record.read_at, text, shown.experiment_code or shown.experiment_id)
-        elif text := _text_of(record):
-            yield TimelineEntry(record.at, text)
+        elif (words := _text_of(record)) is not None:
+            yield TimelineEntry(record.at, words)
 
 
 def _stage_text(shown: ShownExperiment) -> str:
+    """The stage, with the service's own word while the experiment is on its way, and with what keeps it there."""
+    status = "" if shown.status is None or _is_over(shown.status) else f": {in_words(shown.status)}"
     problem = f" ({shown.problem})" if shown.problem else ""
-    return f"{_with_status(shown.stage, shown.status)}{problem}"
+    return f"{shown.stage}{status}{problem}"
 
 
-def _with_status(stage: str, status: str | None) -> str:
-    """The stage, and the service's own word while the experiment is on its way."""
-    ended = status is None or status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
-    return stage if ended else f"{stage}: {in_words(status)}"
+def _is_over(status: str | None) -> bool:
+    return status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
 
 
 _Decision = Started | Ran | Asked | Answered | Stopped | Settled | Reopened | Adopted | Over
