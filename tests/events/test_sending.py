@@ -156,6 +156,6 @@ def test_waiting_for_the_buffer_ends(monkeypatch):
 
 
 def test_the_label_stays_short(sent):
-    rounds = [RoundCompleted(loop_id="l", round=f"r-{n}") for n in range(1000)]
-    assert len(execution("", *rounds)) < 5000
+    rounds = [RoundCompleted(loop_id="l", round=f"r-{n}") for n in range(10_000)]
+    assert len(execution("", *rounds)) < 50_000
     assert EVENTS_LABEL == "assay.events"  # suspended runs have it

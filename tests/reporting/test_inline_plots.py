@@ -1,16 +1,13 @@
 """Artifacts with inline plots: images beside the table, and notes that cannot become markup."""
 
-from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.report import CampaignExperiment, CampaignReport, LoopReport, RoundReport
 from prefect_assay.models.spec import Assay, ExperimentSpec, Plan
-from prefect_assay.models.update import Update
 from prefect_assay.reporting import artifacts
 from prefect_assay.reporting.page.images import Image
-from prefect_assay.reporting.progress import progress_of
 from prefect_assay.results import DesignSummary
 from prefect_assay.results.row import ArchivedResults
 
@@ -97,9 +94,3 @@ def test_reasons_and_warnings_of_others_are_no_markup(monkeypatch):
     text = shown(monkeypatch, lambda: artifacts.show_estimate("l", "n", spec, estimate))
     assert f"No price yet: {PLAIN}. " in text
     assert text.endswith(f"\n- {PLAIN}")
-
-
-def test_the_name_of_an_update_is_no_markup():
-    update = Update(id="u", experiment_id="e", name=ODD, timestamp=datetime(2026, 1, 2, tzinfo=UTC))
-    found = SimpleNamespace(status="in_production", results_status="none", code="E-1")
-    assert f"| 2 Jan 2026 | {PLAIN} |" in progress_of(found, [update]).markdown

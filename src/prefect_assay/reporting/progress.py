@@ -27,12 +27,13 @@ from prefect_assay.books.campaign_log import (
     Stopped,
 )
 from prefect_assay.errors import shorten
-from prefect_assay.foreign_text import label_markdown, safe_link
+from prefect_assay.foreign_text import label_markdown, link_markdown
 from prefect_assay.models.billing import usd
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.models.words import in_words
-from prefect_assay.reporting.artifacts import label_of, show_once, verbatim
+from prefect_assay.reporting.artifacts import label_of, show_once
+from prefect_assay.results.formats import markdown_cell
 
 _logger = logging.getLogger(__name__)
 
@@ -106,9 +107,9 @@ def progress_markdown(
 ) -> str:
     """The table of the experiments, and what has happened, newest first."""
     lines = [
-        f"# Campaign {verbatim(campaign_id)}",
+        f"# Campaign {label_markdown(campaign_id)}",
         "",
-        f"Account: {verbatim(account)}",
+        f"Account: {markdown_cell(account)}",
         "",
         "| experiment | stage | designs | price without VAT | paid | results expected |",
         "|---|---|---:|---:|---|---|",
@@ -120,18 +121,16 @@ def progress_markdown(
     if entries:
         lines += ["", "## What has happened", "", "| date | experiment | |", "|---|---|---|"]
         lines += [
-            f"| {day(entry.at) if entry.at else ''} | {verbatim(entry.experiment or '')} | {verbatim(entry.text)} |"
+            f"| {day(entry.at) if entry.at else ''} | {label_markdown(entry.experiment or '')} | {markdown_cell(entry.text)} |"
             for entry in reversed(entries)
         ]
     return "\n".join(lines)
 
 
 def _cells(row: ProgressRow) -> str:
-    page = safe_link(row.link)
-    name = f"[{label_markdown(row.experiment)}]({page})" if page else verbatim(row.experiment)
     cells = (
-        name,
-        verbatim(row.stage),
+        link_markdown(row.experiment, row.link),
+        markdown_cell(row.stage),
         str(row.designs),
         usd(row.price_cents) if row.price_cents is not None else "",
         "yes" if row.is_paid else "no",
