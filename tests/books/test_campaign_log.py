@@ -3,7 +3,7 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import settings
@@ -16,10 +16,8 @@ from prefect_assay.books.campaign_log import (
     CLOSED,
     EXPIRED,
     Adopted,
-    CampaignLog,
     Over,
     Ran,
-    Started,
     StartedKind,
     Stopped,
     Terms,
@@ -28,37 +26,11 @@ from prefect_assay.books.campaign_log import (
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, Conflict, InputError
 from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.models.vocabulary import PaymentMethod
+from support.archive.campaign_records import NOW, a_log, some_terms, started
 from support.archive.memory_store import MemoryStore
 
-NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=72)
 CEILING = 1_000_000
-
-
-def some_terms(**changes):
-    values = {
-        "service": "https://lab.example",
-        "organisation": "org-1",
-        "simulated": True,
-        "archive_id": "a",
-        "payment_method": PaymentMethod.ASYNC_INVOICE,
-        "per_experiment_cents": 500_000,
-        "per_campaign_cents": 2_000_000,
-        "accept_quotes": False,
-        "deadline_days": 30,
-    }
-    return Terms(**{**values, **changes})
-
-
-def started(name="c", what=StartedKind.CAMPAIGN, home="home1", **changes):
-    return Started(
-        what=what, name=name, terms=some_terms(**changes), home=home, deployment="campaign/campaign"
-    )
-
-
-def a_log(store, name="c", what=StartedKind.CAMPAIGN):
-    return CampaignLog(store, "lab", name, what)
 
 
 def a_question(cents=600_000, subject="The quote of c 1/2 costs 6,000.00 USD."):

@@ -40,7 +40,9 @@ Kind = Literal[
     "newer",
     "incomplete",
     "foreign",
+    "repaired",
 ]
+_REMARKS: Final = frozenset({"incomplete", "foreign", "repaired"})
 
 
 _GAPS_NAMED: Final = 10
@@ -50,7 +52,7 @@ _UNAVAILABLE_MAX: Final = 3  # in a row: a store that is away costs a time-out f
 class Finding(Model):
     """A discrepancy, of a kind in docs/archive.md.
 
-    `incomplete` and `foreign` are remarks, `unavailable` and `newer` are not known, and the others are damage.
+    `incomplete`, `foreign` and `repaired` are remarks, `unavailable` and `newer` are not known, the others are damage.
     """
 
     kind: Kind
@@ -60,7 +62,7 @@ class Finding(Model):
     @property
     def is_damage(self) -> bool:
         """The archive is not what it was."""
-        return self.kind not in {"incomplete", "foreign"} and self.is_known
+        return self.kind not in _REMARKS and self.is_known
 
     @property
     def is_known(self) -> bool:

@@ -6,7 +6,16 @@ number to one writer. Knows neither Prefect nor the client.
 
 from prefect_assay.books.books import Books, OrderBook, OrderLedger, known_archive_id
 from prefect_assay.books.budget import Budget
-from prefect_assay.books.check import check_orders
+from prefect_assay.books.check import check_campaigns, check_orders
 from prefect_assay.books.state import OrderState
 
-__all__ = ["Books", "Budget", "OrderBook", "OrderLedger", "OrderState", "check_orders", "known_archive_id"]
+__all__ = [
+    "Books",
+    "Budget",
+    "OrderBook",
+    "OrderLedger",
+    "OrderState",
+    "check_campaigns",
+    "check_orders",
+    "known_archive_id",
+]

@@ -23,7 +23,7 @@ from prefect_assay.archive.layout import (
     safe_prefix,
 )
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.books.log import Log, Record
+from prefect_assay.books.log import Log, Record, last_numbers
 from prefect_assay.errors import ArchiveError, Conflict, InputError
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.billing import usd
@@ -189,7 +189,6 @@ _LOG_FOLDERS: Final = {
 }
 _BY_NOBODY: Final = frozenset({EXPIRED, CLOSED})
 _ENTRY: Final = re.compile(rf"(?P<what>{'|'.join(StartedKind)})-(?P<folder>[^/]+)\.json")
-_NUMBER: Final = re.compile(r"(\d{6})\.json")
 
 
 class _OpenEntry(StoredModel):
@@ -556,17 +555,22 @@ class CampaignLog:
         self.close_index()
         return self.state
 
-    def open_index(self) -> None:
-        """Write the index entry, once."""
+    def open_index(self) -> bool:
+        """Write the index entry, once; True if this call wrote it."""
         entry = _OpenEntry(what=self.what, name=self.name)
-        self.store.put_if_absent(self.index_key, entry.model_dump_json().encode(), "application/json")
+        return self.store.put_if_absent(self.index_key, entry.model_dump_json().encode(), "application/json")
 
-    def close_index(self) -> None:
-        """Remove the index entry, unless it is needed. An entry that stays costs a reading in each sweep."""
+    def close_index(self) -> bool:
+        """Remove the index entry, unless it is needed; an entry that stays costs a reading in each sweep.
+
+        False if it stays: it is needed, or the store does not allow to delete it.
+        """
         if self.read().needs_sweep or not self.store.delete(self.index_key):
-            return
+            return False
         if self.read().needs_sweep:  # somebody has opened it again in between
             self.open_index()
+            return False
+        return True
 
 
 def _check_expired(asked: Asked, now: datetime) -> None:
@@ -625,15 +629,12 @@ def list_open(store: Store, prefix: str) -> Iterator[CampaignLog]:
 
 def list_logs(store: Store, prefix: str) -> Iterator[tuple[CampaignLog, int]]:
     """The logs of all campaigns and loops, each to be read, and the highest number of a record in each."""
-    root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
     for what, name in _LOG_FOLDERS.items():
-        highest: dict[str, int] = {}
-        for key in store.keys(join_key(root, name)):
-            folder, _, file = key.removeprefix(f"{join_key(root, name)}/").partition("/")
-            number = _NUMBER.fullmatch(file)
-            highest[folder] = max(highest.get(folder, 0), int(number[1]) if number else 0)
-        for folder in sorted(highest):
-            yield CampaignLog(store, prefix, folder, what, folder=folder), highest[folder]
+        root = join_key(safe_prefix(prefix), BOOKS_FOLDER, name)
+        for key, number in sorted(last_numbers(store, root).items()):
+            folder = key.removeprefix(f"{root}/")
+            if folder != key and "/" not in folder:
+                yield CampaignLog(store, prefix, folder, what, folder=folder), number
 
 
 def list_all(store: Store, prefix: str) -> Iterator[CampaignLog]:

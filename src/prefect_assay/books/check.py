@@ -1,4 +1,7 @@
-"""Compare the log of orders with itself, with the plans of campaigns and with what is archived. Writes nothing."""
+"""Compare the ledgers of orders with themselves, with the plans of campaigns and with what is archived.
+
+Of the logs of campaigns it also puts the index of open ones right. Nothing else is written.
+"""
 
 import csv
 from collections.abc import Callable, Iterator
@@ -17,7 +20,9 @@ from prefect_assay.archive.read import chosen_version, latest_version, read_mani
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books.books import ARCHIVE_NAME, Books
+from prefect_assay.books.campaign_log import CampaignLog, list_logs, list_open
 from prefect_assay.books.identity import Identity
+from prefect_assay.books.log import last_numbers
 from prefect_assay.books.state import OrderState
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NewerFormat
 from prefect_assay.results.formats import csv_lines
@@ -37,8 +42,11 @@ def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
         return  # reading them would make another id
     for books in every:
         yield from _unreadable(join_key(books.folder, "BUDGET"), books.budget.read)
+        last = last_numbers(store, books.folder)
         for book in books.orders():
-            yield from _unreadable(join_key(books.folder, book.campaign_id, book.order_key), book.read)
+            folder = join_key(books.folder, book.campaign_id, book.order_key)
+            findings = list(_unreadable(folder, book.read))
+            yield from findings or _lost_records(folder, book.state.count, last.get(folder, 0))
             known = campaigns.setdefault(book.campaign_id, {}).setdefault(book.order_key, set())
             known.update(_experiments(book.state))
     archive_id = every[0].archive_id if every else None
@@ -52,6 +60,42 @@ def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
             yield Finding.unreadable(folder, error)
         except (ArchiveError, ValueError, csv.Error) as error:
             yield Finding(kind="unreadable", key=folder, detail=f"its plan or table: {error}")
+
+
+def check_campaigns(store: Store, prefix: str = "") -> Iterator[Finding]:
+    """The logs of campaigns and loops that are damaged; and the index of open ones, which is put right from the others."""
+    listed = {log.index_key: log for log in list_open(store, prefix)}
+    for log, last in list_logs(store, prefix):
+        entry = listed.pop(log.index_key, None)
+        findings = list(_unreadable(log.key, log.read))
+        findings += [] if findings else _lost_records(log.key, log.state.count, last)
+        yield from findings or _correct_index(log, is_listed=entry is not None)
+    for log in listed.values():  # entries without a log: a start was killed before its record
+        yield from list(_unreadable(log.key, log.read)) or _correct_index(log, is_listed=True)
+
+
+def _correct_index(log: CampaignLog, *, is_listed: bool) -> Iterator[Finding]:
+    what = f"{log.what} {log.name}"
+    try:
+        if log.state.needs_sweep and not is_listed and log.open_index():
+            detail = f"{what} is open and was not in the index, so no sweep looked after it: it is in the index again"
+            yield Finding(kind="repaired", key=log.index_key, detail=detail)
+        if not log.state.needs_sweep and is_listed and log.close_index():
+            detail = f"{what} {'has ended' if log.state.count else 'was never started'}: it is no longer in the index"
+            yield Finding(kind="repaired", key=log.index_key, detail=detail)
+    except ArchiveUnavailable:
+        raise
+    except ArchiveError as error:
+        detail = f"the index of open campaigns is not right, and could not be corrected: {error.message}"
+        yield Finding(kind="incomplete", key=log.index_key, detail=detail)
+
+
+def _lost_records(folder: str, count: int, last: int) -> list[Finding]:
+    """What a reading does not notice: two or more records in a row are gone, and later ones are there."""
+    if last <= count:
+        return []
+    detail = f"records {count + 1} and {count + 2} are gone, and record {last} is there"
+    return [Finding(kind="missing", key=folder, detail=detail)]
 
 
 def _unreadable(key: str, read: Callable[[], object]) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ so that all writers agree on one sequence of decisions, without a lock. No recor
 
 import os
 import random
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -254,6 +255,7 @@ ACTIONS: Final = (Sending, Confirming, Paying)
 
 R = TypeVar("R", bound=Record)
 
+_NUMBER: Final = re.compile(r"(\d{6})\.json")
 _WAITS: Final = (0.1, 0.5, 2.0)  # seconds before the same bytes are put again
 
 
@@ -341,3 +343,16 @@ class Log(Generic[R]):
 
     def _key(self, number: int) -> str:
         return join_key(self.folder, f"{number:06d}.json")
+
+
+def last_numbers(store: Store, folder: str) -> dict[str, int]:
+    """The highest number of a record in each log below a folder, by the key of the log's folder. One listing.
+
+    It is 0 for a folder that has files and no record. A log that ends before its number has lost records.
+    """
+    last: dict[str, int] = {}
+    for key in store.keys(folder):
+        log, _, name = key.rpartition("/")
+        number = _NUMBER.fullmatch(name)
+        last[log] = max(last.get(log, 0), int(number[1]) if number else 0)
+    return last

@@ -14,7 +14,7 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.store import join_key
 from prefect_assay.archive.verify import Finding
-from prefect_assay.books import check_orders
+from prefect_assay.books import check_campaigns, check_orders
 from prefect_assay.cli.failures import FAILED, RETRY_LATER
 from prefect_assay.cli.options import BLOCKS
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
@@ -40,6 +40,7 @@ def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> 
             findings = (
                 *report.findings,
                 *_as_far_as_read(prefix, "the log of orders", check_orders(store, prefix)),
+                *_as_far_as_read(prefix, "the logs of campaigns", check_campaigns(store, prefix)),
                 *_as_far_as_read(prefix, "the logs of loops", _check_loops(store, prefix)),
             )
             report = report.model_copy(update={"findings": findings})
