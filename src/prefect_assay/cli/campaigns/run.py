@@ -1,6 +1,5 @@
 """`prefect-assay run`: checks the designs, then starts the campaign on a worker or in this process."""
 
-import getpass
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -147,8 +146,9 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
 def _reopen(archive: "Archive", campaign_id: str) -> None:
     """Open a stopped or ended campaign again, as the person at this machine asks for."""
     from prefect_assay.campaigns.stop import reopen_campaign
+    from prefect_assay.cli.campaigns.answer import user_name
 
-    reopen_campaign(archive, campaign_id, person=getpass.getuser())
+    reopen_campaign(archive, campaign_id, person=user_name())
 
 
 def _offer(
