@@ -26,7 +26,10 @@ Password = Annotated[
 ]
 
 Automations = Annotated[
-    bool, typer.Option(help="Register the automation that cancels the campaign of a canceled run; the sweep does so, too.")
+    bool,
+    typer.Option(
+        help="Register the automation that cancels the campaign of a canceled run; the sweep does so, too."
+    ),
 ]
 Chosen = Annotated[
     list[str] | None,
