@@ -1,21 +1,22 @@
-"""What a canceled run leaves at the service, from what the service answers, and how it is said."""
+"""What a canceled order leaves at the service, from what the service answers, and how it is said."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from prefect_assay.books import OrderLedger
+from prefect_assay.campaigns.remains import (
+    CanceledOrderState,
+    order_line,
+    order_text,
+    reject_surplus,
+    settle_cancellation,
+)
+from prefect_assay.campaigns.stop import _is_final
 from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown, ServiceUnavailable
 from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, PaymentState
-from prefect_assay.sweeping.cancellations import _is_final
-from prefect_assay.sweeping.settle_cancellation import (
-    CanceledOrderState,
-    reject_surplus,
-    report_text,
-    settle_cancellation,
-)
 from support.archive.memory_store import a_book, an_attempt
 
 NOW = datetime.now(UTC)
@@ -79,7 +80,7 @@ class Service:
 
 def end(service, *, reject=True, order=ORDER, book=None):
     remains = settle_cancellation(service, book or a_book(experiment="e-1"), order, reject=reject)
-    return remains, report_text(remains, [], reject=reject)
+    return remains, order_text(remains, reject=reject)
 
 
 def test_without_an_order_nothing_is_billed():
@@ -150,7 +151,10 @@ def test_what_is_paid_is_done_and_cannot_be_stopped():
     ],
 )
 def test_what_is_billed_agrees_with_the_state_of_the_experiment(invoice, status, says, silent):
-    text = end(Service(invoice=invoice, status=status), order=ORDER.model_copy(update={"status": status}))[1]
+    remains, text = end(
+        Service(invoice=invoice, status=status), order=ORDER.model_copy(update={"status": status})
+    )
+    assert "219.00 USD" in order_line(remains)
     assert f"status {status.replace('_', ' ')}." in text
     assert says in text
     assert silent not in text
