@@ -1,5 +1,6 @@
 """A campaign's progress: one row per experiment and a timeline, foreign text without markup, and written only when changed."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -49,10 +50,8 @@ def test_foreign_text_is_no_markup():
     text = progress_markdown("camp", ODD, [row], [TimelineEntry(NOW, ODD, ODD)])
     outside_of_code = "".join(text.split("`")[::2])
     assert "<img" not in outside_of_code
-    assert "](" not in outside_of_code
-    assert len(text.splitlines()) == len(
-        progress_markdown("c", "a", [ProgressRow("e", "s", 1)], [TimelineEntry(NOW, "t")]).splitlines()
-    )
+    assert not re.search(r"(?<!\\)\]\(", outside_of_code)
+    assert len([line for line in text.splitlines() if line.startswith("| ")]) == 4  # two heads, two rows
 
 
 def test_the_timeline_has_changes_decisions_and_restarts_newest_first():
