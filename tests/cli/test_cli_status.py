@@ -232,7 +232,8 @@ def test_people_get_the_account_the_runs_and_what_to_copy(client, archive, capsy
         line.startswith("  started: ") and line.endswith("by ada, deployment campaign/assay-campaign")
         for line in lines
     )
-    assert "  run: second 1f, started by the sweep" in " ".join(lines).replace("  run", "  run")
+    (line,) = (line for line in lines if line.startswith("  run: second "))
+    assert line.endswith("1f, started by the sweep")
     assert any(line.startswith("  log: ") for line in lines)
 
 

@@ -233,14 +233,11 @@ def played_by(run: FlowRun) -> list[tuple[StartedKind, str]]:
 
 
 def runs_named(client: SyncPrefectClient, which: str) -> list[FlowRun]:
-    """The newest runs with a name or an id in their parameters that carry nothing yet."""
+    """The newest runs with a name or an id in their parameters that have begun nothing yet."""
     return [
         run
-        for run in runs_without_log(client, _NEWEST)
-        if which in {run.name, run.parameters.get("campaign_id"), run.parameters.get("loop_id")}
+        for flow in PLAYED_FLOWS
+        for run in newest_runs(client, flow, _NEWEST)
+        if not played_by(run)
+        and which in {run.name, run.parameters.get("campaign_id"), run.parameters.get("loop_id")}
     ]
-
-
-def runs_without_log(client: SyncPrefectClient, limit: int) -> list[FlowRun]:
-    """Of the newest runs, those that wait for their start or ended before they began anything."""
-    return [run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit) if not played_by(run)]

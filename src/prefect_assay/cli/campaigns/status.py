@@ -33,7 +33,6 @@ from prefect_assay.cli.campaigns.find import (
     find_named,
     open_archives,
     played_by,
-    runs_without_log,
 )
 from prefect_assay.cli.failures import exit_code
 from prefect_assay.cli.loops.status import read_rounds, rounds_table
@@ -42,7 +41,7 @@ from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, report_unreadable, require_api, run_url
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import NotFound, shortened
+from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
 from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
@@ -188,15 +187,18 @@ def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, ev
         )
     }
     runs: list[FlowRun] = []
-    if (
-        client is not None and not every
-    ):  # the newest that are over, which the index of open ones does not have
-        newest = [run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit)]
-        for kind, name in dict.fromkeys(played for run in newest for played in played_by(run)):
-            if (kind, name) not in views:
-                views.update(((kind, name), view_of(log)) for log in archives.logs_of(name, [kind]))
     if client is not None:
-        runs = runs_without_log(client, limit)
+        # The newest that are over are not in the index of open ones, so their runs name them.
+        newest = [run for flow in PLAYED_FLOWS for run in newest_runs(client, flow, limit)]
+        runs = [run for run in newest if not played_by(run)]
+        for run in newest:
+            for kind, name in played_by(run):
+                if (kind, name) not in views:
+                    views.update(((kind, name), view_of(log)) for log in archives.logs_of(name, [kind]))
+                if (kind, name) not in views and run.state is not None and not run.state.is_final():
+                    archives.failures[f"of {kind} {name}"] = ArchiveUnavailable(
+                        f"run {run.name} carries it, and no saved archive has its log; mount the archive"
+                    )
     shown = newest_first(list(views.values()))
     return Known(shown, runs, money=_money(client, archives))
 
