@@ -159,7 +159,8 @@ def a_run(prefect, name, state):
     def carried():
         return None
 
-    run = prefect.create_flow_run(carried, tags=[CAMPAIGN_TAG + name])
+    deployment = prefect.create_deployment(prefect.create_flow(carried), name="answers")
+    run = prefect.create_flow_run_from_deployment(deployment, tags=[CAMPAIGN_TAG + name])
     prefect.set_flow_run_state(run.id, Running(), force=True)
     prefect.set_flow_run_state(run.id, state, force=True)
     return prefect.read_flow_run(run.id)
