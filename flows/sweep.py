@@ -67,7 +67,7 @@ _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 
 @flow(name="sweep", timeout_seconds=_ENDS_AFTER_SECONDS, retries=0, persist_result=False)
 def sweep(
-    check_minutes: Annotated[int, Field(ge=0, le=10_080), form.titled("Check (minutes)")] = 60,
+    full_check_minutes: Annotated[int, Field(ge=0, le=10_080), form.titled("Full check (minutes)")] = 60,
     alert_limits: Annotated[AlertLimits, form.titled("Limits of problems")] = AlertLimits(),  # noqa: B008 - frozen
     keep_days: Annotated[int, Field(ge=1, le=3650), form.titled("Keep finished runs (days)")] = 3,
 ) -> State[SweepReport]:
@@ -77,16 +77,16 @@ def sweep(
     person. Each campaign is looked up with the blocks that it was started with, so the sweep needs no token of its own.
 
     Args:
-        check_minutes: how often orders, money, tokens, wallets and deployments are looked at; 0 means every time.
+        full_check_minutes: how often orders, money, tokens, wallets and deployments are looked at; 0 means every time.
         alert_limits: from when on an unpaid invoice, a quote, a token or a wallet is a problem.
-        keep_days: how long finished runs of this deployment stay; older ones are deleted, fifty per check.
+        keep_days: how long finished runs of this deployment stay; older ones are deleted, fifty per full check.
 
     Returns:
         SweepReport: what was read, which runs were woken and started, and what needs a person.
     """
     with get_client(sync_client=True) as prefect:
         state = SweepState.read(prefect)
-        report = _Sweep(prefect, state, datetime.now(UTC), check_minutes, alert_limits, keep_days).run()
+        report = _Sweep(prefect, state, datetime.now(UTC), full_check_minutes, alert_limits, keep_days).run()
     counts = f"{report.open_campaigns} open campaigns, {report.updates_seen} updates"
     done = f"{len(report.woken)} runs woken, {len(report.started)} started"
     lines = [f"{counts}, {done}", *report.problems, *report.attention]
