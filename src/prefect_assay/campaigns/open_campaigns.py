@@ -18,6 +18,7 @@ from prefect_assay.campaigns.setup import BLOCK_KEY
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.models.sweep import SeenArchive
+from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
@@ -85,6 +86,12 @@ class OpenCampaign:
     def identity(self) -> str:
         """Identifies it among all archives."""
         return f"{self.archive.archive_id}/{self.log.what}/{self.log.name}"
+
+    def is_carried_by(self, run: FlowRun) -> bool:
+        """Return True if a run has its tag and its archive."""
+        reference = block_reference(run, "archive") or {}
+        document_id = self.archive.block._block_document_id  # noqa: SLF001 - Prefect has no public name for it
+        return self.tag in run.tags and reference.get("block_document_id") == str(document_id)
 
     def block_name(self, parameter: str) -> str | None:
         """The `type/name` of the block that it was started with."""

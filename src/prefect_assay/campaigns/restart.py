@@ -109,7 +109,8 @@ class Restarts:
             known |= {run.id: run for run in read_runs(self.client, run_filter(ids=part))}
         for campaign in campaigns:
             ids = [UUID(run) for run in campaign.state.runs]
-            by_tag = [run for run in known.values() if campaign.tag in run.tags and run.id not in ids]
+            # Another archive may have a campaign of the same id.
+            by_tag = [run for run in known.values() if run.id not in ids and campaign.is_carried_by(run)]
             campaign.runs = [*by_tag, *(known[run] for run in ids if run in known)]
 
     def live_run(self, campaign: OpenCampaign) -> FlowRun | None:
