@@ -259,18 +259,5 @@ def test_a_write_whose_fate_is_unknown_is_found_by_the_next_reading(store, waits
     assert len(book.read().open_attempts) == 1
 
 
-def test_a_run_is_noted_once_and_leaves_once(store):
-    book = a_book(store)
-    for _ in range(2):
-        book.begin_work("r", "c-0")
-    a_book(store).begin_work("r", "c-0")
-    for _ in range(2):
-        a_book(store).end_work("r")
-    assert kinds(book)[2:] == ["working", "left"]
-    never = books_in(store).order("c", "not begun")
-    never.end_work("r")
-    assert never.read().count == 0
-
-
 def test_no_field_of_a_payment_can_hold_a_secret():
     assert not {"credential", "signature", "token", "key"} & set(Paying.model_fields)

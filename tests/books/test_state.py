@@ -11,18 +11,19 @@ from prefect_assay.books.log import (
     Approved,
     Confirming,
     InDoubt,
-    Left,
     Named,
     NotSettled,
     Ordered,
+    Partial,
     Paying,
     Planned,
     Refused,
+    Reopened,
     Sending,
     Settled,
+    Stopped,
     Surplus,
     Withdrawn,
-    Working,
 )
 from prefect_assay.books.state import (
     NotBegun,
@@ -157,20 +158,14 @@ def test_an_invoice_that_was_paid_by_other_means_settles_the_order():
     assert state.payment is None
 
 
-def test_the_runs_that_work_on_an_order_are_those_that_have_not_left():
-    one, other, again = (Working(run=run, name="c-0") for run in ("1", "2", "1"))
-    assert folded(one, ORDERED, other).working == (one, other)
-    assert folded(one, other, ORDERED, Left(run="1"), paying()).working == (other,)
-    assert folded(one, ORDERED, Left(run="1"), Left(run="unknown"), again, settled()).working == (again,)
-
-
 def test_notes_leave_the_state_where_it_was():
     noted = (
         surplus("exp_2", "exp_1"),
         Named(experiment_id="exp_3"),
         Approved(amount_cents=1, approver="x"),
-        Working(run="r", name="c-0"),
-        Left(run="r"),
+        Partial(seen=datetime.now(UTC)),
+        Stopped(person="ada", how="cancel"),
+        Reopened(person="ada"),
     )
     assert type(folded(ORDERED, *noted)) is Unpaid
     assert folded(ORDERED, Withdrawn(reason="expired"), *noted).withdrawn

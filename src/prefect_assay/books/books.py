@@ -29,7 +29,6 @@ from prefect_assay.books.log import (
     Delivered,
     InDoubt,
     Invoiced,
-    Left,
     Log,
     NotSettled,
     Ordered,
@@ -40,7 +39,6 @@ from prefect_assay.books.log import (
     Reopened,
     Settled,
     Stopped,
-    Working,
 )
 from prefect_assay.books.state import NotBegun, OrderState
 from prefect_assay.errors import (
@@ -110,16 +108,6 @@ class OrderBook:
                     "in which the campaign was begun"
                 )
             yield record
-
-    def begin_work(self, run: str, name: str, deployment: str | None = None) -> None:
-        """Record that a flow run, of a deployment or of none, works on the order, once."""
-        works = Working(run=run, name=name, deployment=deployment)
-        self.record(lambda state: None if any(one.run == run for one in state.working) else works)
-
-    def end_work(self, run: str) -> None:
-        """Record that a flow run no longer works on the order, if it did."""
-        if any(one.run == run for one in self.read().working):
-            self.record(lambda state: Left(run=run) if any(one.run == run for one in state.working) else None)
 
     def stop(self, person: str, how: str) -> None:
         """Record that a person has canceled the order, once; also before anything was sent. No action follows."""

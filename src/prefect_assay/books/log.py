@@ -209,22 +209,6 @@ class Reopened(Record):
     person: str
 
 
-class Working(Record):
-    """A run works on the order or waits for it, in whatever Prefect home; a cancellation of another run leaves it alone."""
-
-    kind: Literal["working"] = "working"
-    run: str  # the id of the flow run
-    name: str
-    deployment: str | None = None  # its id; tells a run that was deleted from one of another Prefect home
-
-
-class Left(Record):
-    """A run no longer works on the order, or a person has given it up."""
-
-    kind: Literal["left"] = "left"
-    run: str
-
-
 OrderRecord = Annotated[
     Planned
     | Sending
@@ -244,9 +228,7 @@ OrderRecord = Annotated[
     | Withdrawn
     | Partial
     | Stopped
-    | Reopened
-    | Working
-    | Left,
+    | Reopened,
     Field(discriminator="kind"),
 ]
 

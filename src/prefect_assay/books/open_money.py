@@ -22,7 +22,7 @@ from prefect_assay.books.state import (
     Unpaid,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.open_money import WORDS, OpenItem, OpenKind, OpenMoney, OrderRun
+from prefect_assay.models.open_money import WORDS, OpenItem, OpenKind, OpenMoney
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
 
@@ -136,12 +136,4 @@ def _item(book: OrderBook, kind: OpenKind, since: datetime, remark: str | None =
         amount_cents=state.amount_cents,
         since=since,
         remark=remark,
-        working=runs_of(book),
-    )
-
-
-def runs_of(book: OrderBook) -> tuple[OrderRun, ...]:
-    """The runs that work on an order, by its log."""
-    return tuple(
-        OrderRun(run=one.run, name=one.name, deployment=one.deployment) for one in book.state.working
     )

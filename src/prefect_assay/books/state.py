@@ -21,7 +21,6 @@ from prefect_assay.books.log import (
     Delivered,
     InDoubt,
     Invoiced,
-    Left,
     Named,
     NotSettled,
     Ordered,
@@ -36,7 +35,6 @@ from prefect_assay.books.log import (
     Stopped,
     Surplus,
     Withdrawn,
-    Working,
 )
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import OrderRoute, PaymentState
@@ -70,7 +68,6 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     delivered: Delivered | None = None  # all results are in the archive
     stopped: Stopped | None = None  # a person has canceled the order, and nobody has opened it again
     withdrawn: bool = False  # the quote came to nothing, and only notes have followed
-    working: tuple[Working, ...] = ()  # runs that work on the order, or wait for it
 
     @property
     def committed(self) -> bool:
@@ -124,16 +121,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
 
     def _note(
         self,
-        record: Approved
-        | Accepted
-        | Named
-        | Surplus
-        | Partial
-        | Delivered
-        | Stopped
-        | Reopened
-        | Working
-        | Left,
+        record: Approved | Accepted | Named | Surplus | Partial | Delivered | Stopped | Reopened,
     ) -> Self:
         """The same state, after a record that leaves the order where it was."""
         match record:
@@ -147,9 +135,6 @@ class _State(BaseModel, frozen=True, extra="forbid"):
                 noted = {"surplus": (*self.surplus, record.experiment_id)}
             case Reopened():
                 noted = {"stopped": None, "withdrawn": self.withdrawn and self.ordered is not None}
-            case Working() | Left():
-                others = tuple(one for one in self.working if one.run != record.run)
-                noted = {"working": (*others, record) if isinstance(record, Working) else others}
             case _:
                 assert_never(record)
         return self.model_copy(update={"count": self.count + 1, **noted})
@@ -198,7 +183,7 @@ class NotOrdered(_State, frozen=True):
                 return self._become(Unpaid, ordered=record, open_attempts=())
             case Withdrawn():
                 return self._become(NotOrdered, withdrawn=True)
-            case Surplus() | Approved() | Accepted() | Named() | Stopped() | Reopened() | Working() | Left():
+            case Surplus() | Approved() | Accepted() | Named() | Stopped() | Reopened():
                 return self._note(record)
             case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
                 raise self._contradiction(record)
@@ -217,7 +202,7 @@ class _Placed(_State, frozen=True):
     def _shared(self, record: OrderRecord) -> "Self | Paid":
         """The next state by the rules that all states with an experiment share."""
         match record:
-            case Approved() | Accepted() | Named() | Partial() | Delivered() | Working() | Left():
+            case Approved() | Accepted() | Named() | Partial() | Delivered():
                 return self._note(record)
             case Stopped() | Reopened():
                 return self._note(record)

@@ -32,14 +32,6 @@ WORDS: Final = {
 }
 
 
-class OrderRun(StoredModel):
-    """A run that works on an order, by the order's log: its id, its name and the id of its deployment."""
-
-    run: str
-    name: str
-    deployment: str | None = None
-
-
 class OpenItem(StoredModel):
     """One sum. `amount_cents` is in US cents without VAT; None is not known yet. `url` is where a person acts on it.
 
@@ -57,7 +49,6 @@ class OpenItem(StoredModel):
     url: str | None = None
     remark: str | None = None  # what else is known, and what to do
     surplus: bool = False
-    working: tuple[OrderRun, ...] = ()
 
     @property
     def name(self) -> str:

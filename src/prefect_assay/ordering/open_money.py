@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from prefect_assay.books import OrderBook
-from prefect_assay.books.open_money import is_closed, item_of, runs_of
+from prefect_assay.books.open_money import is_closed, item_of
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, NotFound, NotReady, TransientError
 from prefect_assay.models.billing import Invoice
@@ -296,7 +296,6 @@ class _Service:
             since=since,
             url=page or experiment.experiment_url,
             remark=remark,
-            working=runs_of(book),
         )
 
 
