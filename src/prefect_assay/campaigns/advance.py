@@ -37,6 +37,7 @@ from prefect_assay.models.question import REJECT, Question, QuestionKind
 from prefect_assay.models.vocabulary import (
     AFTER_MATERIALS,
     MACHINE_RAILS,
+    ExperimentStatus,
     InvoiceStatus,
     PaymentMethod,
     ResultsStatus,
@@ -83,6 +84,9 @@ _ROLLING: Final = "rolling"
 _PAY_AGAIN: Final = "pay_again"
 _PAID: Final = "paid"
 _NONE: Final = "none"
+_SENT: Final = "A payment was sent, and the invoice does not show it."
+_NOT_NAMED: Final = "Which invoice is the order's is not known for certain, so no machine pays it."
+_ON_PAGE: Final = "A machine was to pay it, and the service has accepted the order for payment by a person: pay it at its page."
 # A run is woken often: only a payment is called one in its timeline.
 _read_invoice: Final = pay_invoice.with_options(
     name="read-invoice", task_run_name="read-invoice-{book.order_key}"
@@ -155,6 +159,7 @@ class _Performing:
     order: PlannedOrder
     questions: Questions
     is_patient: Callable[[], bool]
+    has_paid: bool = False  # a payment was sent by this execution, or its outcome was read
 
     @property
     def credentials(self) -> Any:
@@ -380,11 +385,10 @@ class _Performing:
         if due is None:
             return seen.add(due_read=True)
         facts.invoiced(self.order.book, order, setup.payment_method, due)
+        seen = seen.add(due_read=True, due_cents=due)
         if self.is_payment_asked():  # a credential has left; nothing is sent again without a person
-            return self.ask_about_payment(
-                "A payment was sent, and the invoice does not show it.", order, seen
-            ).add(due_read=True, due_cents=due)
-        return seen.add(due_read=True, due_cents=due)
+            return self.ask_about_payment(_SENT, order, seen)
+        return seen
 
     def read_hosted(self, seen: Seen) -> Seen:
         """Whether the hosted invoice is paid: by a plain reading, because a waiting run looks often."""
@@ -394,7 +398,11 @@ class _Performing:
                 is_paid = client.invoice(order.experiment_id).status == InvoiceStatus.PAID
             except NotReady:
                 is_paid = False
-        return seen.add(due_read=True) if is_paid else seen.add(payment_problem=True)
+        if is_paid:
+            return seen.add(due_read=True)
+        if self.order.payment_method in MACHINE_RAILS:
+            return self.ask_about_payment(_ON_PAGE, order, seen)
+        return seen.add(payment_problem=True)
 
     def is_payment_asked(self) -> bool:
         """Whether a person was asked about the payment, and has not allowed another one."""
@@ -407,6 +415,7 @@ class _Performing:
 
     def pay(self, action: Pay, seen: Seen) -> Seen:
         order = self.order.known_order(seen)
+        self.has_paid = self.has_paid or action.limit_cents > 0
         try:
             current = self.order.on_named_rail()
             setup = current.setup
@@ -431,13 +440,10 @@ class _Performing:
         except AssayError as error:
             return self.payment_failed(error, order, seen)
         self.show_payment(order, payment)
+        seen = seen.add(payment=payment)
         if payment.state is PaymentState.INTENDED and self.order.payment_method in MACHINE_RAILS:
-            why = (
-                f"{self.order.payment_method} was chosen, and the service has accepted the order for payment by a person. "
-                "Pay it at its page."
-            )
-            return self.ask_about_payment(why, order, seen.add(payment=payment))
-        return seen.add(payment=payment)
+            return self.ask_about_payment(_ON_PAGE, order, seen)
+        return seen
 
     def show_payment(self, order: Order, payment: Payment) -> None:
         artifacts.show_payment(self.order.label, payment)
@@ -446,12 +452,14 @@ class _Performing:
     def payment_failed(self, error: AssayError, order: Order, seen: Seen) -> Seen:
         """What follows when an order could not be paid: a question, or another look. Results do not wait for it."""
         if isinstance(error, ExperimentCanceled):
-            facts.canceled(order.experiment_id, order.experiment_code)
-            raise _Held(Look(Stage.CANCELED, error.message)) from error
+            # The list's row decides: the next look archives what was measured, and ends the order.
+            raise _Held(Look(Stage.PAYMENT, error.message, retriable=True)) from error
         if isinstance(error, NotReady):
             return seen.add(payment_problem=True)  # its invoice is not made yet
         if isinstance(error, PaymentOutcomeUnknown | PayByHand):
-            return self.ask_about_payment(error.message, order, seen)
+            get_run_logger().warning("%s: %s", self.order.name, error)
+            reason = _SENT if isinstance(error, PaymentOutcomeUnknown) else _NOT_NAMED
+            return self.ask_about_payment(reason, order, seen)
         if isinstance(error, DecisionNeeded):
             return self.decide_ledger(error, seen)
         if seen.status not in AFTER_MATERIALS:
@@ -460,22 +468,30 @@ class _Performing:
         return seen.add(payment_problem=True)
 
     def ask_about_payment(self, why: str, order: Order, seen: Seen) -> Seen:
-        """Ask about a payment whose outcome is unknown. The invoice decides, whatever a person answers."""
+        """Ask about a payment whose outcome is unknown. The invoice decides, whatever a person answers.
+
+        An answer counts once: after another payment in this execution, it is asked anew.
+        """
         with self.credentials.get_client() as client:
             status = read_payment_status(client, self.order.book.read().payment, order.experiment_id)
-        question = payment_question(
-            self.order, why, artifacts.payment_lines(status), was_sent=status.entry is not None
+        is_repeatable = (
+            status.entry is not None
+            and seen.status != ExperimentStatus.CANCELED
+            and self.order.payment_method is PaymentMethod.X402_EXACT
         )
-        decision = self.questions.decide(question, order_key=self.order.key, may_expire=False)
+        lines = artifacts.payment_lines(status)
+        question = payment_question(self.order, why, lines, is_repeatable=is_repeatable)
+        decision = self.questions.decide(
+            question, order_key=self.order.key, may_expire=False, anew=self.has_paid
+        )
         if decision == _PAY_AGAIN:
             return seen
         if decision == _PAID:
-            question = question.model_copy(
-                update={
-                    "reason": f"You have answered that it was paid, and the invoice does not show it. {why}"
-                }
-            )
-            self.questions.decide(question, order_key=self.order.key, may_expire=False)
+            again = f"You have answered that it was paid, and the invoice does not show it. {why}"
+            question = payment_question(self.order, again, lines, is_repeatable=is_repeatable)
+            decision = self.questions.decide(question, order_key=self.order.key, may_expire=False)
+            if decision == _PAY_AGAIN:
+                return seen
         if seen.status in AFTER_MATERIALS or decision == REJECT:
             return seen.add(payment_problem=True)
         raise _Held(Look(Stage.ASKS, question.subject))
@@ -610,10 +626,11 @@ def sum_question(order: PlannedOrder, over: BudgetExceeded) -> Question:
     return spending_question(what, total, cap, CAMPAIGN_CAP, [], order.bought())
 
 
-def payment_question(order: PlannedOrder, why: str, lines: dict[str, str], *, was_sent: bool) -> Question:
+def payment_question(
+    order: PlannedOrder, why: str, lines: dict[str, str], *, is_repeatable: bool
+) -> Question:
     """Whether a payment has moved money. Paying again is offered only where one invoice can be paid only once."""
     again = {_PAY_AGAIN: "it is signed again with the same nonce, so that only one payment can settle"}
-    repeatable = was_sent and order.payment_method is PaymentMethod.X402_EXACT
     return Question.of(
         QuestionKind.PAYMENT_OUTCOME,
         subject=f"The payment of {order.name} may or may not have been made.",
@@ -621,7 +638,7 @@ def payment_question(order: PlannedOrder, why: str, lines: dict[str, str], *, wa
         facts=lines,
         choices={
             _PAID: "the invoice is read again, and must say so",
-            **(again if repeatable else {}),
+            **(again if is_repeatable else {}),
             REJECT: "no machine pays it; the order stands, and you settle its invoice",
         },
     )

@@ -13,7 +13,7 @@ from prefect_assay.errors import AssayError, CampaignFailed, short_messages, sho
 from prefect_assay.events import EVENTS_LABEL, recording
 from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.looks import Look
-from prefect_assay.runs.tags import own_campaign, own_label, set_labels
+from prefect_assay.runs.tags import EXPERIMENT_TAG, own_campaign, own_label, own_tags, set_labels, tag_values
 from prefect_assay.runs.transient_failures import is_temporary
 from prefect_assay.tasks.collate import kept_plan
 
@@ -27,16 +27,18 @@ class Execution:
 
     def has_begun(self) -> bool:
         """Whether another execution may have begun the campaign; an archive that cannot be read counts as begun."""
-        campaign_id = self.campaign_id or own_campaign()
-        if campaign_id is None:
+        if own_campaign() is not None:
+            return True  # also where the archive block leads to another archive by now
+        if self.campaign_id is None:
             return False
-        try:
-            return self.setup.log(campaign_id).read().started is not None
-        except (AssayError, OSError):
-            return own_campaign() is not None
+        with suppress(AssayError, OSError):
+            return self.setup.log(self.campaign_id).read().started is not None
+        return False
 
     def has_ordered(self) -> bool:
         """Whether an order of the campaign is placed, or may be; what cannot be read counts as ordered."""
+        if tag_values(own_tags(), EXPERIMENT_TAG):
+            return True
         if self.campaign_id is None:
             return False
         try:

@@ -302,7 +302,9 @@ def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], dateti
     ]
     with campaign.setup.credentials.get_client() as client:
         if ids:
-            label = campaign.orders[0].name.rsplit(" ", 2)[0]  # the names of all its experiments begin with it
+            label = campaign.orders[0].name.rsplit(" ", 2)[
+                0
+            ]  # the names of all its experiments begin with it
             return client.list_states(ids, search=label), time_at(client)
         client.targets(limit=1)
         return {}, time_at(client)
@@ -446,6 +448,9 @@ def _has_order_news(
 def _refuse_endless_polling(campaign: Campaign, look: CampaignLook) -> None:
     """Raise where a run without a deployment would poll for something that only a person can change."""
     left = [one for one in look.orders.values() if one.stage not in OVER]
+    questions = campaign.log.read().open_questions
+    if left and questions and all(one.stage is Stage.ASKS for one in left):
+        raise DecisionNeeded(next(iter(questions.values())).question)
     if left and all(one.stage is Stage.OVERDUE for one in left):
         raise Overdue(
             f"campaign {campaign.plan.campaign_id}: {count_stages([one.stage for one in look.orders.values()])}; run it again "

@@ -38,16 +38,23 @@ class Questions:
     standing: set[str] = field(default_factory=set)  # ids of questions that this execution has met
 
     def decide(
-        self, question: Question, *, order_key: str | None, topic: str = "", may_expire: bool = True
+        self,
+        question: Question,
+        *,
+        order_key: str | None,
+        topic: str = "",
+        may_expire: bool = True,
+        anew: bool = False,
     ) -> str | None:
         """A person's decision on exactly this question; asks it and returns None without one.
 
-        An expired question counts as rejected if it may expire; else it is asked again in its next revision.
+        An expired question counts as rejected if it may expire; else it is asked again in its next revision. With `anew`,
+        earlier answers do not count.
         """
         key = question_id(order_key or self.log.name, question.kind, topic)
         self.standing.add(key)
         answered = self.log.read().decision_for(key, question)
-        if answered is not None and answered.decision != CLOSED:
+        if answered is not None and answered.decision != CLOSED and not anew:
             if answered.decision != EXPIRED:
                 return answered.decision
             if may_expire:
