@@ -1,31 +1,28 @@
-"""The two automations as definitions: which events they cover, judged by Prefect's own server code; and re-registering.
+"""The automation on Cancelled as a definition: which events it covers, judged by Prefect's own server code; and re-registering.
 
-Whether they work on real processes is shown in tests/e2e/test_recovery.py.
+That it works on a real stack is shown in tests/stories.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import httpx
 import pytest
-from prefect.events.schemas.automations import Automation, AutomationCore
+from prefect.events.schemas.automations import Automation
 from prefect.server.events.schemas.automations import AutomationCreate
 from prefect.server.events.schemas.events import ReceivedEvent
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.server.utilities.user_templates import render_user_template_sync
+from prefect.utilities.callables import parameter_schema
 
-from prefect_assay.deployments.automations import (
-    CRASHES,
-    ZOMBIES,
-    automations,
-    register_automations,
-)
+from prefect_assay.deployments.automations import CANCEL, cancel_automation, register_automations
 from prefect_assay.deployments.setup import shipped_deployments
-from prefect_assay.flows import campaign, design_build_test, experiment
-from prefect_assay.runs.heartbeats import default_silence
+from prefect_assay.flows import campaign, decide, design_build_test
 from prefect_assay.runs.queries import FLOW_NAMES
 
+DECIDE, ANOTHER = uuid4(), uuid4()
 
-def event(name, flow="experiment", tag="assay"):
+
+def event(name, flow="campaign", tag="assay"):
     return ReceivedEvent(
         occurred=datetime.now(UTC),
         event=f"prefect.flow-run.{name}",
@@ -43,60 +40,52 @@ def event(name, flow="experiment", tag="assay"):
     )
 
 
-def trigger(which):
-    (found,) = (a for a in automations() if a.name == which)
-    return AutomationCreate.model_validate(found.model_dump(mode="json")).trigger
+def on_server(deployment=DECIDE):
+    return AutomationCreate.model_validate(cancel_automation(deployment).model_dump(mode="json"))
 
 
-@pytest.mark.parametrize("which", [CRASHES, ZOMBIES])
 @pytest.mark.parametrize(
     ("given", "covered"),
     [
         ({}, True),
-        ({"flow": "campaign"}, True),
         ({"flow": "design-build-test"}, True),
         ({"flow": "sweep"}, False),
+        ({"flow": "decide"}, False),
         ({"flow": "somebody-elses"}, False),
         ({"tag": "somebody-elses"}, False),
         ({"tag": "assay-campaign:x"}, False),
     ],
 )
-def test_only_tagged_runs_of_the_waiting_flows_are_covered(which, given, covered):
-    assert (
-        trigger(which).covers_resources(event("Crashed", **given).resource, event("x", **given).related)
-        is covered
-    )
+def test_only_tagged_runs_of_campaigns_and_loops_are_covered(given, covered):
+    happened = event("Cancelled", **given)
+    assert on_server().trigger.covers_resources(happened.resource, happened.related) is covered
 
 
-def test_a_suspended_run_is_not_watched():
-    watch = trigger(ZOMBIES)
-    assert {name: watch.starts_after(f"prefect.flow-run.{name}") for name in ("Running", "heartbeat")} == {
-        "Running": True,
-        "heartbeat": True,
+def test_only_the_end_of_a_canceled_run_starts_it():
+    expected = {
+        name
+        for name in ("Cancelled", "Cancelling", "Crashed", "Failed", "Suspended")
+        if on_server().trigger.expects(f"prefect.flow-run.{name}")
     }
-    for name in ("Suspended", "Paused", "Resuming", "Pending", "Submitting", "AwaitingRetry", "Completed"):
-        assert not watch.starts_after(f"prefect.flow-run.{name}")
-        assert watch.expects(f"prefect.flow-run.{name}")  # it ends the watch
+    assert expected == {"Cancelled"}
 
 
-def test_a_crash_is_answered_only_after_a_start():
-    answer = trigger(CRASHES)
-    assert answer.starts_after("prefect.flow-run.Running")
-    assert not answer.starts_after("prefect.flow-run.Pending")
-    assert answer.expects("prefect.flow-run.Crashed")
-    assert not answer.expects("prefect.flow-run.Failed")
-
-
-@pytest.mark.parametrize("heartbeat", [30, 180])
-def test_three_heartbeats_may_be_lost(heartbeat):
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: heartbeat}):
-        assert default_silence() > 3 * timedelta(seconds=heartbeat)
-        assert trigger(ZOMBIES).within == default_silence()
+def test_it_starts_decide_with_the_run_alone():
+    (action,) = on_server().actions
+    assert action.deployment_id == DECIDE
+    run = {"id": uuid4(), "name": "c-1"}
+    parameters = {
+        name: render_user_template_sync(value["template"], {"flow_run": run})
+        for name, value in action.parameters.items()
+    }
+    assert parameters == {"canceled_run": str(run["id"])}
+    form = parameter_schema(decide).model_dump_for_openapi()
+    assert not form.get("required"), "everything else may be left out"
+    assert parameters.keys() <= form["properties"].keys()
 
 
 def test_names_in_two_places_agree():
-    names = {flow.name for flow in (experiment, campaign, design_build_test)}
-    assert set(FLOW_NAMES) == names
+    assert set(FLOW_NAMES) == {flow.name for flow in (campaign, design_build_test)}
     assert all("assay" in entry["tags"] for entry in shipped_deployments()["deployments"])
 
 
@@ -132,64 +121,57 @@ class Server:
         return self.held[there.id]
 
 
-def changes(server, wanted=None):
-    return {c.name: c.change for c in register_automations(server, wanted or automations())}
+def change(server, deployment=DECIDE, **options):
+    (made,) = register_automations(server, [cancel_automation(deployment)], **options)
+    return made
 
 
 def test_registering_again_writes_nothing():
     server = Server()
-    assert changes(server) == {ZOMBIES: "created", CRASHES: "created"}
-    assert changes(server) == changes(server) == {ZOMBIES: "unchanged", CRASHES: "unchanged"}
-    assert len(server.held) == server.writes == 2
+    assert change(server).change == "created"
+    assert change(server).change == change(server).change == "unchanged"
+    assert len(server.held) == server.writes == 1
 
 
-def test_a_new_version_is_updated_in_place_and_a_disabled_one_stays_disabled():
+def test_a_deployment_that_was_made_again_is_named_and_a_disabled_automation_stays_disabled():
     server = Server()
-    register_automations(server, automations())
-    before = server.edit(ZOMBIES, enabled=False)
-    (zombies, _) = register_automations(server, automations(timedelta(minutes=30)))
-    assert (zombies.change, zombies.enabled) == ("updated", False)
-    assert "disabled" in zombies.note
+    change(server)
+    before = server.edit(CANCEL, enabled=False)
+    made = change(server, ANOTHER)
+    assert (made.change, made.enabled) == ("updated", False)
+    assert "disabled" in made.note
     now = server.held[before.id]
-    assert (now.enabled, now.trigger.within) == (False, timedelta(minutes=30))
-    assert len(server.held) == 2
-    assert changes(server, automations(timedelta(minutes=30)))[ZOMBIES] == "unchanged"
+    assert (now.enabled, now.actions[0].deployment_id) == (False, ANOTHER)
+    assert change(server, ANOTHER).change == "unchanged"
 
 
 def test_what_an_operator_has_edited_is_kept():
     server = Server()
-    register_automations(server, automations())
-    (there,) = (a for a in server.held.values() if a.name == ZOMBIES)
-    longer = there.trigger.model_copy(update={"within": timedelta(hours=3)})
-    server.edit(ZOMBIES, trigger=longer)
-    (zombies, _) = register_automations(server, automations())
-    assert zombies.change == "kept"
-    assert "edited" in zombies.note
-    assert server.held[there.id].trigger.within == timedelta(hours=3)
+    change(server)
+    (there,) = server.held.values()
+    server.edit(CANCEL, trigger=there.trigger.model_copy(update={"threshold": 3}))
+    made = change(server)
+    assert made.change == "kept"
+    assert "edited" in made.note
+    assert server.held[there.id].trigger.threshold == 3
 
 
 def test_a_dry_run_writes_nothing_and_reports_the_same():
     server = Server()
-    dry = register_automations(server, automations(), dry_run=True)
+    dry = change(server, dry_run=True)
     assert server.writes == 0
-    assert dry == register_automations(server, automations())
+    assert dry == change(server)
 
 
 @pytest.mark.parametrize("status", [402, 403, 404, 429])
 def test_a_server_without_automations_is_reported_and_stops_nothing(status):
-    refused = register_automations(Server(refuse=status), automations())
-    assert {c.change for c in refused} == {"refused"}
-    assert all(str(status) in c.note and "sweep" in c.note for c in refused)
+    refused = change(Server(refuse=status))
+    assert refused.change == "refused"
+    assert str(status) in refused.note
+    assert "sweep cancels the campaign" in refused.note
 
 
 @pytest.mark.parametrize("status", [422, 500])
 def test_other_failures_are_raised(status):
     with pytest.raises(httpx.HTTPStatusError):
-        register_automations(Server(refuse=status), automations())
-
-
-def test_a_description_states_the_action():
-    for automation in automations():
-        assert isinstance(automation, AutomationCore)
-        assert automation.description
-        assert automation.actions[0].message
+        change(Server(refuse=status))

@@ -5,8 +5,15 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.responses import DeploymentResponse
+from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.deployments.setup import operators_choices, shipped_deployments, with_operators_choices
+from prefect_assay.deployments.setup import (
+    operators_choices,
+    register_cancel,
+    shipped_deployments,
+    with_operators_choices,
+)
+from prefect_assay.deployments.work_pool import PROCESS, SWEEP_QUEUE, WORK_POOL, worker_commands
 
 
 def deployment(**given: Any) -> DeploymentResponse:
@@ -21,7 +28,7 @@ def deployment(**given: Any) -> DeploymentResponse:
             "slot_decay_per_second": 0.0,
         }
     return DeploymentResponse.model_validate(
-        {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-experiment"} | given
+        {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-campaign"} | given
     )
 
 
@@ -40,7 +47,7 @@ def test_schedules_and_pause_of_an_existing_deployment_are_left_alone(paused):
     content = with_operators_choices(shipped_deployments(), there)
     assert "schedules" not in entry(content, "sweep")
     assert entry(content, "sweep")["paused"] is paused
-    assert entry(content, "experiment") == entry(shipped_deployments(), "experiment")
+    assert entry(content, "campaign") == entry(shipped_deployments(), "campaign")
 
 
 def test_names_are_those_of_the_flows():
@@ -70,3 +77,39 @@ def test_the_sweep_never_queues_behind_itself():
 )
 def test_what_deploying_has_overwritten_is_restored(before, after, expected):
     assert operators_choices(deployment(**before), deployment(**after)) == expected
+
+
+class Registering:
+    """A server without `decide`, then with it."""
+
+    def __init__(self):
+        self.deployed, self.made = None, []
+
+    def read_deployment_by_name(self, name):
+        if self.deployed is None:
+            raise ObjectNotFound(Exception())
+        assert name == "decide/assay-decide"
+        return self.deployed
+
+    def read_automations_by_name(self, _name):
+        return []
+
+    def create_automation(self, automation):
+        self.made.append(automation)
+
+
+def test_the_automation_is_registered_once_its_deployment_exists():
+    server = Registering()
+    assert register_cancel(server) == ()
+    (later,) = register_cancel(server, dry_run=True)
+    assert (later.change, server.made) == ("created", [])
+    server.deployed = deployment()
+    (now,) = register_cancel(server)
+    assert now.change == "created"
+    assert server.made[0].actions[0].deployment_id == server.deployed.id
+
+
+def test_decisions_do_not_wait_behind_runs_that_hang():
+    assert entry(shipped_deployments(), "decide")["work_pool"]["work_queue_name"] == SWEEP_QUEUE
+    commands = worker_commands(WORK_POOL, PROCESS)
+    assert f"--work-queue {SWEEP_QUEUE} --limit 2" in commands[-1]

@@ -49,7 +49,7 @@ OWN = ("assay-credentials/main", "assay-spending-policy/main", "assay-local-arch
 
 
 def test_blocks_named_main_become_the_defaults_of_what_people_start():
-    server = Server(*OWN, **{CAMPAIGN: {"deadline_days": 30}, LOOP: {}, "experiment/assay-experiment": {}})
+    server = Server(*OWN, **{CAMPAIGN: {"deadline_days": 30}, LOOP: {}, "decide/assay-decide": {}})
     filled = ("credentials", "policy", "archive")
     assert preset_blocks(server) == {CAMPAIGN: filled, LOOP: filled}
     assert server.deployed[CAMPAIGN].parameters == {
@@ -58,7 +58,7 @@ def test_blocks_named_main_become_the_defaults_of_what_people_start():
         "policy": server.reference(OWN[1]),
         "archive": server.reference(OWN[2]),
     }
-    assert server.deployed["experiment/assay-experiment"].parameters == {}
+    assert server.deployed["decide/assay-decide"].parameters == {}
     assert preset_blocks(server) == {}
     assert len(server.written) == 2
 

@@ -55,7 +55,7 @@ def sweep(*active, paused=False):
         {"id": str(uuid4()), "deployment_id": str(uuid4()), "schedule": {"interval": 300}, "active": on}
         for on in active
     ]
-    given = {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-experiment"}
+    given = {"id": str(uuid4()), "flow_id": str(uuid4()), "name": "assay-campaign"}
     return DeploymentResponse.model_validate(given | {"schedules": schedules, "paused": paused})
 
 

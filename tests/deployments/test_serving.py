@@ -17,7 +17,7 @@ SERVES = """
 from prefect_assay.deployments import serve
 serve.served_deployments = lambda sweep_interval: []
 serve.serve = lambda *flows, query_seconds, pause_on_shutdown: print(query_seconds)
-serve.serve_flows()
+serve.serve_flows(with_automations=False)
 """
 
 
@@ -36,11 +36,11 @@ def test_served_deployments_say_what_the_shipped_ones_say_about_themselves():
     shipped = shipped_deployments()["deployments"]
     told = {entry["description"]: entry["tags"] for entry in shipped}
     assert {made.description: made.tags for made in served_deployments()} == told
-    assert sum(text.startswith("Start here") for text in told) == 2
+    assert sum(text.startswith("Start here") for text in told) == 3
     assert len(told) == len(shipped) == 4
 
 
-@pytest.mark.parametrize("flow", ["experiment", "campaign", "design-build-test", "sweep"])
+@pytest.mark.parametrize("flow", ["campaign", "design-build-test", "decide", "sweep"])
 def test_serving_again_keeps_what_operators_have_changed(monkeypatch, flow):
     sent = {}
     server = SimpleNamespace(
@@ -64,6 +64,22 @@ def test_serving_again_keeps_what_operators_have_changed(monkeypatch, flow):
     assert {"entrypoint", "description", "tags"} <= sent.keys()
 
 
+def test_the_automation_names_the_deployment_that_is_served(monkeypatch):
+    """It needs the deployment's id, so that is made before the process serves."""
+    done = []
+    for made in served_deployments():
+        monkeypatch.setattr(type(made), "apply", lambda one: done.append(one.flow_name))
+    monkeypatch.setattr(serve, "register_cancel", lambda _client: done.append("automation"))
+    monkeypatch.setattr(serve, "get_client", lambda **_: nullcontext())
+    monkeypatch.setattr(serve, "set_defaults", lambda _: None)
+    monkeypatch.setattr(serve, "serve", lambda *_, **__: done.append("serves"))
+    serve.serve_flows()
+    assert done == ["decide", "automation", "serves"]
+    done.clear()
+    serve.serve_flows(with_automations=False)
+    assert done == ["serves"]
+
+
 def test_serving_a_paused_sweep_is_advised_against(monkeypatch, capsys):
     sweep = SimpleNamespace(paused=True, schedules=[])
     server = SimpleNamespace(read_deployment_by_name=lambda _name: sweep)
@@ -72,7 +88,7 @@ def test_serving_a_paused_sweep_is_advised_against(monkeypatch, capsys):
     registered = Registration((), (), work_pool=None, deployments={})
     monkeypatch.setattr("prefect_assay.deployments.setup.register", lambda **_: registered)
     served = []
-    monkeypatch.setattr(serve, "serve_flows", served.append)
+    monkeypatch.setattr(serve, "serve_flows", lambda interval, **_: served.append(interval))
     for sweep.paused in (True, False):  # the schedule is the serving process's own
         cli.run_serve(300, with_automations=False)
         assert ("nothing starts the sweep" in capsys.readouterr().out) == sweep.paused
