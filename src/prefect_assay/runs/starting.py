@@ -24,7 +24,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect_assay.runs.children import deployment_of
 from prefect_assay.runs.request_rate import RATE_LIMIT
 
-FLOWS: Final = ("experiment", "campaign", "design-build-test", "sweep")
+FLOWS: Final = ("campaign", "design-build-test", "sweep", "decide")
 _SWEEP: Final = "sweep"
 _RESUME: Final = "resume it in the Prefect UI"
 # A server marks workers and served deployments as gone by a service of its own, which may be off.

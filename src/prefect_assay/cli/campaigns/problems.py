@@ -4,37 +4,33 @@ from datetime import UTC, datetime
 
 from prefect.client.orchestration import get_client
 
-from prefect_assay.alerts.find import cannot_start, receiver_away, sweep_silence
+from prefect_assay.alerts.find import receiver_away
 from prefect_assay.alerts.saved import read_saved
+from prefect_assay.campaigns.problems import list_problems
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.check import silent_receivers
 from prefect_assay.models.problem import Problem
-from prefect_assay.runs.starting import find_obstacles, own_deployments
 
 
 def show_problems(*, as_json: bool) -> None:
-    """Print the open problems that the sweep has saved, whether the sweep itself runs, and what stops it or the receiver."""
+    """Print all open problems, with those of the receivers at this moment, and the open money."""
     require_api()
     now = datetime.now(UTC)
     with api_errors(), get_client(sync_client=True) as client:
-        saved = read_saved(client)
-        obstacles = find_obstacles(client, own_deployments(client), now)
-        silent = list(silent_receivers(client))
+        swept = read_saved(client).swept
+        away = [
+            receiver_away(name, f"the receiver of {name} does not answer: {why}", now)
+            for name, why in silent_receivers(client)
+        ]
+        problems = [*away, *list_problems(client, now)]
         money = find_open_money(client)
-    never = datetime.min.replace(tzinfo=UTC)
-    problems = [
-        *sweep_silence(saved.swept, now, watched_since=never),
-        *(cannot_start(found.subject, found.text, found.next_step, now) for found in obstacles),
-        *(receiver_away(name, f"the receiver of {name} does not answer: {why}", now) for name, why in silent),
-        *saved.problems,
-    ]
     if as_json:
         shown = {
             "problems": [problem.model_dump(mode="json") for problem in problems],
-            "swept": saved.swept.isoformat() if saved.swept else None,
+            "swept": swept.isoformat() if swept else None,
             "open_money": money_as_json(money),
         }
         print_json(shown)

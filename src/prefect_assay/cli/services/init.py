@@ -224,7 +224,7 @@ def _archives(given: Answers, saved: "Sequence[Archive]") -> "Sequence[Archive]"
         raise InputError(
             f"{there} exists, and of two archives of one name a run could not choose. Leave out --archive and "
             f"--s3-endpoint to keep it, or save the new one under another --name. To give it up, with its log of orders, "
-            f"first end the runs that prefect-assay status shows, which would wait for it, then: prefect block delete {there}"
+            f"first cancel the campaigns that prefect-assay status shows, which would wait for it, then: prefect block delete {there}"
         )
     archive = changed(kind, before, **fields)
     archive.get_store().probe(archive.prefix)
@@ -234,21 +234,21 @@ def _archives(given: Answers, saved: "Sequence[Archive]") -> "Sequence[Archive]"
 
 
 def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
-    """Refuse to take the log of orders away from the runs that wait: a copy of the archive has its id."""
+    """Refuse to take the log of orders away from the campaigns that wait: a copy of the archive has its id."""
     there = known_archive_id(archive.get_store(), archive.prefix)
     try:
         known = known_archive_id(before.get_store(), before.prefix)
-        why = "has a log of orders, which the runs that wait with it need"
+        why = "has a log of orders, which the campaigns that wait with it need"
     except ArchiveError as error:
         # Without an answer only an archive that has orders, such as a moved one, takes its place.
         known, why = there or "unknown", f"may have a log of orders, and cannot be read: {error}"
-    if known in {None, there}:  # a folder that is not mounted has no log either: its runs have noted its id
-        waiting = _waiting_with_another(before, name, there)
+    if known in {None, there}:  # a folder that is not mounted has no log either
+        waiting = _waiting_elsewhere(archive)
         if not waiting:
             return
         why = (
-            f"should have the log of orders that these runs wait with: {listed(waiting, _NAMED)}. The new "
-            "archive does not have it; mount the old one's folder, if it is missing"
+            f"should have the log of what these runs carry: {listed(waiting, _NAMED)}. The new archive does not have it; "
+            "mount the old one's folder, if it is missing"
         )
     raise InputError(
         f"{reference(before, name)} {why}. Save the new archive under another --name, leave out --archive and "
@@ -256,21 +256,24 @@ def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
     )
 
 
-def _waiting_with_another(before: "Archive", name: str, there: str | None) -> list[str]:
-    """The suspended runs with this archive block that have ordered in another archive than the one that is `there`."""
+def _waiting_elsewhere(archive: "Archive") -> list[str]:
+    """The suspended runs that carry a campaign or a loop of whom neither this archive nor another saved one has the log."""
     from prefect.client.orchestration import get_client
 
-    from prefect_assay.runs.block_references import has_block
+    from prefect_assay.books.campaign_log import CampaignLog
+    from prefect_assay.cli.campaigns.find import open_archives, played_by
     from prefect_assay.runs.queries import ASSAY_FLOWS, read_runs, suspended_filter
-    from prefect_assay.runs.tags import ARCHIVE_TAG, tag_values
 
     with api_errors(), get_client(sync_client=True) as client:
         runs = read_runs(client, suspended_filter(), ASSAY_FLOWS)
+        others = open_archives(client, None)
+    store = archive.get_store()
     return sorted(
         run.name
         for run in runs
-        if has_block(run, "archive", before, reference(before, name))
-        and set(tag_values(run.tags, ARCHIVE_TAG)) - {there}
+        for kind, played in played_by(run)
+        if CampaignLog(store, archive.prefix, played, kind).read().started is None
+        and not others.logs_of(played, [kind])
     )
 
 
@@ -358,4 +361,4 @@ def _show(
     blocks = "" if name == BLOCKS else f" --credentials {name} --policy {name} --archive {name}"
     console.print(f"Next: prefect-assay run designs.fasta --target NAME{blocks}{webhook}")
     if not with_receiver:
-        console.print("Without a receiver the sweep looks at waiting runs every five minutes.")
+        console.print("Without a receiver the sweep looks for news of waiting campaigns every five minutes.")
