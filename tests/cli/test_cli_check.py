@@ -92,7 +92,7 @@ def named(faults, part, *words):
 
 def test_a_server_without_anything_of_ours(seen):
     faults = seen()
-    for flow in ("experiment", "campaign", "design-build-test", "sweep"):
+    for flow in ("campaign", "design-build-test", "sweep", "decide"):
         assert named(faults, "deployment", flow, "not deployed")
     assert len(named(faults, "blocks")) == 2
     assert named(faults, "archive", "no archive block")
@@ -253,8 +253,8 @@ def test_a_served_flow_whose_process_is_gone(server, seen):
 
 
 def test_a_deployment_that_is_paused(server, seen):
-    with deployed(server, "experiment", paused=True):
-        assert named(seen(), "deployment", "experiment is paused")
+    with deployed(server, "decide", paused=True):
+        assert named(seen(), "deployment", "decide is paused")
 
 
 def test_a_sweep_that_nothing_starts_or_that_is_silent(server, seen):

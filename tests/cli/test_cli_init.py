@@ -31,7 +31,9 @@ from prefect_assay.cli.services.signing_keys import file_without, signing_keys
 from prefect_assay.cli.services.up import _only_one
 from prefect_assay.deployments import presets
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError, Unauthorized
+from prefect_assay.runs.tags import CAMPAIGN_TAG
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
+from support.campaign_logs import WrittenCampaign
 
 OPTIONS = {"per_experiment": "5000", "per_campaign": "20,000", "receiver": "none"}
 NOTHING = dict.fromkeys(field.name for field in fields(init.Answers))
@@ -292,7 +294,9 @@ def test_an_archive_of_the_other_kind_is_refused_with_the_next_step(mine, lab, m
     with pytest.raises(InputError) as caught:
         again(monkeypatch, lab.token, **given)
     assert "assay-s3-archive/main exists" in str(caught.value)
-    assert re.search(r"first end the runs .* prefect block delete assay-s3-archive/main", str(caught.value))
+    assert re.search(
+        r"first cancel the campaigns .* prefect block delete assay-s3-archive/main", str(caught.value)
+    )
     assert mine == before
 
 
@@ -309,25 +313,27 @@ def test_an_archive_with_orders_is_not_replaced_but_by_its_copy(lab, saved, tmp_
     assert saved[LocalArchive, "main"].root == str(tmp_path / "moved")
 
 
-@pytest.mark.parametrize("refers", ["by id", "by name"])
+def carrying(campaign_id, block):
+    """A suspended run that carries a campaign, with its archive block."""
+    reference = {"$ref": {"block_document_id": str(block._block_document_id)}}
+    return SimpleNamespace(
+        name=campaign_id, tags=[CAMPAIGN_TAG + campaign_id], parameters={"archive": reference}
+    )
+
+
 def test_a_folder_that_is_not_mounted_is_not_replaced_while_a_run_waits_with_it(
-    lab, saved, tmp_path, monkeypatch, refers
+    lab, saved, tmp_path, monkeypatch
 ):
     run(lab, tmp_path, monkeypatch)
     before = saved[LocalArchive, "main"]
     before._block_document_id = uuid4()
-    by_id = {"archive": {"$ref": {"block_document_id": str(before._block_document_id)}}}
-    waiting = SimpleNamespace(
-        name="egfr",
-        tags=["assay-archive:" + Books(before.get_store(), before.prefix, "account").archive_id],
-        parameters=by_id if refers == "by id" else {},
-        labels={} if refers == "by id" else {"assay.block.archive": "assay-local-archive/main"},
-    )
-    other = SimpleNamespace(name="other", tags=["assay-archive:x"], parameters={}, labels={})
-    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: [waiting, other])
+    WrittenCampaign(before.get_store(), before.prefix, "egfr")
+    other = carrying("other", SimpleNamespace(_block_document_id=uuid4()))
+    runs = [carrying("egfr", before), other]
+    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: runs)
     shutil.move(before.root, tmp_path / "moved")
     with pytest.raises(
-        InputError, match=r"assay-local-archive/main .* wait with: egfr\. .* mount .*another --name"
+        InputError, match=r"assay-local-archive/main .* runs carry: egfr\. .* mount .*another --name"
     ):
         again(monkeypatch, lab.token, archive=str(tmp_path / "new"))
     assert saved[LocalArchive, "main"] is before
@@ -345,10 +351,16 @@ def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(min
         def probe(self, _prefix, **_):
             pass
 
-        def find(self, _key):
+        def find(self, key):
             if isinstance(self.found, ArchiveError):
                 raise self.found
-            return self.found
+            return self.found if key.endswith("ARCHIVE.json") else None
+
+        def stat(self, _key):
+            return None
+
+        def keys(self, _prefix):
+            return iter(())
 
         def location(self, key):
             return key
@@ -356,12 +368,11 @@ def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(min
     monkeypatch.setattr(S3Archive, "get_store", lambda self: Store(self.bucket))
     with pytest.raises(InputError, match="cannot be read: no answer"):
         again(monkeypatch, lab.token, archive="s3://new")
-    label = {"assay.block.archive": "assay-s3-archive/main"}
-    waiting = SimpleNamespace(name="egfr", tags=["assay-archive:b"], parameters={}, labels=label)
-    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: [waiting])
-    with pytest.raises(InputError, match="these runs wait with: egfr"):
+    runs = [carrying("egfr", mine[S3Archive, "main"])]
+    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: runs)
+    with pytest.raises(InputError, match="these runs carry: egfr"):
         again(monkeypatch, lab.token, archive="s3://moved")
-    waiting.tags = ["assay-archive:a"]
+    runs.clear()
     again(monkeypatch, lab.token, archive="s3://moved")
     assert mine[S3Archive, "main"].bucket == "moved"
 

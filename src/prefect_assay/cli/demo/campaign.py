@@ -1,4 +1,4 @@
-"""The demo's campaign: its blocks, and what its runs do, read from the Prefect API and the process table."""
+"""The demo's campaign: its blocks, and where it is, read from its log, the Prefect API and the process table."""
 
 import time
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from prefect.client.schemas.objects import FlowRun, State
 from pydantic import SecretStr
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, WebhookEndpoint
+from prefect_assay.books.campaign_log import CampaignLog
+from prefect_assay.campaigns.status import CampaignView, view_of
 from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet
 from prefect_assay.localstack import LocalStack
-from prefect_assay.runs.queries import read_runs, run_filter
-from prefect_assay.runs.tags import GROUP_TAG, campaign_group
 
 T = TypeVar("T")
 
@@ -41,71 +41,56 @@ def save_blocks(stack: LocalStack, archive: Path) -> tuple[AssayCredentials, dic
 
 
 class CampaignWatch:
-    """Reads the state of one campaign and of its only experiment."""
+    """Reads where one campaign is: its log, the state of its run, and the processes below the runner."""
 
-    def __init__(
-        self, stack: LocalStack, client: SyncPrefectClient, campaign_run: UUID, campaign_id: str
-    ) -> None:
+    def __init__(self, stack: LocalStack, client: SyncPrefectClient, run_id: UUID, log: CampaignLog) -> None:
         self._stack = stack
         self._client = client
-        self._campaign_run = campaign_run
-        self._campaign_id = campaign_id
+        self._run_id = run_id
+        self._log = log
 
     def until(self, look: Callable[[], T | None], what: str, seconds: float = _PATIENCE_SECONDS) -> T:
-        """Poll until `look` returns something; a process or run that ends, or the timeout, is a `ConfigurationError`."""
+        """Poll until `look` returns something; a process or run that fails, or the timeout, is a `ConfigurationError`."""
         deadline = time.monotonic() + seconds
         while True:
-            found = look()
-            if found is not None:
-                return found
+            seen = look()
+            if seen is not None:
+                return seen
             self._stack.check()
-            self._check_runs()
+            self._check_run()
             if time.monotonic() > deadline:
                 raise self._stack.failure("runner", f"has not brought about {what} in {seconds:.0f} s")
             time.sleep(_POLL_SECONDS)
 
-    def campaign(self) -> FlowRun:
+    def run(self) -> FlowRun:
         """The campaign's run."""
-        return self._client.read_flow_run(self._campaign_run)
-
-    def experiment(self) -> FlowRun | None:
-        """The run of the campaign's experiment, once it exists."""
-        tag = GROUP_TAG + campaign_group(self._campaign_id)
-        found = read_runs(self._client, run_filter(tags=[tag]))
-        return found[0] if found else None
+        return self._client.read_flow_run(self._run_id)
 
     def suspended(self) -> FlowRun | None:
-        """The experiment's run, once it and the campaign are suspended and no flow process is left."""
-        run = self.experiment()
-        if run is None or not _suspended(run) or not _suspended(self.campaign()):
-            return None
-        return run if not self._stack.runner_processes() else None
+        """The run, once it is suspended and no flow process is left."""
+        run = self.run()
+        is_suspended = run.state is not None and run.state.is_paused()
+        return run if is_suspended and not self._stack.runner_processes() else None
 
-    def finished(self) -> FlowRun | None:
-        """The campaign's run, once it has ended."""
-        run = self.campaign()
-        return run if run.state is not None and run.state.is_final() else None
+    def over(self) -> CampaignView | None:
+        """The campaign, once its log says that it is over."""
+        return view_of(self._log) if self._log.read().over else None
 
-    def history(self, run: FlowRun) -> list[State]:
-        """All states of a run, oldest first."""
-        return sorted(self._client.read_flow_run_states(run.id), key=lambda state: state.timestamp)
+    def history(self) -> list[State]:
+        """All states of the run, oldest first."""
+        return sorted(self._client.read_flow_run_states(self._run_id), key=lambda state: state.timestamp)
 
-    def receipt(self, run: FlowRun) -> str | None:
+    def receipt(self) -> str | None:
         """The text of the run's receipt artifact."""
-        found = self._client.read_artifacts(
-            artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+        artifacts = self._client.read_artifacts(
+            artifact_filter=ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[self._run_id]))
         )
-        texts = [str(a.data) for a in found if (a.key or "").startswith("assay-receipt-")]
+        texts = [str(a.data) for a in artifacts if (a.key or "").startswith("assay-receipt-")]
         return texts[0] if texts else None
 
-    def _check_runs(self) -> None:
-        for run in (self.campaign(), self.experiment()):
-            state = run and run.state
-            if run and state and (state.is_failed() or state.is_crashed()):
-                raise self._stack.failure(
-                    "runner", f"reports that {run.name} ended {state.name}: {state.message}"
-                )
-
-
-def _suspended(run: FlowRun) -> bool:
-    return run.state is not None and run.state.is_paused()
+    def _check_run(self) -> None:
+        run = self.run()
+        if run.state and (run.state.is_failed() or run.state.is_crashed()):
+            raise self._stack.failure(
+                "runner", f"reports that {run.name} ended {run.state.name}: {run.state.message}"
+            )

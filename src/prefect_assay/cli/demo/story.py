@@ -1,4 +1,4 @@
-"""The demo's story. Every figure is read from the Prefect API, the lab, the process table or the archive."""
+"""The demo's story. Every figure is read from the archive, the Prefect API, the lab or the process table."""
 
 import time
 from pathlib import Path
@@ -13,6 +13,8 @@ from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books
+from prefect_assay.books.campaign_log import CampaignLog
+from prefect_assay.campaigns.status import Progress
 from prefect_assay.cli.archives.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_blocks
 from prefect_assay.client import AssayClient
@@ -68,7 +70,8 @@ class Story:
         )
         run = start_run(deployment_of("campaign"), self._parameters(blocks), name=CAMPAIGN)
         with get_client(sync_client=True) as client, credentials.get_client() as service:
-            watch = CampaignWatch(self._stack, client, run.id, CAMPAIGN)
+            log = CampaignLog(self._archive.get_store(), "", CAMPAIGN)
+            watch = CampaignWatch(self._stack, client, run.id, log)
             plan = self._show_designs(watch)
             order = self._show_order(watch, service, plan, open_books(credentials, self._archive))
             self._show_payment(watch, service, order)
@@ -106,7 +109,7 @@ class Story:
             f"estimate: assay {usd(parts.assay.subtotal_cents)} + materials {usd(materials)} = "
             f"[bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
         )
-        with self._console.status("A separate run orders the experiment …"):
+        with self._console.status("The run orders the experiment …"):
             log = books.order(CAMPAIGN, planned.order_key)
             order = watch.until(lambda: find_order(service, log), "an order")
         self._portal = order.experiment_url or self._stack.lab.base_url
@@ -121,8 +124,7 @@ class Story:
             "Pay", "by machine: x402-exact, a signed stablecoin transfer, settled by the lab without a chain"
         )
         with self._console.status("The invoice is read, compared with the policy and paid …"):
-            run = watch.until(watch.experiment, "an experiment run")
-            receipt = watch.until(lambda: watch.receipt(run), "a receipt")
+            receipt = watch.until(watch.receipt, "a receipt")
         answers = [
             str(entry["status"]) for entry in self._stack.lab.journal() if entry["path"].endswith("/pay")
         ]
@@ -181,18 +183,17 @@ class Story:
 
     def _show_wake(self, watch: CampaignWatch, order: Order) -> None:
         self._step("Wake", f"the last webhook reports that {order.experiment_code} is done")
-        with self._console.status("The run wakes, fetches and archives; its campaign collates …"):
-            ended = watch.until(watch.finished, "a finished campaign")
-        run = watch.experiment()
-        if run is not None:
-            names = [str(state.name) for state in watch.history(run) if state.name in _STATES_SHOWN]
-            self._line(f"states of {run.name}: {' > '.join(names)}")
-        state = ended.state
-        if state is None or not state.is_completed():
-            raise self._stack.failure(
-                "runner", f"reports that the campaign ended {state.name if state else 'nowhere'}"
+        with self._console.status("The run wakes, fetches, archives and collates …"):
+            ended = watch.until(watch.over, "the end of the campaign")
+            # Its log says so right before the run ends.
+            run = watch.until(
+                lambda: run if (run := watch.run()).state_name == "Completed" else None, "a run that ends"
             )
-        self._line(f"campaign {ended.name}: [bold green]{state.name}[/bold green], {state.message}")
+        names = [str(state.name) for state in watch.history() if state.name in _STATES_SHOWN]
+        self._line(f"states of {run.name}: {' > '.join(names)}")
+        if ended.progress is not Progress.COMPLETE:
+            raise self._stack.failure("runner", f"has a campaign that is {ended.progress}: {ended.outcome}")
+        self._line(f"campaign {ended.name}: [bold green]{ended.progress}[/bold green], {ended.outcome}")
 
     def _show_results(self) -> None:
         table = kept_table(self._archive, CAMPAIGN)
@@ -234,7 +235,7 @@ class Story:
             "Look", "everything stays up until Ctrl-C; nothing of it is reachable from outside this machine"
         )
         for place, what in (
-            (f"{stack.ui_url}/runs", "runs: the campaign, its experiment, their logs and states"),
+            (f"{stack.ui_url}/runs", "runs: the campaign, its tasks, logs and states"),
             (f"{stack.ui_url}/artifacts", "artifacts: estimate, receipt, results, report"),
             (f"{stack.ui_url}/deployments", "deployments: campaign > Run > Custom run shows the form"),
             (f"{stack.ui_url}/blocks", "blocks: what a user configures"),

@@ -4,6 +4,7 @@ Safe to repeat: what is not given stays as it is in the saved block. The output 
 is never an option.
 """
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -243,7 +244,7 @@ def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
         # Without an answer only an archive that has orders, such as a moved one, takes its place.
         known, why = there or "unknown", f"may have a log of orders, and cannot be read: {error}"
     if known in {None, there}:  # a folder that is not mounted has no log either
-        waiting = _waiting_elsewhere(archive)
+        waiting = _waiting_elsewhere(before, archive)
         if not waiting:
             return
         why = (
@@ -256,24 +257,23 @@ def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
     )
 
 
-def _waiting_elsewhere(archive: "Archive") -> list[str]:
-    """The suspended runs that carry a campaign or a loop of whom neither this archive nor another saved one has the log."""
+def _waiting_elsewhere(before: "Archive", archive: "Archive") -> list[str]:
+    """The suspended runs with the archive block `before` that carry a campaign or a loop without a log in `archive`."""
     from prefect.client.orchestration import get_client
 
     from prefect_assay.books.campaign_log import CampaignLog
-    from prefect_assay.cli.campaigns.find import open_archives, played_by
+    from prefect_assay.cli.campaigns.find import played_by
     from prefect_assay.runs.queries import ASSAY_FLOWS, read_runs, suspended_filter
 
     with api_errors(), get_client(sync_client=True) as client:
         runs = read_runs(client, suspended_filter(), ASSAY_FLOWS)
-        others = open_archives(client, None)
-    store = archive.get_store()
+    document_id, store = str(before._block_document_id), archive.get_store()  # noqa: SLF001 - Prefect has no public name
     return sorted(
         run.name
         for run in runs
-        for kind, played in played_by(run)
-        if CampaignLog(store, archive.prefix, played, kind).read().started is None
-        and not others.logs_of(played, [kind])
+        if document_id in json.dumps(run.parameters.get("archive"))
+        for kind, name in played_by(run)
+        if CampaignLog(store, archive.prefix, name, kind).read().started is None
     )
 
 
