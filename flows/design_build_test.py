@@ -9,13 +9,14 @@ from typing import Annotated
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
-from prefect.states import Completed
+from prefect.states import Completed, Failed
 from pydantic import Field
 
+from prefect_assay.campaigns.lasting import recording_events
 from prefect_assay.campaigns.loop import play_loop
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import Reading
-from prefect_assay.errors import ConfigurationError, InvalidSpec
+from prefect_assay.errors import ApprovalExpired, ConfigurationError, InvalidSpec, short_messages
 from prefect_assay.flows import form
 from prefect_assay.looping import Loop, Stop, StopRules, objective_of
 from prefect_assay.looping.loop import LOOP_ID, SETTLE_SECONDS
@@ -27,7 +28,7 @@ from prefect_assay.tasks.propose import check_designer
 from prefect_assay.waiting import DEADLINE_DAYS
 
 
-@flow(name="design-build-test", retries=0)
+@flow(name="design-build-test", retries=0, retry_delay_seconds=0)
 def design_build_test(
     source: Annotated[Line | None, form.titled("Folder of design files")] = None,
     *,
@@ -159,7 +160,11 @@ def design_build_test(
         placed=lambda campaign_id, key: setup.books.order(campaign_id, key).read().placed,
     )
     _check(loop, rules)
-    report = play_loop(setup, loop, rules, ask_each_round=ask_each_round)
+    try:
+        with short_messages(), recording_events():
+            report = play_loop(setup, loop, rules, ask_each_round=ask_each_round)
+    except ApprovalExpired as error:
+        return Failed(name="ApprovalExpired", message=str(error), data=error)
     get_run_logger().info("Loop %s: %d rounds; %s", loop_id, len(report.rounds), report.stopped)
     name = "RunsElsewhere" if report.stop == Stop.RUNS_ELSEWHERE else "Completed"
     return Completed(name=name, message=report.stopped, data=report)

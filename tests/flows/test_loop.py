@@ -33,6 +33,7 @@ from prefect_assay.errors import (
     ArchiveUnavailable,
     CampaignFailed,
     ConfigurationError,
+    DecisionNeeded,
     DesignerFailed,
     InvalidSequences,
     InvalidSpec,
@@ -179,7 +180,11 @@ class Prefect:
 
     def start(self, parameters=None):
         run = FlowRun(
-            flow_id=uuid4(), name=f"run-{len(self.runs)}", deployment_id=uuid4(), state=Running(), parameters=parameters or {}
+            flow_id=uuid4(),
+            name=f"run-{len(self.runs)}",
+            deployment_id=uuid4(),
+            state=Running(),
+            parameters=parameters or {},
         )
         self.runs[run.id] = run
         return run
@@ -205,7 +210,9 @@ def prefect(monkeypatch):
     monkeypatch.setattr(loop_module, "suspend_until_news", made.suspend)
     monkeypatch.setattr(loop_module, "failures_before", lambda: 0)
     monkeypatch.setattr(loop_module, "home_id", lambda _: "home-1")
-    monkeypatch.setattr(loop_module, "_deployment_name", lambda *_: "design-build-test/assay-design-build-test")
+    monkeypatch.setattr(
+        loop_module, "_deployment_name", lambda *_: "design-build-test/assay-design-build-test"
+    )
     monkeypatch.setattr(loop_module, "add_tags", lambda *_: None)
     return made
 
@@ -216,7 +223,11 @@ def loop(tmp_path, monkeypatch, prefect):
     laboratory = Laboratory(archive)
     monkeypatch.setattr(CampaignSetup, "books", Books(laboratory))
     for name in ("begin_campaign", "approve_price", "play"):
-        monkeypatch.setattr(loop_module, name, lambda *_, name=name, **options: getattr(laboratory, STEPS[name])(*_, **options))
+        monkeypatch.setattr(
+            loop_module,
+            name,
+            lambda *_, name=name, **options: getattr(laboratory, STEPS[name])(*_, **options),
+        )
     monkeypatch.setitem(sys.modules, "loop_designers", sys.modules[__name__])
     for module in (flow_module, loop_module, plan_module):
         monkeypatch.setattr(module, "get_run_logger", logging.getLogger)
@@ -244,9 +255,17 @@ def loop(tmp_path, monkeypatch, prefect):
             "settle_seconds": 0,
             "poll_seconds": 0.05,
         }
+        ended = True
         monkeypatch.setattr(loop_module, "can_suspend", lambda: flow_run is not None)
         monkeypatch.setattr(loop_module, "this_run", lambda: flow_run)
-        return design_build_test.fn(**given | changes).result()
+        try:
+            return design_build_test.fn(**given | changes).result()
+        except (Pause, Killed):
+            ended = False
+            raise
+        finally:
+            if flow_run is not None and ended:
+                flow_run.state = Completed()
 
     reported = []
     monkeypatch.setattr(
@@ -461,7 +480,7 @@ def test_why_a_campaign_failed_is_in_the_log_of_the_loop(loop):
             loop(designer="loop_designers:longer", max_rounds=1)
     (entry,) = loop.book().read().rounds
     assert (entry.failed.problem, entry.ended) == ("canceled by the laboratory", None)
-    assert loop.book().read().count == 3, 'once for each start'
+    assert loop.book().read().count == 3, "once for each start"
     assert [line.problem for line in caught.value.report.rounds] == [entry.failed.problem]
     assert loop.reported[-1][0].problem == entry.failed.problem
     loop.laboratory.broken.clear()
@@ -562,7 +581,11 @@ def test_a_loop_whose_time_for_files_is_over_ends(loop, folder, monkeypatch):
 
 @pytest.mark.parametrize(
     ("waited", "pause"),
-    [(timedelta(0), timedelta(minutes=5)), (timedelta(hours=4), timedelta(minutes=24)), (timedelta(days=9), timedelta(hours=1))],
+    [
+        (timedelta(0), timedelta(minutes=5)),
+        (timedelta(hours=4), timedelta(minutes=24)),
+        (timedelta(days=9), timedelta(hours=1)),
+    ],
 )
 def test_the_longer_a_loop_waits_the_rarer_it_looks(waited, pause):
     assert loop_files.pause_after(waited) == pause
@@ -631,9 +654,13 @@ def test_two_runs_of_one_loop_at_once_measure_the_same_rounds(loop):
 
 def test_a_loop_is_in_the_archive_with_its_parameters_before_anything_is_proposed(loop, monkeypatch):
     """A run that is killed between two rounds has left all that the sweep needs to start another one."""
-    run = loop.prefect.start({"loop_id": "loop", "designer": "loop_designers:longer", "archive": {"$ref": "x"}})
+    run = loop.prefect.start(
+        {"loop_id": "loop", "designer": "loop_designers:longer", "archive": {"$ref": "x"}}
+    )
     fix = LoopBook.fix
-    monkeypatch.setattr(LoopBook, "fix", lambda book, record: kill() if record.number == 2 else fix(book, record))
+    monkeypatch.setattr(
+        LoopBook, "fix", lambda book, record: kill() if record.number == 2 else fix(book, record)
+    )
     with pytest.raises(Killed):
         loop(run, designer="loop_designers:longer", max_rounds=2)
     state = loop.log().read()
@@ -642,6 +669,279 @@ def test_a_loop_is_in_the_archive_with_its_parameters_before_anything_is_propose
     assert state.started.parameters == {"loop_id": "loop", "designer": "loop_designers:longer"}
     assert list(state.runs) == [str(run.id)]
     assert loop.open_logs() == [("loop", "loop")], "the campaign of the first round is over"
+
+
+def test_a_run_after_a_kill_goes_on_with_the_round_that_was_not_over(loop, monkeypatch):
+    first = loop.prefect.start(PARAMETERS)
+    loop.laboratory.during["loop-round-002"] = kill
+    with pytest.raises(Killed):
+        loop(first, designer="loop_designers:flat", max_rounds=2)
+    assert loop.open_logs() == [("campaign", "loop-round-002"), ("loop", "loop")]
+    assert loop.campaign_log("loop-round-002").read().started.deployment is None
+    del loop.prefect.runs[first.id]
+    loop.laboratory.during.clear()
+    second = loop.prefect.start(PARAMETERS)
+    assert loop(second, designer="loop_designers:flat", max_rounds=2).stop == "rounds"
+    assert [name for name, _ in loop.laboratory.measured] == ["loop-round-001", "loop-round-002"]
+    assert list(loop.log().read().runs) == [str(first.id), str(second.id)]
+    assert loop.log().read().over.complete
+    assert loop.open_logs() == []
+
+
+def test_a_kill_between_the_end_of_a_campaign_and_that_of_its_round_plays_nothing_again(loop, monkeypatch):
+    run = loop.prefect.start(PARAMETERS)
+    with monkeypatch.context() as killing:
+        killing.setattr(LoopBook, "end", lambda *_: kill())
+        with pytest.raises(Killed):
+            loop(run, designer="loop_designers:flat", max_rounds=1)
+    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
+    assert len(loop.laboratory.measured) == 1
+
+
+@pytest.mark.parametrize("waits_for_files", [False, True])
+def test_another_start_leaves_a_live_loop_alone_and_wakes_one_that_waits_for_files(
+    loop, folder, waits_for_files
+):
+    write(folder, "a.fasta", "ACDEF")
+    first = loop.prefect.start(PARAMETERS)
+    if not waits_for_files:
+        loop.laboratory.during["loop-a"] = lambda: loop.prefect.suspend(
+            "in the laboratory", look=None, has_news=None
+        )
+    with pytest.raises(Pause):
+        loop(first, source=str(folder), wait_days=3)
+    records = loop.log().read().count
+    second = loop.prefect.start({**PARAMETERS, "max_rounds": 7})
+    report = loop(second, source=str(folder), max_rounds=7)
+    assert report.stop == "runs_elsewhere"
+    assert str(first.id) in report.stopped
+    assert loop.log().read().count == records
+    assert loop.prefect.resumed == ([first.id] if waits_for_files else [])
+
+
+def test_a_run_that_was_thought_dead_leaves_the_loop_to_its_successor(loop, folder):
+    write(folder, "a.fasta", "ACDEF")
+    first, second = loop.prefect.start(PARAMETERS), loop.prefect.start(PARAMETERS)
+    with pytest.raises(Pause):
+        loop(first, source=str(folder), wait_days=3)
+    loop.log().note_run(str(second.id), second.name, restarted=True, why="no heartbeat")
+    assert loop(first, source=str(folder), wait_days=3).stop == "runs_elsewhere"
+    with pytest.raises(Pause):
+        loop(second, source=str(folder), wait_days=3)
+
+
+def test_of_two_starts_at_once_one_carries_the_loop(loop, folder, monkeypatch):
+    write(folder, "a.fasta", "ACDEF")
+    first, second = loop.prefect.start(PARAMETERS), loop.prefect.start(PARAMETERS)
+    append = CampaignLog.append_unless_changed
+    overtaken = []
+
+    def overtake(log, record, seen):
+        if record.kind == "ran" and not overtaken:
+            overtaken.append(record)
+            CampaignLog(log.store, log.prefix, log.name, log.what).note_run(str(second.id), second.name)
+        return append(log, record, seen)
+
+    monkeypatch.setattr(CampaignLog, "append_unless_changed", overtake)
+    assert loop(first, source=str(folder)).stop == "runs_elsewhere"
+    assert loop.laboratory.measured == []
+
+
+def test_a_canceled_loop_orders_nothing_more_until_a_person_reopens_it(loop):
+    first = loop.prefect.start(PARAMETERS)
+    loop.laboratory.during["loop-round-001"] = lambda: loop.log().stop("Ada", "the command")
+    report = loop(first, designer="loop_designers:flat", max_rounds=3)
+    assert report.stop == "person"
+    assert "loop loop was canceled on" in report.stopped
+    assert "by Ada (the command)" in report.stopped
+    assert "prefect-assay loop loop ... --reopen" in report.stopped
+    assert len(loop.book().read().rounds) == 1
+    scheduled = loop.prefect.start({**PARAMETERS, "max_rounds": 9})
+    assert loop(scheduled, designer="loop_designers:flat", max_rounds=9).stop == "person"
+    assert loop.log().read().needs_sweep, "what is left of it is still to be reported"
+    loop.log().reopen("Ada")
+    assert loop(scheduled, designer="loop_designers:flat", max_rounds=3).stop == "rounds"
+    assert len(loop.laboratory.measured) == 3
+
+
+def test_a_loop_that_is_canceled_while_a_round_begins_orders_nothing_of_it(loop, monkeypatch):
+    begin = loop.laboratory.begin
+
+    def cancel(*given, **options):
+        campaign = begin(*given, **options)
+        loop.log().stop("Ada", "the command")
+        return campaign
+
+    loop.laboratory.begin = cancel
+    assert loop(designer="loop_designers:flat").stop == "person"
+    assert (loop.laboratory.asked, loop.laboratory.measured) == ([], [])
+
+
+def test_a_round_that_a_person_cancels_ends_the_loop_also_at_its_next_start(loop):
+    def cancel():
+        loop.campaign_log("loop-round-002").stop("Ada", "the command")
+
+    loop.laboratory.during["loop-round-002"] = cancel
+    report = loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", max_rounds=3)
+    assert (report.stop, report.rounds[1].problem) == ("person", None)
+    assert "round 2 was canceled" in report.stopped
+    assert (loop.log().read().over.complete, loop.log().read().stopped) == (False, None)
+    loop.laboratory.measured.clear()
+    assert loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", max_rounds=3).stop == "person"
+    assert loop.laboratory.measured == []
+
+
+def test_a_loop_that_has_ended_is_started_again_by_a_schedule(loop, folder):
+    write(folder, "a.fasta", "ACDEF")
+    parameters = {**PARAMETERS, "source": str(folder)}
+    assert loop(loop.prefect.start(parameters), source=str(folder)).stop == "no_more_designs"
+    assert loop.open_logs() == []
+    write(folder, "b.fasta", "ACDEG")
+    report = loop(loop.prefect.start(parameters), source=str(folder))
+    assert ([r.name for r in report.rounds], report.stop) == (["a", "b"], "no_more_designs")
+    assert [record.kind for record in loop.log().records()] == ["started", "ran", "over"] * 2
+
+
+def test_a_file_whose_campaign_has_failed_is_tried_once_in_each_start(loop, folder):
+    write(folder, "a.fasta", "ACDEF")
+    loop.laboratory.broken.add("loop-a")
+    tries = []
+    loop.laboratory.during["loop-a"] = lambda: tries.append("a")
+    run = loop.prefect.start(PARAMETERS)
+    for _ in range(3):  # executions of one run, which waits for the next file
+        with pytest.raises(Pause):
+            loop(run, source=str(folder), wait_days=3)
+    assert tries == ["a"]
+    loop.log().finish("a person has ended it", complete=False)
+    with pytest.raises(Pause):
+        loop(run, source=str(folder), wait_days=3)
+    assert tries == ["a", "a"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"is_simulated": False}, {"account": "another"}, {"archive_id": "another"}]
+)
+def test_an_account_that_is_another_one_by_now_orders_nothing(loop, monkeypatch, change):
+    """An account that was edited from the lab to the live service would order everything for real."""
+    run = loop.prefect.start(PARAMETERS)
+    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
+    for name, value in change.items():
+        monkeypatch.setattr(Books, name, value)
+    monkeypatch.setattr(loop_module, "Questions", Unanswered)
+    monkeypatch.setattr(loop_module, "_read_service_time", lambda _: datetime.now(UTC))
+    with pytest.raises(DecisionNeeded):
+        loop(designer="loop_designers:flat", max_rounds=2)
+    again = loop.prefect.start(PARAMETERS)
+    with pytest.raises(Pause):
+        loop(again, designer="loop_designers:flat", max_rounds=2)
+    assert "another one than at its start" in loop.prefect.waits[-1][0]
+    assert len(loop.laboratory.measured) == 1
+    monkeypatch.undo()
+
+
+class Unanswered:
+    def __init__(self, *_):
+        pass
+
+    def decide(self, *_, **__):
+        return None
+
+
+def test_a_round_is_played_under_the_lower_cap_of_the_start_and_of_now(loop):
+    run = loop.prefect.start(PARAMETERS)
+    caps = []
+    begin = loop.laboratory.begin
+
+    def noting(setup, *given, **options):
+        caps.append((setup.policy.per_campaign_cents, options["limit_cents"]))
+        return begin(setup, *given, **options)
+
+    loop.laboratory.begin = noting
+    loop.laboratory.during["loop-round-002"] = kill
+    with pytest.raises(Killed):
+        loop(run, designer="loop_designers:flat", max_rounds=2, budget_cents=10 * PRICE)
+    loop.laboratory.during.clear()
+    raised = SpendingPolicy(per_experiment_cents=10**9, per_campaign_cents=10**9)
+    loop(run, designer="loop_designers:flat", max_rounds=2, budget_cents=10 * PRICE, policy=raised)
+    assert caps == [(10**6, 10 * PRICE), (10**6, 7 * PRICE), (10**6, 7 * PRICE)]
+
+
+def test_what_fails_for_certain_ends_the_loop_for_the_sweep(loop):
+    with pytest.raises(DesignerFailed):
+        loop(loop.prefect.start(PARAMETERS), designer="loop_designers:silent")
+    assert "proposed nothing" in loop.log().read().over.words
+    assert loop.open_logs() == []
+
+
+def test_a_failure_that_may_pass_suspends_the_run_and_the_loop_stays_open(loop, monkeypatch):
+    def away(*_):
+        raise ArchiveUnavailable("503")
+
+    run = loop.prefect.start(PARAMETERS)
+    with monkeypatch.context() as failing:
+        failing.setattr(loop_module, "with_newest_tables", away)
+        with pytest.raises(Pause):
+            loop(run, designer="loop_designers:flat", max_rounds=1)
+    ((message, look, _),) = loop.prefect.waits
+    assert (message, look.failures) == ("will look again, because of: 503", 1)
+    assert loop.log().read().is_open
+    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
+
+
+def test_a_token_that_is_refused_after_an_order_is_waited_for(loop):
+    def refuse():
+        loop.laboratory.spent["loop-round-001"] = PRICE
+        raise Unauthorized("the token was revoked")
+
+    run = loop.prefect.start(PARAMETERS)
+    loop.laboratory.during["loop-round-001"] = refuse
+    with pytest.raises(Pause):
+        loop(run, designer="loop_designers:flat", max_rounds=1)
+    assert loop.book().read().rounds[0].failed is None
+    assert loop.campaign_log("loop-round-001").read().is_open
+    loop.laboratory.during.clear()
+    assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
+
+
+def test_a_token_that_is_refused_before_an_order_fails_the_round(loop):
+    def refuse():
+        raise Unauthorized("the token was revoked")
+
+    loop.laboratory.during["loop-round-001"] = refuse
+    with pytest.raises(LoopFailed, match="token was revoked"):
+        loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", max_rounds=1)
+    assert loop.campaign_log("loop-round-001").read().over.words == "the token was revoked"
+    assert loop.open_logs() == []
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_each_round_is_asked_about_if_the_loop_says_so(loop, asks):
+    loop(designer="loop_designers:flat", max_rounds=2, ask_each_round=asks)
+    assert loop.laboratory.asked == [("loop-round-001", asks), ("loop-round-002", asks)]
+
+
+@pytest.mark.parametrize("error", [ApprovalRejected("rejected"), ApprovalExpired("not answered")])
+def test_a_round_that_is_not_approved_is_asked_about_again_by_the_next_start(loop, error):
+    def refuse(*_, **__):
+        raise error
+
+    approve, loop.laboratory.approve = loop.laboratory.approve, refuse
+    if isinstance(error, ApprovalExpired):
+        with pytest.raises(ApprovalExpired):
+            loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", ask_each_round=True)
+    else:
+        report = loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", ask_each_round=True)
+        assert (report.stop, report.stopped) == ("person", "rejected")
+    assert loop.open_logs() == []
+    assert loop.laboratory.measured == []
+    loop.laboratory.approve = approve
+    again = loop(
+        loop.prefect.start(PARAMETERS), designer="loop_designers:flat", ask_each_round=True, max_rounds=1
+    )
+    assert (again.stop, len(loop.laboratory.measured)) == ("rounds", 1)
+
+
+PARAMETERS = {"loop_id": "loop", "designer": "loop_designers:flat"}
 
 
 class Killed(BaseException):

@@ -66,7 +66,7 @@ def lasting(setup: CampaignSetup) -> Iterator[Execution]:
     What fails for certain before the first order ends the campaign.
     """
     execution = Execution(setup)
-    with short_messages(), _recording_events():
+    with short_messages(), recording_events():
         try:
             yield execution
         except CampaignFailed:
@@ -84,7 +84,7 @@ def lasting(setup: CampaignSetup) -> Iterator[Execution]:
 
 
 @contextmanager
-def _recording_events() -> Iterator[None]:
+def recording_events() -> Iterator[None]:
     """Send the event of each fact once per run, however often it starts again."""
     if FlowRunContext.get() is None:
         yield

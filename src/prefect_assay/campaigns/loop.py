@@ -7,7 +7,6 @@ played by the functions of `campaigns.play`. A wait suspends this same run.
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -29,8 +28,16 @@ from prefect_assay.books.campaign_log import (
 )
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
 from prefect_assay.campaigns.play import approve_price, begin_campaign, play
+from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
+from prefect_assay.campaigns.terms import (
+    describe_account,
+    find_differences,
+    is_another_ledger,
+    terms_question,
+)
+from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import (
     AccessError,
     ApprovalExpired,
@@ -38,6 +45,7 @@ from prefect_assay.errors import (
     ArchiveError,
     AssayError,
     ConfigurationError,
+    DecisionNeeded,
     LoopFailed,
     NotFound,
 )
@@ -66,6 +74,7 @@ from prefect_assay.looping import (
 from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.words import many
+from prefect_assay.ordering.next_action import APPROVE
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.home import home_id
@@ -185,7 +194,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
     Raises:
         StoppedByPerson: a person has canceled the loop, and nobody has reopened it.
         RunsElsewhere: another run carries it.
-        ConfigurationError: the account or the archive is another one than at the loop's start.
+        DecisionNeeded: the account differs from the one at the loop's start, and this run cannot wait for an answer.
     """
     setup, log = run.setup, run.log
     flow_run = this_run() if can_suspend() else None
@@ -200,19 +209,19 @@ def begin_loop(run: LoopRun) -> LoopRun:
         started = started.model_copy(
             update={"home": home, "deployment": deployment, "parameters": parameters}
         )
+    carriers_before: set[str] = set()  # of starts that have ended
     while True:
         seen = log.read()
         run.check_not_stopped()
+        if seen.over is not None:
+            carriers_before = set(seen.runs)
         carrier = _carrier(seen)
         is_carried_here = flow_run is not None and carrier is not None and carrier.run == str(flow_run.id)
-        if carrier is not None and not is_carried_here and seen.is_open:
+        if carrier is not None and not is_carried_here and carrier.run not in carriers_before:
             _refuse_second_run(run, carrier)
-        if seen.started is not None and (differing := _differences(seen.started.terms, terms)):
-            raise ConfigurationError(
-                f"loop {run.loop.loop_id} was started with another {' and another '.join(differing)}; nothing was ordered. "
-                "Save the block as it was, or choose another loop id"
-            )
-        if _is_new_start(seen, started):
+        # Another ledger is no new start: the orders of the earlier rounds would be unknown there.
+        is_known = seen.started is None or not is_another_ledger(seen.started.terms, terms)
+        if is_known and _is_new_start(seen, started):
             log.start_unless_changed(started, seen)
         elif (
             flow_run is None
@@ -224,8 +233,10 @@ def begin_loop(run: LoopRun) -> LoopRun:
         add_tags(flow_run.id, [LOOP_TAG + run.loop.loop_id])
     recorded = log.state.started
     assert recorded is not None  # noqa: S101 - it was just read
+    if find_differences(recorded.terms, terms):
+        recorded = _decide_terms(run, recorded, terms)
     under = setup.under(recorded.terms)
-    loop = replace(run.loop, start=recorded.at, archive_id=terms.archive_id)
+    loop = replace(run.loop, start=recorded.at, archive_id=recorded.terms.archive_id)
     return replace(run, setup=under, loop=loop)
 
 
@@ -270,13 +281,33 @@ def _is_new_start(seen: CampaignState, started: Started) -> bool:
     return started.deployment is not None and seen.started.parameters != started.parameters
 
 
-def _differences(recorded: Terms, present: Terms) -> list[str]:
-    """What the loop's earlier rounds belong to, and has changed."""
-    return [
-        name.replace("_", " ").replace("simulated", "kind of service (simulated or live)")
-        for name in ("service", "organisation", "simulated", "archive_id")
-        if getattr(recorded, name) != getattr(present, name)
-    ]
+def _decide_terms(run: LoopRun, recorded: Started, present: Terms) -> Started:
+    """Go on under changed terms if a person has accepted them; else wait, and send nothing.
+
+    Raises:
+        DecisionNeeded: this run cannot suspend.
+    """
+    question = terms_question(run.loop.loop_id, recorded.terms, present)
+    hours, account = run.setup.policy.approval_hours, describe_account(recorded.terms)
+    questions = Questions(run.log, _read_service_time(run.setup), hours, account)
+    decision = questions.decide(question, order_key=None, may_expire=False)
+    if decision != APPROVE:
+        if not can_suspend():
+            raise DecisionNeeded(question)
+        suspend_until_news(
+            f"{question.subject} Nothing is sent until you decide, or the account is as it was",
+            look=Look.after_failure(utc_now(), failures_before() + 1),
+            has_news=lambda: False,
+        )
+    accepted = Started(**recorded.model_dump(exclude={"id", "at", "by"}) | {"terms": present})
+    run.log.append(accepted)
+    return accepted
+
+
+def _read_service_time(setup: CampaignSetup) -> datetime:
+    with setup.credentials.get_client() as client:
+        client.targets(limit=1)
+        return time_at(client)
 
 
 def describe_stop(what: str, stopped: Stopped, loop_id: str) -> str:
@@ -288,16 +319,21 @@ def describe_stop(what: str, stopped: Stopped, loop_id: str) -> str:
 
 
 def _may_pass(run: LoopRun, error: Exception) -> bool:
-    """Return True if the loop may go on later. Once a round is fixed, a deployed run also waits for what a person mends."""
+    """Return True if the loop may go on later.
+
+    A deployed run waits for whatever a person mends once a round is fixed, and with an order in the laboratory in any case.
+    """
     if is_temporary(error):
         return True
-    if not isinstance(error, AccessError | NotFound | ArchiveError | ConfigurationError | OSError):
+    if not can_suspend() or isinstance(error, LoopFailed | ApprovalExpired):
         return False
-    if not can_suspend():
-        return False
-    with suppress(AssayError, OSError):
-        return bool(run.loop.book.read().rounds)
-    return True
+    mendable = isinstance(error, AccessError | NotFound | ArchiveError | ConfigurationError | OSError)
+    try:
+        rounds = run.loop.book.read().rounds
+        waiting = [entry.fixed.campaign_id for entry in rounds if entry.ended is None]
+        return (mendable and bool(rounds)) or any(_has_ordered(run, name) for name in waiting)
+    except (AssayError, OSError):  # what cannot be read counts as ordered
+        return True
 
 
 def _finish(run: LoopRun, words: str, *, complete: bool) -> None:
@@ -411,25 +447,13 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
     setup, campaign_id = run.setup, fixed.campaign_id
     try_to_add_round(run.loop.book.store, setup.archive.prefix, fixed)
     log = setup.log(campaign_id)
-    problem: str | None = None
+    _raise_if_stopped(run, fixed, log)
+    state, problem = log.read(), None
     table = kept_table(setup.archive, campaign_id)
-    state = log.read()
-    if state.over is None or table is None:  # else a kill came between the campaign's end and the round's
-        try:
-            problem = _play_campaign(run, fixed)
-        except (ApprovalRejected, ApprovalExpired):
-            raise
-        except AssayError as error:
-            if is_temporary(error) or (can_suspend() and _has_ordered(run, campaign_id)):
-                raise
-            problem = str(error)
-        stopped = log.read().stopped
-        if stopped is not None:
-            raise StoppedByPerson(describe_stop(f"round {fixed.number}", stopped, run.loop.loop_id))
-        if problem is not None and not _has_ordered(run, campaign_id):
-            log.finish(problem, complete=False)
+    if state.over is None or table is None:
+        problem = _play_campaign(run, fixed, log)
         table = kept_table(setup.archive, campaign_id)
-    elif not state.over.complete:
+    elif not state.over.complete:  # a kill came between the campaign's end and the round's
         problem = state.over.words
     if table is None or table.location is None:
         problem = problem or "its campaign left no table in the archive"
@@ -446,15 +470,36 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
     )
 
 
-def _play_campaign(run: LoopRun, fixed: RoundFixed) -> str | None:
-    """What is wrong with the campaign's results, if anything."""
-    plan = kept_plan(run.setup.archive, fixed.campaign_id) or make_plan(run.setup, _input(run.loop, fixed))
-    campaign = begin_campaign(run.setup, plan, limit_cents=fixed.limit_cents)
-    # A person who cancels the loop first stops its log and then each campaign that has begun.
-    run.check_not_stopped()
-    approve_price(campaign, ask_always=run.ask_each_round)
-    report = play(campaign)
-    return "; ".join(report.problems) or None
+def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | None:
+    """Play a round's campaign to its end; returns what is wrong with its results, if anything."""
+    setup, campaign_id = run.setup, fixed.campaign_id
+    problem: str | None
+    try:
+        plan = kept_plan(setup.archive, campaign_id) or make_plan(setup, _input(run.loop, fixed))
+        campaign = begin_campaign(setup, plan, limit_cents=fixed.limit_cents)
+        # A person who cancels the loop stops its log first, and then each campaign that has begun.
+        run.check_not_stopped()
+        approve_price(campaign, ask_always=run.ask_each_round)
+        problem = "; ".join(play(campaign).problems) or None
+    except (ApprovalRejected, ApprovalExpired) as error:
+        log.finish(str(error), complete=False)
+        raise
+    except AssayError as error:
+        _raise_if_stopped(run, fixed, log)
+        ordered = _has_ordered(run, campaign_id)
+        if is_temporary(error) or (ordered and can_suspend()):
+            raise
+        problem = str(error)
+        if not ordered:
+            log.finish(problem, complete=False)
+    _raise_if_stopped(run, fixed, log)
+    return problem
+
+
+def _raise_if_stopped(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> None:
+    stopped = log.read().stopped
+    if stopped is not None:
+        raise StoppedByPerson(describe_stop(f"round {fixed.number}", stopped, run.loop.loop_id))
 
 
 def _input(loop: Loop, fixed: RoundFixed) -> CampaignInput:
