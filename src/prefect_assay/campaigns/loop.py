@@ -157,31 +157,40 @@ def play_loop(setup: CampaignSetup, loop: Loop, rules: StopRules, *, ask_each_ro
     while True:
         try:
             return _play_once(run)
-        except (AssayError, OSError) as error:
-            if not _may_pass(run, error):
-                raise
-            get_run_logger().warning("Could not go on, will look again: %s", error)
-            if can_suspend():
-                look = Look.after_failure(utc_now(), failures_before() + 1)
-                message = f"will look again, because of: {error}"
-                suspend_until_news(message, look=look, has_news=lambda: False)
+        except _LookAgain as waiting:
+            error = waiting.error
+        get_run_logger().warning("Could not go on, will look again: %s", error)
+        if can_suspend():
+            look = Look.after_failure(utc_now(), failures_before() + 1)
+            message = f"will look again, because of: {error}"
+            suspend_until_news(message, look=look, has_news=lambda: False)
         time.sleep(PollPolicy(longest_seconds=setup.poll_seconds).pause_seconds(attempt))
         attempt += 1
 
 
+class _LookAgain(Exception):
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
 def _play_once(run: LoopRun) -> LoopReport:
+    is_begun = False
     try:
-        run = begin_loop(run)
-    except RunsElsewhere as error:
-        return _report(run, _reread(run), Stop.RUNS_ELSEWHERE, str(error))
-    except StoppedByPerson as error:
-        return _report(run, _reread(run), Stop.PERSON, str(error))
-    try:
-        return _play_rounds(run)
-    except StoppedByPerson as error:
-        return _end(run, _reread(run), Stop.PERSON, str(error))
-    except AssayError as error:
-        if not _may_pass(run, error):
+        try:
+            run = begin_loop(run)
+        except RunsElsewhere as error:
+            return _report(run, _reread(run), Stop.RUNS_ELSEWHERE, str(error))
+        except StoppedByPerson as error:
+            return _report(run, _reread(run), Stop.PERSON, str(error))
+        is_begun = True
+        try:
+            return _play_rounds(run)
+        except StoppedByPerson as error:
+            return _end(run, _reread(run), Stop.PERSON, str(error))
+    except (AssayError, OSError) as error:
+        if _may_pass(run, error):
+            raise _LookAgain(error) from error
+        if is_begun:
             _finish(run, str(error), complete=False)
         raise
 
@@ -330,7 +339,11 @@ def _may_pass(run: LoopRun, error: Exception) -> bool:
     mendable = isinstance(error, AccessError | NotFound | ArchiveError | ConfigurationError | OSError)
     try:
         rounds = run.loop.book.read().rounds
-        waiting = [entry.fixed.campaign_id for entry in rounds if entry.ended is None]
+        waiting = [
+            entry.fixed.campaign_id
+            for entry in rounds
+            if entry.ended is None and not entry.has_failed_under(run.loop.start)
+        ]
         return (mendable and bool(rounds)) or any(_has_ordered(run, name) for name in waiting)
     except (AssayError, OSError):  # what cannot be read counts as ordered
         return True
