@@ -23,6 +23,7 @@ from prefect_assay.campaigns.status import (
     CampaignView,
     ExperimentView,
     Progress,
+    QuestionView,
     list_campaigns,
     newest_first,
     view_of,
@@ -340,10 +341,17 @@ def whole_lines(known: Known) -> list[str]:
         if view.report:
             lines.append(f"Report of {title_of(view)}: {view.report}")
         lines += [
-            f"Answer of {view.name}: prefect-assay approve {view.name} --question {question.question_id}  (or reject)"
+            f"Answer of {view.name}: prefect-assay approve {view.name} {_named(question)}  (or reject)"
             for question in view.questions
         ]
     return lines
+
+
+def _named(question: QuestionView) -> str:
+    """The options that name exactly what is shown: a question that has changed since is not answered."""
+    cents = question.amount_cents
+    amount = "" if cents is None else f" --usd {cents // 100}.{cents % 100:02d}"
+    return f"--question {question.question_id} --revision {question.revision}{amount}"
 
 
 def _account_lines(known: Known) -> Iterator[str]:
