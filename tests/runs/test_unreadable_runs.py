@@ -6,7 +6,7 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.testing.utilities import prefect_test_harness
 
-from prefect_assay.cli.campaigns.find import parents_of
+from prefect_assay.cli.campaigns.find import Archives, find_named
 from prefect_assay.cli.campaigns.status import show_status
 from prefect_assay.cli.services.check import _runs
 from prefect_assay.errors import UnexpectedAnswer
@@ -114,19 +114,20 @@ def test_a_server_that_fails_for_every_run_is_not_asked_without_end(client, flow
 
 def test_one_run_that_cannot_be_read_is_named_with_the_next_step(client, flow_id):
     bad = add_bad(client, flow_id)
-    for read in (lambda: read_run(client, bad), lambda: parents_of(client, bad)):
+    for read in (lambda: read_run(client, bad), lambda: find_named(client, Archives([]), bad)):
         with pytest.raises(UnexpectedAnswer, match=f"prefect flow-run delete {bad}"):
             read()
 
 
-def test_status_check_and_sweep_name_it(client, flow_id, capsys, monkeypatch):
+def test_status_check_and_sweep_name_it(client, flow_id, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("prefect_assay.cli.campaigns.status.require_api", lambda: None)
     add_good(client, flow_id, 1)
     bad = add_bad(client, flow_id)
-    show_status(None, credentials=None, limit=5, watch=False, as_json=False)
+    folder = str(tmp_path)
+    show_status(None, archive=folder, credentials=None, limit=5, every=False, watch=False, as_json=False)
     shown = capsys.readouterr()
     assert bad in shown.err
-    assert "waits for a person who resumes it" in shown.out
+    assert "has not begun a campaign yet" in shown.out
     assert [line.ok for line in _runs(client) if bad in line.text] == [False]
     report = sweep()
     assert [line for line in report.attention if bad in line and "prefect flow-run delete" in line]

@@ -321,7 +321,8 @@ def _experiment_sentences(one: ExperimentView, service: str) -> Iterator[str]:
 def _run_sentence(run: FlowRun) -> str:
     if run.state is not None and run.state.is_final():
         return shortened(f"ended before it began a campaign: {run.state.message or 'no reason'}")
-    return "has not begun a campaign yet: it waits for a worker"
+    waits = run.state is None or run.state.is_scheduled()
+    return f"has not begun a campaign yet{': it waits for a worker' if waits else ''}"
 
 
 def _run_as_json(run: FlowRun) -> dict[str, Any]:
