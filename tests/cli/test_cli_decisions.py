@@ -1,193 +1,192 @@
-"""`run --request-quote`, `approve`, `reject` and `cancel`: what is decided before anything is sent."""
+"""`approve`, `reject`, `cancel` and `adopt`: real logs in an archive, a real Prefect server and a lab."""
 
 import json
-from contextlib import nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
-from prefect.blocks.core import Block
-from prefect.client.schemas.objects import FlowRun, State, StateType
-from prefect.client.schemas.responses import SetStateStatus
-from prefect.states import Cancelled, Completed, Crashed, Suspended
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.states import Running, Scheduled, Suspended
+from prefect.testing.utilities import prefect_test_harness
 from typer.testing import CliRunner
 
-from prefect_assay.approvals.answering import OpenQuestion
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
-from prefect_assay.books import Books
+from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy
+from prefect_assay.books.campaign_log import CampaignLog, StartedKind
+from prefect_assay.campaigns.remains import CanceledOrderState, CancellationReport
+from prefect_assay.campaigns.stop import OrderRemains, StopReport
 from prefect_assay.cli.app import app
-from prefect_assay.cli.campaigns import answer, cancel
+from prefect_assay.cli.campaigns import adopt, answer, cancel
 from prefect_assay.cli.campaigns import run as running
-from prefect_assay.cli.campaigns.answer import GivenAnswer
-from prefect_assay.errors import ArchiveUnavailable, InputError
-from prefect_assay.models.billing import Invoice, Quote
+from prefect_assay.cli.campaigns.answer import AnswerRequest
+from prefect_assay.errors import InputError
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Order
 from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
+from prefect_assay.payments.interfaces import address
 from prefect_assay.payments.reconciliation import PaymentStatus
-from prefect_assay.runs.tags import CHILDREN_TAG, GROUP_TAG
-from prefect_assay.sweeping import cancellations
-from prefect_assay.sweeping.cancellations import SettledCancellation
-from prefect_assay.sweeping.settle_cancellation import CanceledOrderState, CancellationReport
-
-PARAMETERS = {"credentials": {}, "policy": {}, "archive": {"$ref": str(uuid4())}, "campaign_id": "c"}
+from prefect_assay.runs.home import home_id
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from support.campaign_logs import WrittenCampaign, started
 
 
-def a_run(name="c 1/1", state=None, tags=(), **parameters):
-    return FlowRun(
-        id=uuid4(),
-        flow_id=uuid4(),
-        name=name,
-        state=state or Cancelled(),
-        tags=list(tags),
-        parameters=PARAMETERS | parameters,
-    )
+@pytest.fixture(scope="module")
+def server():
+    with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
+        S3Archive.register_type_and_schema()
+        yield client
 
 
-def asking(name="c 1/1"):
-    state = Suspended(timeout_seconds=60, pause_key="approve-k")
-    state.state_details.run_input_keyset = {"schema": "s", "description": "d", "response": "r"}
-    return a_run(name, state, spec={})
-
-
-def question(*decisions):
-    return OpenQuestion(
-        run_id=uuid4(),
-        run_name="c 1/1",
-        key="approve-k",
-        answer_key="r",
-        description="**5.00 USD**",
-        decisions=decisions,
-        until=datetime.now(UTC),
-    )
-
-
-def given(decision=None, **values):
-    return GivenAnswer(
-        **{"decision": decision, "by": "Ada", "note": None, "question": None, "yes": False} | values
-    )
-
-
-def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
-    started = []
-
-    def start_run(_deployment, parameters, **_named):
-        started.append(parameters)
-        return SimpleNamespace(id=uuid4(), name="quiet-otter")
-
-    blocks = {
-        "credentials": AssayCredentials(base_url="https://lab.example", token="t"),
-        "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
-        "archive": LocalArchive(root=str(tmp_path)),
-    }
-    monkeypatch.setattr(running, "require_api", lambda: None)
-    monkeypatch.setattr(running, "load_blocks", lambda _: blocks)
-    monkeypatch.setattr(running, "_offer", lambda *_, **__: None)
-    monkeypatch.setattr("prefect_assay.runs.children.start_run", start_run)
-    designs = tmp_path / "d.fasta"
-    designs.write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
-    options = ["--credentials", "c", "--policy", "p", "--archive", "a", "--target", "t"]
-    for more in ([], ["--request-quote"]):
-        done = CliRunner().invoke(app, ["run", str(designs), *options, *more])
-        assert done.exit_code == 0, done.output
-    assert [parameters["request_quote"] for parameters in started] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("decisions", "wanted", "chosen"),
-    [
-        (("approve", "reject", "change_cap"), None, "reject"),
-        (("paid", "stop"), None, "stop"),
-        (("paid", "pay_again", "stop"), "pay_again", "pay_again"),
-        (("approve", "reject"), "approve", "approve"),
-    ],
-)
-def test_the_decision_is_one_of_the_form(decisions, wanted, chosen):
-    assert answer._decision(question(*decisions), given(wanted)) == chosen
-
-
-@pytest.mark.parametrize(
-    ("decisions", "wanted"), [(("paid", "stop"), "approve"), (("approve", "reject"), "paid")]
-)
-def test_a_decision_that_the_form_lacks_is_refused_with_those_it_has(decisions, wanted):
-    with pytest.raises(InputError, match=", ".join(decisions)):
-        answer._decision(question(*decisions), given(wanted))
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab() as made:
+        yield made
 
 
 @pytest.fixture
-def payment_question(monkeypatch):
-    """A run that asks about a payment, and takes no answer."""
-    asked = question("paid", "stop")
-    monkeypatch.setattr(answer, "require_api", lambda: None)
-    monkeypatch.setattr(answer, "get_client", lambda **_: nullcontext())
-    monkeypatch.setattr(answer, "_asking", lambda *_: None)
-    monkeypatch.setattr(answer, "read_question", lambda *_: asked)
-    monkeypatch.setattr(answer, "submit_answer", lambda *_: pytest.fail("answered"))
-    return asked
+def world(server, lab, tmp_path, monkeypatch):
+    """Blocks of a name of their own, whose archive is empty."""
+    for module in (answer, cancel, adopt):
+        monkeypatch.setattr(
+            module, "require_api", lambda: None
+        )  # the harness's address is for its process alone
+    monkeypatch.setattr(cancel, "find_open_money", lambda _: OpenMoney())
+    for document in server.read_block_documents_by_type(LocalArchive.get_block_type_slug()):
+        server.delete_block_document(document.id)
+    name = f"b-{uuid4().hex[:6]}"
+    archive = LocalArchive(root=str(tmp_path))
+    archive.save(name)
+    AssayCredentials(base_url=lab.base_url, token=lab.token).save(name)
+    SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, answer_ceiling_cents=100_000).save(name)
+    return SimpleNamespace(server=server, lab=lab, archive=archive, store=archive.get_store(), name=name)
 
 
-def test_a_question_is_shown_before_its_decision_is_refused(payment_question):
-    shown = CliRunner().invoke(app, ["approve", "c", "--json"])
-    assert json.loads(shown.stdout)["question"]["decisions"] == ["paid", "stop"]
-    refused = CliRunner().invoke(app, ["approve", "c"])
-    assert (refused.exit_code, "5.00 USD" in refused.stdout) == (2, True)
-    assert "Choose one with --decision" in refused.stderr
+def begun(world, name=None, *, home="home-1", what=StartedKind.CAMPAIGN):
+    """A campaign of two orders with the blocks of this world."""
+    written = WrittenCampaign(
+        world.store,
+        world.archive.prefix,
+        name or f"c-{uuid4().hex[:6]}",
+        service=address(world.lab.base_url),
+    )
+    kinds = {
+        "credentials": "assay-credentials",
+        "policy": "assay-spending-policy",
+        "archive": "assay-local-archive",
+    }
+    record = started(written.books, written.name, what, service=written.service, home=home)
+    parameters = {key: {"$block": f"{kind}/{world.name}"} for key, kind in kinds.items()}
+    log = CampaignLog(world.store, world.archive.prefix, written.name, what)
+    log.start(record.model_copy(update={"parameters": parameters}))
+    written.log = log
+    return written
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--decision", "approve", "--cap-cents", "5"],
-        ["--decision", "paid", "--cap-cents", "5"],
-        ["--decision", "change_cap"],
-    ],
-)
-def test_a_cap_that_the_form_would_not_read_is_refused(payment_question, options):
-    done = CliRunner().invoke(app, ["approve", "c", "--yes", *options])
-    assert (done.exit_code, "a cap belongs to the decision change_cap" in done.stderr) == (2, True)
+def command(*arguments, code=0, answers=None):
+    done = CliRunner().invoke(app, arguments, input=answers)
+    assert done.exit_code == code, (done.output, done.exception)
+    return done.output
 
 
-@pytest.mark.parametrize(
-    ("cap", "key", "code"),
-    [
-        (5_000, "approve-0123456789abcdef0123-500000-until-1-0f", 2),
-        (500_000, "approve-0123456789abcdef0123-500000-until-1-0f", 0),
-        (5_000, "approve-of-another-form", 0),
-    ],
-)
-def test_a_cap_below_the_price_is_no_answer(payment_question, monkeypatch, cap, key, code):
-    submitted = []
-    asked = replace(payment_question, key=key, decisions=("approve", "reject", "change_cap"))
-    monkeypatch.setattr(answer, "read_question", lambda *_: asked)
-    monkeypatch.setattr(answer, "submit_answer", lambda _question, values: submitted.append(values))
-    done = CliRunner().invoke(app, ["approve", "c", "--yes", "--by", "Ada", "--cap-cents", str(cap)])
-    assert (done.exit_code, len(submitted)) == (code, 0 if code else 1)
-    assert ("50.00 USD, is less than the price, 5,000.00 USD" in done.stderr) is bool(code)
+def exactly(*arguments, revision=1, usd="900.00"):
+    named = ["--question", "q1", "--revision", str(revision), "--by", "Ada", "--yes"]
+    return [*arguments, *named, *(["--usd", usd] if usd else [])]
 
 
-def test_of_several_questions_one_must_be_named(monkeypatch):
-    first, second, other = asking("c 1/3"), asking("c 2/3"), a_run("c 3/3", Completed())
-    monkeypatch.setattr(answer, "with_children", lambda _client, _which: [other, first])
-    assert answer._asking(None, "c") is first
-    monkeypatch.setattr(answer, "with_children", lambda _client, _which: [first, second, other])
-    with pytest.raises(InputError, match=f"2 runs of c ask a person(?s:.*){second.id}  c 2/3"):
-        answer._asking(None, "c")
+def test_what_is_shown_is_recorded(world):
+    written = begun(world)
+    written.ask("q1", 90_000)
+    shown = json.loads(command(*exactly("approve", written.name), "--json"))
+    assert (shown["question"], shown["revision"], shown["amount_cents"], shown["simulated"]) == (
+        "q1",
+        1,
+        90_000,
+        True,
+    )
+    (asked, answered) = written.log.read().decisions["q1"]
+    assert (answered.decision, answered.answerer, answered.how) == ("approve", "Ada", "prefect-assay approve")
+    assert asked.revision == 1
+    assert "was answered before: approve, by Ada" in command(*exactly("approve", written.name), code=1)
+    assert "there is no open question" in command("approve", written.name, code=2)
 
 
-@pytest.mark.parametrize("confirmed", [True, False])
-def test_a_person_confirms_what_is_answered(monkeypatch, capsys, confirmed):
-    asked = []
+def test_a_question_is_shown_with_its_amount_and_whether_it_is_live(world, capsys, monkeypatch):
+    written = begun(world)
+    written.ask("q1", 90_000)
     monkeypatch.setattr(answer.sys, "stdin", SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(answer.typer, "confirm", lambda text: asked.append(text) or confirmed)
-    values = given("change_cap", cap_cents=500).values("change_cap")
-    if confirmed:
-        answer._confirm(question("approve"), values)
-    else:
-        with pytest.raises(SystemExit):
-            answer._confirm(question("approve"), values)
-        assert "Nothing was answered." in capsys.readouterr().err
-    assert asked == ["Answer change_cap with a cap of 5.00 USD, as Ada?"]
+    asked = []
+    monkeypatch.setattr(answer.typer, "confirm", lambda text: asked.append(text) or False)
+    request = AnswerRequest(
+        decision="approve", question=None, revision=None, amount=None, by="Ada", archive=None, yes=False
+    )
+    with pytest.raises(SystemExit):
+        answer.answer(written.name, request, as_json=False)
+    shown = capsys.readouterr().out
+    assert asked == ["approve (900.00 USD)?"]
+    for text in (
+        "question q1",
+        "SIMULATED",
+        world.lab.base_url,
+        "amount: 900.00 USD",
+        "approve: it is ordered",
+    ):
+        assert text in shown
+    assert written.log.read().decisions == {}
+    asked.clear()
+    monkeypatch.setattr(answer.typer, "confirm", lambda text: asked.append(text) or True)
+    answer.answer(written.name, request, as_json=False)
+    assert written.log.read().decisions["q1"][1].decision == "approve"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (exactly("approve", usd="900.01"), "is about 900.00 USD, and --usd names 900.01 USD"),
+        (exactly("approve", usd="9e400"), "is not an amount in USD"),
+        (exactly("approve", usd=None), "--usd; nothing was recorded"),
+        (exactly("approve", revision=2), "in revision 1 by now"),
+        (["approve", "--yes", "--usd", "900"], "--question, --revision; nothing was recorded"),
+        (["reject", "--yes"], "--question, --revision; nothing was recorded"),
+        (["approve"], "there is no terminal to confirm it"),
+        ([*exactly("approve"), "--decision", "pay_again"], "takes approve, reject"),
+        ([*exactly("approve", usd=None), "--question", "q2"], "question q2 is not open; open are q1"),
+    ],
+)
+def test_what_does_not_name_exactly_what_is_open_is_refused(world, arguments, says):
+    written = begun(world)
+    written.ask("q1", 90_000)
+    count = written.log.read().count
+    done = CliRunner().invoke(app, [arguments[0], written.name, *arguments[1:]])
+    assert done.exit_code != 0
+    assert says in " ".join(done.output.split())
+    assert written.log.read().count == count
+
+
+def test_an_answer_above_the_policys_ceiling_is_refused(world):
+    written = begun(world)
+    written.ask("q1", 100_001)
+    done = command(*exactly("approve", written.name, usd="1000.01"), code=2)
+    assert "ceiling" in done
+    command(*exactly("reject", written.name, usd=None))
+    assert written.log.read().decisions["q1"][1].decision == "reject"
+
+
+def test_the_campaign_is_found_by_its_run_and_by_its_loop(world, monkeypatch):
+    written = begun(world)
+    written.ask("q1", 90_000)
+    run = a_run(world.server, CAMPAIGN_TAG + written.name, state=Running())
+    command(*exactly("reject", str(run.id), usd=None))
+    assert written.log.read().decisions["q1"][1].decision == "reject"
+
+    loop = begun(world, what=StartedKind.LOOP)
+    written.ask("q1", 5)
+    monkeypatch.setattr(
+        answer, "round_logs", lambda log: [written.log] if log.what is StartedKind.LOOP else []
+    )
+    command(*exactly("approve", loop.name, revision=2, usd="0.05"))
+    assert written.log.read().decisions["q1"][1].decision == "approve"
 
 
 def test_a_user_without_a_name_says_who_decides(monkeypatch):
@@ -196,148 +195,112 @@ def test_a_user_without_a_name_says_who_decides(monkeypatch):
 
     monkeypatch.setattr(answer.getpass, "getuser", nameless)
     with pytest.raises(InputError, match="--by"):
-        given("approve", by=None).values("approve")
+        answer.user_name()
 
 
-@pytest.mark.parametrize("state", CanceledOrderState)
-def test_what_remains_has_words_for_every_state(state):
-    report = CancellationReport(state=state, quote=Quote(status="pending", amount_total=4200))
-    assert ("42.00 USD" in cancel._text(report)) is (state is CanceledOrderState.QUOTE_OPEN)
-    assert ("ordered and billed" in cancel._text(report)) is (state is CanceledOrderState.INVOICED)
-
-
-def test_what_is_billed_is_said_with_its_invoice():
-    payment = PaymentStatus(invoice=Invoice(id="i", status="open", amount=21_900))
-    report = CancellationReport(state=CanceledOrderState.INVOICED, payment=payment)
-    line = cancel._of(a_run(spec={}), SettledCancellation(report, ("d 1/1",)))
-    assert line.text == "ordered and billed: 219.00 USD, invoice open; d 1/1 goes on with the order"
-    assert (line.billed_cents, line.paid) == (21_900, False)
-    order = Order(order_key="k", experiment_id="e", status="canceled", adopted=True)
-    line = cancel._of(a_run(spec={}), SettledCancellation(report.model_copy(update={"order": order}), ()))
-    assert line.text == "canceled by the laboratory; its invoice over 219.00 USD must not be paid"
-    assert line.billed_cents is None
-    paid = PaymentStatus(invoice=Invoice(id="i", status="paid", amount=21_900))
-    line = cancel._of(
-        a_run(spec={}), SettledCancellation(report.model_copy(update={"order": order, "payment": paid}), ())
+@pytest.mark.parametrize(
+    ("text", "cents"),
+    [("438.50", 43_850), ("5,000", 500_000), ("0", 0), ("0.001", None), ("-1", None), ("x", None)],
+)
+def test_an_amount_is_exact(text, cents):
+    request = AnswerRequest(
+        decision="approve", question=None, revision=None, amount=text, by=None, archive=None, yes=True
     )
-    assert line.text == "canceled by the laboratory, and 219.00 USD is paid: ask it for a refund"
-    assert (line.billed_cents, line.paid) == (21_900, True)
+    if cents is None:
+        with pytest.raises(InputError, match="not an amount"):
+            _ = request.amount_cents
+    else:
+        assert request.amount_cents == cents
 
 
-@pytest.fixture
-def archive(monkeypatch, tmp_path):
-    """The block that every run's reference leads to."""
-    block = LocalArchive(root=str(tmp_path))
-    monkeypatch.setattr(cancel, "archive_of", lambda _run: block)
-    return block
+def a_run(server, *tags, state=None, name=None, **parameters):
+    @flow(name="campaign")
+    def campaign(credentials=None, policy=None, archive=None, campaign_id=None):
+        return None
 
-
-@pytest.mark.parametrize("tags", [[], ["assay-archive:of-another-machine"]])
-def test_in_another_machines_archive_nothing_is_settled_or_written(archive, tmp_path, monkeypatch, tags):
-    monkeypatch.setattr(
-        cancel, "settle_canceled_run", lambda *_, **__: pytest.fail("settled with the wrong books")
+    deployment = server.create_deployment(server.create_flow(campaign), name="decisions")
+    run = server.create_flow_run_from_deployment(
+        deployment,
+        tags=list(tags),
+        name=name,
+        parameters={"credentials": {}, "policy": {}, "archive": {}, **parameters},
     )
-    line = cancel._remains(None, a_run(tags=tags, spec={}))
-    assert "does not reach its archive; the sweep reports" in line.text
-    assert list(tmp_path.iterdir()) == []
+    server.set_flow_run_state(run.id, state or Scheduled(), force=True)
+    return server.read_flow_run(run.id)
 
 
-def test_in_its_archive_a_run_is_settled_and_a_failure_is_left_to_the_sweep(archive, monkeypatch):
-    own = Books(archive.get_store(), archive.prefix, "organisation").archive_id
-    run = a_run(tags=[f"assay-archive:{own}"], spec={})
-    settled = SettledCancellation(CancellationReport(state=CanceledOrderState.NOTHING), ())
-    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_, **__: settled)
-    assert cancel._remains(None, run).text == "not ordered: nothing is billed"
-
-    def away(*_, **__):
-        raise ArchiveUnavailable("the bucket is busy")
-
-    monkeypatch.setattr(cancel, "settle_canceled_run", away)
-    assert cancel._remains(None, run).text.startswith("the bucket is busy; the sweep reports")
-
-
-def test_an_order_that_another_home_works_on_is_named_with_the_next_step(archive, monkeypatch):
-    own = Books(archive.get_store(), archive.prefix, "organisation").archive_id
-    run = a_run(tags=[f"assay-archive:{own}"], spec={})
-    remains = CancellationReport(state=CanceledOrderState.QUOTE_PENDING)
-    asked = []
-
-    def settle(*_, alone):
-        asked.append(alone)
-        return SettledCancellation(
-            remains, () if alone else ("c-0 of another Prefect home (m:1)",), not alone
-        )
-
-    monkeypatch.setattr(cancel, "settle_canceled_run", settle)
-    text = cancel._remains(None, run).text
-    assert "c-0 of another Prefect home (m:1) goes on with the order" in text
-    assert "gone for good, cancel again with --even-if-shared" in text
-    assert "--even-if-shared" not in cancel._remains(None, run, alone=True).text
-    assert asked == [False, True]
+def test_a_campaign_is_canceled_and_what_remains_is_said(world):
+    written = begun(world)
+    run = a_run(world.server, CAMPAIGN_TAG + written.name, state=Suspended(timeout_seconds=60))
+    shown = json.loads(command("cancel", written.name, "--yes", "--by", "Ada", "--json"))
+    (canceled,) = shown["canceled"]
+    assert (canceled["kind"], canceled["name"], canceled["settled"]) == ("campaign", written.name, True)
+    assert [one["outcome"] for one in canceled["experiments"]] == ["nothing", "nothing"]
+    assert world.server.read_flow_run(run.id).state.is_cancelled()
+    assert written.log.read().stopped.person == "Ada"
+    again = command("cancel", str(run.id), "--yes")
+    assert "Nothing is billed." in again
+    assert "not ordered: nothing is billed" in again
 
 
-def test_a_canceled_run_without_its_archive_block_is_one_line_and_stops_no_other(monkeypatch):
-    def gone(_ref):
-        raise ValueError("Unable to find block document")
-
-    monkeypatch.setattr(Block, "load_from_ref", gone)
-    run = a_run(spec={}, archive={"$ref": {"block_document_id": str(uuid4())}})
-    line = cancel._remains(None, run)
-    assert line.outcome == "canceled"
-    assert line.text.startswith("parameter archive of run c 1/1: its block was deleted; save it again")
-
-
-def test_an_experiment_that_another_campaign_waits_for_goes_on(monkeypatch):
-    mine = a_run("c", Suspended(timeout_seconds=60, pause_key="children-c:1"))
-    shared = a_run("c 1/2", Suspended(timeout_seconds=60, pause_key="results-k:1"), spec={})
-    ended = a_run("c 2/2", Completed(), spec={})
-    canceled = []
-
-    class Server:
-        def set_flow_run_state(self, run_id, state, **_):
-            assert state.type == StateType.CANCELLING
-            canceled.append(run_id)
-            mine.state = Cancelled()
-            return SimpleNamespace(status=SetStateStatus.ACCEPT)
-
-        def read_flow_run(self, run_id):
-            return {mine.id: mine, ended.id: ended}[run_id]
-
-    monkeypatch.setattr(cancel, "settle_canceled_run", lambda *_, **__: None)
-    monkeypatch.setattr(cancel, "children_of", lambda _client, run: [shared, ended] if run is mine else [])
-    lines = cancel._cancel(Server(), [mine])
-    assert canceled == [mine.id]
-    assert [(line.run, line.outcome) for line in lines] == [("c 1/2", "goes on"), ("c 2/2", "ended")]
+def test_a_canceled_campaign_without_its_blocks_is_stopped_and_left_to_the_sweep(world):
+    written = begun(world)
+    written.order(1)
+    AssayCredentials.delete(world.name)
+    shown = command("cancel", written.name, "--yes")
+    assert "The sweep looks again" in shown
+    assert written.book(1).read().stopped is not None
+    assert "Nothing is billed" not in shown
 
 
-def test_an_experiment_of_several_runs_is_settled_once_and_its_bill_counts_once(monkeypatch, capsys):
-    first, again, child = a_run("c"), a_run("c"), a_run("c 1/1", spec={})
-    runs = {run.id: run for run in (first, again, child)}
-    settled = []
-    monkeypatch.setattr(
-        cancel, "settle_canceled_run", lambda _client, run, _now, **_: settled.append(run.name)
-    )
-    monkeypatch.setattr(cancel, "children_of", lambda _client, run: [] if run is child else [child])
-    monkeypatch.setattr(cancel, "_archive_is_here", lambda _: True)
-    (line,) = cancel._cancel(SimpleNamespace(read_flow_run=runs.get), [first, again])
-    assert (line.run, settled) == ("c 1/1", ["c", "c", "c 1/1"])
-
-    shown = [
-        cancel._line(run, "invoiced", "", experiment=code, billed_cents=cents)
-        for run, code, cents in (
-            (child, "A", 21_900),
-            (child, "A", 21_900),
-            (child, "A", None),
-            (child, "B", 100),
-        )
-    ]
-    cancel._show("c", shown, OpenMoney())
-    assert "Billed together: 220.00 USD, of which 0.00 USD is paid." in capsys.readouterr().out
+def test_a_cancellation_is_confirmed_at_a_terminal_alone(world):
+    written = begun(world)
+    assert "there is no terminal to confirm it" in command("cancel", written.name, code=2)
+    assert written.log.read().stopped is None
 
 
-def test_the_sums_after_a_cancellation_have_the_runs_that_had_ended_and_each_open_sum_its_link(
-    capsys, monkeypatch
-):
+def test_what_is_over_is_not_canceled(world):
+    written = begun(world)
+    written.log.finish("2 measured", complete=True)
+    error = json.loads(command("cancel", written.name, "--yes", "--json", code=2))["error"]
+    assert "is over" in error["message"]
+    assert "nothing to cancel" in error["message"]
+
+
+def test_a_run_that_has_begun_nothing_is_canceled(world):
+    run = a_run(world.server, campaign_id="c-late", name="late")
+    shown = command("cancel", "late", "--yes")
+    assert "run late is canceled. It had begun nothing: nothing was ordered." in shown
+    assert world.server.read_flow_run(run.id).state.is_cancelled()
+
+
+def test_the_schedule_of_a_loop_ends_with_it(world, monkeypatch):
+    ended = []
+    monkeypatch.setattr(cancel, "active_schedule", lambda _client, which: f"schedule of {which}")
+    monkeypatch.setattr(cancel, "end_schedule", lambda _client, schedule: ended.append(schedule))
+    loop = begun(world, what=StartedKind.LOOP)
+    carrier = a_run(world.server, LOOP_TAG + loop.name, state=Suspended(timeout_seconds=60))
+    shown = command("cancel", loop.name, "--yes")
+    assert f"The schedule of the loop {loop.name} is deactivated" in shown
+    assert world.server.read_flow_run(carrier.id).state.is_cancelled()
+    assert "not-begun is deactivated" in command("cancel", "not-begun", "--yes")
+    assert ended == [f"schedule of {loop.name}", "schedule of not-begun"]
+
+
+def remains(**changes):
+    payment = PaymentStatus(invoice=Invoice(id="i", status="open", amount=43_800))
+    order = Order(order_key="k", experiment_id="e", experiment_code="LAB-1", status="done", adopted=True)
+    report = CancellationReport(state=CanceledOrderState.INVOICED, order=order, payment=payment)
+    fields = {"campaign_id": "c", "order_key": "k", "name": "c, order 1 of 1", "remains": report}
+    return OrderRemains(**fields | changes)
+
+
+def a_report(*orders, **changes):
+    fields = {"what": StartedKind.CAMPAIGN, "name": "c", "person": "Ada", "how": "a test", "is_settled": True}
+    return StopReport(**fields | changes, orders=orders)
+
+
+def test_the_sums_have_the_rounds_that_were_over_and_each_open_sum_its_link(capsys, monkeypatch):
     """A loop whose first round was paid, canceled in its second."""
     monkeypatch.setenv("COLUMNS", "80")
     item = OpenItem(
@@ -350,128 +313,59 @@ def test_the_sums_after_a_cancellation_have_the_runs_that_had_ended_and_each_ope
         since=datetime(2026, 1, 1, tzinfo=UTC),
         url="https://pay.example.org/" + "i" * 90,
     )
-    run = a_run(spec={})
-    line = cancel._line(run, "invoiced", "text", experiment="LAB-001-002", billed_cents=43_800)
-    money = OpenMoney(items=(item,), paid={"egfr-1": 131_400})
-    cancel._show("egfr", [line], money)
+    cancel._show([a_report(remains())], [], OpenMoney(items=(item,), paid={"egfr-1": 131_400}))
     lines = capsys.readouterr().out.splitlines()
     assert "Billed together: 1,752.00 USD, of which 1,314.00 USD is paid." in lines
-    assert "  438.00 USD  ordered, not paid: LAB-001-002" in lines
     assert f"    {item.url}" in lines, "the link can be copied whole"
 
 
-def test_where_nothing_was_billed_a_cancellation_says_so_without_sums(capsys):
-    cancel._show("c", [cancel._line(a_run(spec={}), "quote-rejected", "withdrawn")], OpenMoney())
-    said = capsys.readouterr().out
-    assert "Nothing is billed." in said
-    assert "0.00 USD" not in said
+def test_where_something_is_not_known_yet_nothing_is_said_about_what_is_billed(capsys):
+    unread = remains(remains=None, problem="the service is away", is_pending=True)
+    cancel._show([a_report(unread, is_settled=False)], [], OpenMoney())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the service is away; the sweep looks again" in shown
+    assert "billed" not in shown
 
 
-def test_the_page_of_a_quote_can_be_copied_from_the_question(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    page = "https://pay.example.org/" + "q" * 90
-    description = f"costs 5.00 USD\n\n- quote holds: until May, [its page]({page})"
-    asked = replace(question("approve"), description=description)
-    answer._show(asked)
-    assert f"its page: {page}" in capsys.readouterr().out.splitlines()
+def test_open_campaigns_of_a_lost_home_are_adopted(world):
+    here = home_id(world.server)
+    lost, mine, over = begun(world, home="lost"), begun(world, home=here), begun(world, home="lost")
+    over.log.finish("2 measured", complete=True)
+    assert "there is no terminal to confirm it" in command("adopt", code=2)
+    assert lost.log.read().home == "lost"
+    shown = json.loads(command("adopt", "--yes", "--by", "Ada", "--json"))
+    assert shown["adopted"] == [{"kind": "campaign", "name": lost.name, "missing_blocks": []}]
+    assert (lost.log.read().home, mine.log.read().home, over.log.read().home) == (here, here, "lost")
+    assert "No open campaign or loop belongs to another Prefect home" in command("adopt", "--yes")
 
 
-def test_what_an_unpaid_order_leaves_claims_no_more_than_is_known():
-    invoice = Invoice(id="i", status="open", amount=43_800)
-    texts = {}
-    for status in ("waiting_for_materials", "in_production", "done"):
-        order = Order(order_key="k", experiment_id="e", status=status, adopted=True)
-        report = CancellationReport(
-            state=CanceledOrderState.INVOICED, order=order, payment=PaymentStatus(invoice=invoice)
-        )
-        texts[status] = cancel._text(report)
-    assert texts["waiting_for_materials"].endswith(
-        "the laboratory may be at work (waiting for materials): ask it whether it can stop, or pay it"
-    )
-    assert "may be at work (in production)" in texts["in_production"]
-    assert texts["done"].endswith("the work is done: pay it")
+def test_a_block_that_an_adopted_campaign_needs_is_named(world):
+    lost = begun(world, home="lost")
+    SpendingPolicy.delete(world.name)
+    assert f"save the blocks assay-spending-policy/{world.name} first" in command("adopt", "--yes")
+    assert lost.log.read().home != "lost"
 
 
-def test_what_has_ended_is_not_canceled(monkeypatch):
-    monkeypatch.setattr(cancel, "require_api", lambda: None)
-    monkeypatch.setattr(cancel, "get_client", lambda **_: nullcontext())
-    monkeypatch.setattr(cancel, "active_schedule", lambda *_: None)
-    monkeypatch.setattr(cancel, "with_children", lambda _client, _which: [a_run("c", Completed())])
-    done = CliRunner().invoke(app, ["cancel", "c", "--yes", "--json"])
-    assert done.exit_code == 2
-    assert "nothing to cancel" in json.loads(done.stdout)["error"]["message"]
+def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
+    started_with = []
 
+    def start_deployed(_flow, parameters, **_named):
+        started_with.append(parameters)
+        return SimpleNamespace(id=uuid4(), name="quiet-otter")
 
-def test_a_run_that_no_worker_stops_is_left_to_the_sweep(monkeypatch):
-    stuck = a_run("c 1/1", State(type=StateType.RUNNING, name="Running"), spec={})
-
-    class Server:
-        def set_flow_run_state(self, _run_id, state, **_):
-            stuck.state = state
-            return SimpleNamespace(status=SetStateStatus.ACCEPT)
-
-        def read_flow_run(self, _run_id):
-            return stuck
-
-    monkeypatch.setattr(cancel, "_PATIENCE_SECONDS", 0.0)
-    (line,) = cancel._cancel(Server(), [stuck])
-    assert (line.outcome, "its worker has not stopped it yet" in line.text) == ("canceling", True)
-
-
-def test_the_runs_of_a_campaign_that_no_worker_stops_are_canceled_all_the_same(monkeypatch):
-    """Its machine has died: the campaign stays Cancelling, also for a second `cancel`."""
-    stuck = a_run("c", State(type=StateType.CANCELLING), [CHILDREN_TAG + "g"])
-    child = a_run("c 1/1", Suspended(timeout_seconds=60, pause_key="results-k:1"), [GROUP_TAG + "g"], spec={})
-    runs = {run.id: run for run in (stuck, child)}
-
-    class Server:
-        def read_flow_runs(self, *, flow_run_filter, **_):
-            return [run for run in runs.values() if set(flow_run_filter.tags.all_) <= set(run.tags)]
-
-        def read_flow_run(self, run_id):
-            return runs[run_id]
-
-        def set_flow_run_state(self, run_id, _state, **_):
-            assert run_id == child.id
-            child.state = Cancelled()
-            return SimpleNamespace(status=SetStateStatus.REJECT)
-
-    monkeypatch.setattr(cancel, "require_api", lambda: None)
-    monkeypatch.setattr(cancel, "get_client", lambda **_: nullcontext(Server()))
-    monkeypatch.setattr(cancel, "active_schedule", lambda *_: None)
-    monkeypatch.setattr(cancel, "with_children", lambda *_: [stuck])
-    monkeypatch.setattr(cancel, "parents_of", lambda *_: [stuck])
-    monkeypatch.setattr(cancel, "_PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(cancel, "_archive_is_here", lambda _: False)
-    monkeypatch.setattr(cancel, "find_open_money", lambda _: OpenMoney())
-    done = CliRunner().invoke(app, ["cancel", "c", "--json"])
-    assert done.exit_code == 0, done.output
-    lines = json.loads(done.stdout)["experiments"]
-    assert [(line["run"], line["outcome"]) for line in lines] == [("c", "canceling"), ("c 1/1", "canceled")]
-
-
-def test_a_run_that_crashes_while_it_is_canceled_does_not_come_back(monkeypatch):
-    run = a_run("c", State(type=StateType.RUNNING, name="Running"))
-    wanted = []
-
-    class Server:
-        def set_flow_run_state(self, _run_id, state, **_):
-            wanted.append(state.type)
-            run.state = Crashed() if state.type == StateType.CANCELLING else state
-            return SimpleNamespace(status=SetStateStatus.ACCEPT)
-
-        def read_flow_run(self, _run_id):
-            return run
-
-    monkeypatch.setattr(cancel, "_POLL_SECONDS", 0.0)
-    assert [run.state.name for run in cancel._ended(Server(), [run])] == ["Cancelled"]
-    assert wanted == [StateType.CANCELLING, StateType.CANCELLED]
-
-
-def test_a_crashed_run_needs_its_order_as_much_as_a_suspended_one():
-    """The sweep starts it again: what it waits for is neither canceled nor its quote rejected."""
-    mine, other = a_run("mine"), a_run("other", Crashed())
-    server = SimpleNamespace(read_flow_runs=lambda **_: [mine, other])
-    assert cancellations._others(server, mine, ["assay-waits:g"]) == [other]
-    other.state = Cancelled()
-    assert cancellations._others(server, mine, ["assay-waits:g"]) == []
+    blocks = {
+        "credentials": AssayCredentials(base_url="https://lab.example", token="t"),
+        "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
+        "archive": LocalArchive(root=str(tmp_path)),
+    }
+    monkeypatch.setattr(running, "require_api", lambda: None)
+    monkeypatch.setattr(running, "load_blocks", lambda _: blocks)
+    plan = SimpleNamespace(plan=SimpleNamespace(campaign_id="c"))
+    monkeypatch.setattr(running, "_offer", lambda *_, **__: plan)
+    monkeypatch.setattr(running, "start_deployed", start_deployed)
+    designs = tmp_path / "d.fasta"
+    designs.write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
+    options = ["--credentials", "c", "--policy", "p", "--archive", "a", "--target", "t"]
+    for more in ([], ["--request-quote"]):
+        command("run", str(designs), *options, *more)
+    assert [parameters["request_quote"] for parameters in started_with] == [False, True]

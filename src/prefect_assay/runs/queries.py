@@ -22,7 +22,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 from prefect_assay.errors import UnexpectedAnswer
 
 # The flows that wait, by their Prefect names; importing them here would be circular.
-FLOW_NAMES: Final = ("campaign", "design-build-test", "experiment")
+FLOW_NAMES: Final = ("campaign", "design-build-test")
 ASSAY_FLOWS: Final = FlowFilter(name=FlowFilterName(any_=list(FLOW_NAMES)))
 ASSAY_TAG: Final = "assay"  # on every run of this package's deployments
 

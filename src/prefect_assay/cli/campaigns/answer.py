@@ -21,6 +21,7 @@ from prefect_assay.campaigns.recorded_blocks import credentials_of, policy_of
 from prefect_assay.campaigns.stop import round_logs
 from prefect_assay.cli.campaigns.find import find_logs
 from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.options import CENTS_MAX
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
@@ -49,7 +50,7 @@ class AnswerRequest:
             cents = Decimal(self.amount.replace(",", "")) * 100
         except InvalidOperation:
             cents = Decimal("NaN")
-        if not cents.is_finite() or cents != cents.to_integral_value() or cents < 0:
+        if not cents.is_finite() or not 0 <= cents <= CENTS_MAX or cents != int(cents):
             raise InputError(f"--usd: {self.amount!r} is not an amount in USD, such as 5000 or 438.50")
         return int(cents)
 
@@ -78,6 +79,9 @@ def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
             log for found in find_logs(client, which, request.archive) for log in (found, *round_logs(found))
         ]
         questions = [question for log in logs for question in questions_of(log)]
+        for log in logs:
+            if request.question in log.state.decisions.keys() - log.state.open_questions.keys():
+                log.require_open(log.state, str(request.question), request.revision or 0)
         chosen = choose_question(questions, request.question, request.revision)
         question = chosen.asked.question
         decision = decision_of(question, request.decision)
