@@ -10,28 +10,27 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from prefect.blocks.core import Block
-from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
+from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.exceptions import ObjectNotFound
-from prefect.states import Cancelled, Completed, Failed, Suspended
+from prefect.states import Failed
 from pydantic import TypeAdapter
 from rich.console import Console
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, Terms
 from prefect_assay.cli.app import app
-from prefect_assay.cli.campaigns import cancel, find, known_runs, status
+from prefect_assay.cli.campaigns import cancel
 from prefect_assay.cli.loops import schedule as loop_schedule
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
-from prefect_assay.errors import LoopFailed
+from prefect_assay.errors import ArchiveUnavailable, ConfigurationError, LoopFailed
 from prefect_assay.flows import design_build_test
-from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed, designs_address
+from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.looping.book import PoolFile
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
 from prefect_assay.runs.children import no_deployment
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 
 RUNNER = CliRunner()
 BLOCKS = ["--credentials", "c", "--policy", "p", "--archive", "a"]
@@ -256,7 +255,11 @@ def test_a_schedule_that_cannot_be_kept_starts_nothing(started, deployments, opt
     assert (started, deployments.schedules) == ([], [])
 
 
-def test_canceling_a_loop_ends_its_schedule_also_when_no_run_is_open(started, deployments, monkeypatch):
+def test_canceling_a_loop_ends_its_schedule_also_before_its_first_start(started, deployments, monkeypatch):
+    def no_archive(*_):
+        raise ConfigurationError("there is no archive to look into")
+
+    monkeypatch.setattr(cancel, "open_archives", no_archive)
     schedule_it()
     (kept,) = deployments.schedules
     assert "there is no terminal" in RUNNER.invoke(app, ["cancel", "egfr"]).stderr
@@ -266,77 +269,30 @@ def test_canceling_a_loop_ends_its_schedule_also_when_no_run_is_open(started, de
     assert "The schedule of the loop egfr is deactivated" in " ".join(done.stdout.split())
     schedule_it()
     assert kept.active, "the same loop on a schedule again"
-    ended = FlowRun(id=uuid4(), flow_id=uuid4(), name="loop egfr", parameters={}, state=Completed())
-    monkeypatch.setattr(cancel, "with_children", lambda *_: [ended])
-    done = RUNNER.invoke(app, ["cancel", "egfr", "--yes", "--json"])
-    shown = {"experiments": [], "paid_cents": 0, "schedule_deactivated": True, "schedules_active": []}
-    printed = json.loads(done.stdout)
-    assert printed.pop("open_money")["items"] == []
-    assert printed == shown
-    assert not kept.active
-    assert "nothing to cancel" in RUNNER.invoke(app, ["cancel", "egfr", "--yes"]).stderr
 
 
-def test_a_late_start_of_the_schedule_is_canceled_with_the_loop():
-    """It has no tags yet, and deactivating the schedule leaves it."""
-
-    class Listing(Deployments):
-        def read_flow_runs(self, *, flow_filter=None, flow_run_filter=None, **_):
-            if flow_filter is None:
-                return [begun] if LOOP_TAG + "egfr" in flow_run_filter.tags.all_ else []
-            return [late, begun] if flow_filter.name.any_ == ["design-build-test"] else []
-
-    parameters = {"loop_id": "egfr", "credentials": {}, "policy": {}, "archive": {}}
-    begun, late = (
-        FlowRun(id=uuid4(), flow_id=uuid4(), name=name, parameters=parameters, start_time=at)
-        for name, at in (("begun", datetime.now(UTC)), ("late", None))
-    )
-    assert [run.name for run in find.parents_of(Listing(), "egfr")] == ["begun", "late"]
+TERMS = Terms(
+    service="https://lab.example",
+    organisation="o",
+    simulated=True,
+    archive_id="a",
+    payment_method="async_invoice",
+    per_experiment_cents=1,
+    per_campaign_cents=1,
+    accept_quotes=False,
+    deadline_days=45,
+)
 
 
-@pytest.mark.parametrize("of_loop", [{"loop_id": "egfr"}, {"designs": designs_address("egfr", 2)}])
-def test_canceling_one_run_of_a_loop_names_the_schedule_that_stays(
-    started, deployments, monkeypatch, of_loop
-):
-    schedule_it()
-    parameters = of_loop | {"credentials": {}, "policy": {}, "archive": {}}
-    run = FlowRun(id=uuid4(), flow_id=uuid4(), name="a run", parameters=parameters, state=Cancelled())
-    monkeypatch.setattr(cancel, "with_children", lambda *_: [run])
-    monkeypatch.setattr(cancel, "parents_of", lambda *_: [])
-    done = RUNNER.invoke(app, ["cancel", str(run.id), "--yes"])
-    assert "stays active; end it: prefect-assay cancel egfr" in " ".join(done.stdout.split()), done.output
-    done = RUNNER.invoke(app, ["cancel", str(run.id), "--yes", "--json"])
-    assert json.loads(done.stdout)["schedules_active"] == ["egfr"]
-    assert deployments.schedules[0].active
-
-
-def loop_run(archive, state, **changes):
-    parameters = {
-        "loop_id": "egfr",
-        "assay": {"experiment_type": "affinity"},
-        "archive": {"$ref": {"block_document_id": str(uuid4())}},
-        "credentials": {},
-        "policy": {},
-    }
-    return FlowRun(id=uuid4(), flow_id=uuid4(), name="otter", parameters=parameters, state=state, **changes)
-
-
-class Server:
-    def __init__(self, *runs):
-        self.runs = runs
-
-    def read_flow_run(self, run_id):
-        return next(run for run in self.runs if run.id == run_id)
-
-    def read_flow_runs(self, *, flow_run_filter=None, **_):
-        tags = flow_run_filter.tags.all_ if flow_run_filter else ["of a run that has begun"]
-        return [run for run in self.runs if set(tags) <= set(run.tags)]
+def log_of(archive, name, what=StartedKind.CAMPAIGN, **parameters):
+    log = CampaignLog(archive.get_store(), archive.prefix, name, what)
+    log.start(Started(what=what, name=name, terms=TERMS, parameters=parameters))
+    return log
 
 
 @pytest.fixture
-def archive(tmp_path, monkeypatch):
+def archive(tmp_path):
     made = LocalArchive(root=str(tmp_path / "archive"), prefix="lab")
-    monkeypatch.setattr(Block, "load_from_ref", lambda _: made)
     book = LoopBook(made.get_store(), made.prefix, "egfr")
     pool = PoolFile(name="f", key="POOLS/f", sha256="0", size=1, designs=9)
     for number in (1, 2):
@@ -355,38 +311,70 @@ def archive(tmp_path, monkeypatch):
     return made
 
 
-def test_status_shows_rounds_best_spending_and_what_is_waited_for(archive):
-    waiting = loop_run(
-        archive, Suspended(timeout_seconds=9, pause_key="children-x:1"), tags=[LOOP_TAG + "egfr"]
-    )
-    campaign = FlowRun(
-        id=uuid4(), flow_id=uuid4(), name="second", parameters={}, tags=[CAMPAIGN_TAG + "egfr-round-002"]
-    )
-    server = Server(waiting, campaign)
-    (line,) = known_runs.named(server, "egfr")
-    assert (line.kind, line.loop_id, line.waits_for) == ("design-build-test", "egfr", "its round's campaign")
-    report = loop_status.loop_rounds(server, [line.flow_run_id])
+def test_status_shows_rounds_best_and_spending_from_the_loops_log(archive):
+    log = log_of(archive, "egfr", StartedKind.LOOP, assay={"experiment_type": "affinity"})
+    report = loop_status.read_rounds(archive, log)
     assert [(r.number, r.best) for r in report.rounds] == [(1, "K_D 2 nM"), (2, None)]
+    assert report.stopped == "it goes on"
     console = Console(width=200, record=True, file=sys.stderr)
-    console.print(status.runs_table([line]))
     console.print(loop_status.rounds_table(report))
     text = console.export_text()
-    for shown in ("loop egfr", "K_D 2 nM", "1,234.50 USD", "not measured yet", "/t.csv"):
+    for shown in ("K_D 2 nM", "1,234.50 USD", "not measured yet", "/t.csv"):
         assert shown in text
 
 
-def test_an_ended_loop_says_why_it_stopped(archive):
-    run = loop_run(archive, Completed(message="the loop has had its 2 rounds"))
-    assert loop_status.loop_rounds(Server(run), [str(run.id)]).stopped == "the loop has had its 2 rounds"
-    assert loop_status.loop_rounds(Server(), []) is None
+def test_status_says_why_a_loop_has_ended(archive):
+    log = log_of(archive, "egfr", StartedKind.LOOP)
+    log.finish("the loop has had its 2 rounds", complete=True)
+    assert loop_status.read_rounds(archive, log).stopped == "the loop has had its 2 rounds"
+    log = log_of(archive, "other", StartedKind.LOOP)
+    log.stop("Ada", "the command")
+    assert loop_status.read_rounds(archive, log).stopped == "canceled by Ada"
 
 
-@pytest.mark.parametrize(
-    ("word", "words"), [("designs-0a-until-1", "design file"), ("designer-x", "designer's run")]
-)
-def test_status_names_the_designs_that_a_loop_waits_for(archive, word, words):
-    run = loop_run(archive, Suspended(timeout_seconds=9, pause_key=f"{word}:1"))
-    assert words in known_runs.line_of(run).waits_for
+@pytest.fixture
+def kept(started, archive, monkeypatch):
+    """The command's archive block is the one of the loop."""
+    blocks = loop.load_blocks(None) | {"archive": archive}
+    monkeypatch.setattr(loop, "load_blocks", lambda _: blocks)
+    return archive
+
+
+def start_it(*options):
+    return RUNNER.invoke(app, ["loop", "egfr", "designs", *BLOCKS, "--target", "t", *options])
+
+
+def test_a_canceled_loop_is_not_started_before_a_person_reopens_it(started, kept):
+    log = log_of(kept, "egfr", StartedKind.LOOP)
+    log.stop("Ada", "the command")
+    done = start_it()
+    assert done.exit_code == 2
+    refused = " ".join(done.stderr.split())
+    assert "by Ada (the command)" in refused
+    assert "prefect-assay loop egfr ... --reopen" in refused
+    assert started == []
+    assert start_it("--reopen").exit_code == 0
+    assert log.read().stopped is None
+    assert len(started) == 1
+
+
+def test_reopening_a_loop_reopens_the_round_that_was_canceled_by_itself(started, kept):
+    log_of(kept, "egfr", StartedKind.LOOP).finish("round 2 was canceled", complete=False)
+    campaign = log_of(kept, "egfr-round-002")
+    campaign.stop("Ada", "the command")
+    assert start_it("--reopen").exit_code == 0
+    assert campaign.read().stopped is None
+
+
+def test_an_archive_that_cannot_be_read_here_is_left_to_the_run(started, kept, monkeypatch):
+    def away(_):
+        raise ArchiveUnavailable("503")
+
+    monkeypatch.setattr(CampaignLog, "read", away)
+    assert start_it().exit_code == 0
+    assert len(started) == 1
+    assert start_it("--reopen").exit_code != 0
+    assert len(started) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The log of a loop: what is fixed stays fixed, whoever writes, and however often it is repeated."""
 
 import threading
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -66,6 +67,20 @@ def test_why_a_round_has_failed_is_noted_once_per_reason_until_it_has_ended():
     first.fail(RoundFailed(number=1, problem="late"))
     (entry,) = LoopBook(store, "p", "loop").read().rounds
     assert (entry.problem, entry.failed.problem, first.read().count) == (None, "overdue", 4)
+
+
+def test_a_round_that_has_failed_is_tried_again_by_the_next_start():
+    book = LoopBook(MemoryStore(), "p", "loop")
+    book.fix(fixed(1))
+    first, second = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC)
+    book.fail(RoundFailed(number=1, problem="refused", start=first))
+    (entry,) = book.read().rounds
+    assert (entry.has_failed_under(first), entry.has_failed_under(second)) == (True, False)
+    book.fail(RoundFailed(number=1, problem="refused", start=second))
+    (entry,) = book.read().rounds
+    assert entry.has_failed_under(second)
+    book.end(ended(1))
+    assert not book.read().rounds[0].has_failed_under(second)
 
 
 def test_two_writers_at_the_same_moment_get_one_answer():

@@ -153,13 +153,10 @@ def test_a_deployed_designer_gets_what_has_come_since_its_last_trial(campaign, m
         archive=campaign.archive,
         placed=lambda *_: True,
         n=2,
-        scope=lambda: "s",
-        timeout=None,
-        poll=None,
     )
     offers = []
 
-    def run_designer(_designer, offered, **_):
+    def run_designer(_loop, _number, offered, **_):
         offers.append(offered)
         raise DesignerFailed("no GPU")
 
