@@ -310,9 +310,9 @@ def a_quote_over_the_cap_is_approved_by_command(campaign: Story) -> None:
     asked = wait_for_question(campaign)
     dollars = asked.question.amount_cents / 100
     names = ("--question", asked.question_id, "--revision", str(asked.revision))
-    campaign.world.command("approve", campaign.name, *names, "--usd", f"{dollars + 1:.2f}", fails=True)
+    campaign.world.command("approve", campaign.name, *names, "--usd", f"{dollars + 1:.2f}", "--yes", fails=True)
     assert campaign.state.open_questions
-    campaign.world.command("approve", campaign.name, *names, "--usd", f"{dollars:.2f}")
+    campaign.world.command("approve", campaign.name, *names, "--usd", f"{dollars:.2f}", "--yes")
     campaign.rest()
     campaign.finish()
 
@@ -336,7 +336,7 @@ def a_quote_over_the_cap_is_rejected(campaign: Story) -> int:
     """Its experiment is not ordered; the other one is measured and archived."""
     asked = wait_for_question(campaign)
     names = ("--question", asked.question_id, "--revision", str(asked.revision))
-    campaign.world.command("reject", campaign.name, *names)
+    campaign.world.command("reject", campaign.name, *names, "--yes")
     campaign.rest()
     campaign.finish()
     return 1

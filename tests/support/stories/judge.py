@@ -16,16 +16,16 @@ def judge(story: Story, *, measured: int | None = None) -> list[str]:
         story: at its end.
         measured: how many experiments are to be measured, paid and archived; all of them by default.
     """
-    expected = len(story.designs) if measured is None else measured
+    expected = story.experiments if measured is None else measured
     return [
-        *_judge_orders(story, expected),
+        *_judge_orders(story, complete=measured is None),
         *_judge_money(story, expected),
         *_judge_ledgers(story),
         *_judge_archive(story, expected),
     ]
 
 
-def _judge_orders(story: Story, expected: int) -> Iterator[str]:
+def _judge_orders(story: Story, *, complete: bool) -> Iterator[str]:
     """Each design is in one order, and no other protein is in any."""
     ordered: Counter[str] = Counter()
     for order in story.orders():
@@ -34,8 +34,8 @@ def _judge_orders(story: Story, expected: int) -> Iterator[str]:
     planned = set(story.designs.values())
     yield from (f"an order holds {residues}, which is not planned" for residues in ordered.keys() - planned)
     yield from (f"{count} orders hold {residues}" for residues, count in ordered.items() if count > 1)
-    if sum(ordered.values()) < expected:
-        yield f"{sum(ordered.values())} designs are ordered, and {expected} are planned"
+    if complete:
+        yield from (f"{residues} is not ordered" for residues in planned - ordered.keys())
     confirmed = Counter(
         entry["path"]
         for entry in story.requests("POST", "/experiments/*/quote/confirm")

@@ -333,6 +333,11 @@ class Story:
         return self.archive.get_store()
 
     @property
+    def experiments(self) -> int:
+        """How many are planned."""
+        return -(-len(self.designs) // self.options.get("sequences_per_experiment", 1))
+
+    @property
     def flow(self) -> str:
         """What is started."""
         return "design-build-test" if self.rounds else "campaign"
