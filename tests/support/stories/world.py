@@ -77,6 +77,7 @@ class World:
     folder: Path
     issuer_url: str
     s3_url: str
+    ahead: timedelta = timedelta()  # of the sweeps that were played later than it is
 
     @contextmanager
     def story(self, name: str, **options: Any) -> Iterator["Story"]:
@@ -100,11 +101,12 @@ class World:
         return done.output
 
     def sweep(self, later_minutes: float = 0) -> str:
-        """One sweep of the home, as its deployment runs it; one that is to come later, in this process."""
-        if later_minutes:
-            with self.here():
-                return str(swept(after=timedelta(minutes=later_minutes)))
-        return self.until_over(self.run_deployment("sweep")).state.message or ""
+        """One sweep of the home, as its deployment runs it; one so much later than the last is played in this process."""
+        if not later_minutes:
+            return self.until_over(self.run_deployment("sweep")).state.message or ""
+        self.ahead += timedelta(minutes=later_minutes)
+        with self.here():
+            return str(swept(after=self.ahead))
 
     def run_deployment(self, flow: str, **parameters: Any) -> FlowRun:
         """A new run of a deployment, with these parameters as the UI posts them."""
@@ -284,10 +286,9 @@ class Story:
 
     def sweep(self, *, later_minutes: float = 0) -> str:
         """One sweep, so much later, and what it has woken or started comes to rest."""
-        said = self.world.sweep(later_minutes)
-        if not later_minutes:
-            self.rest()
-        return said
+        report = self.world.sweep(later_minutes)
+        self.rest()
+        return report
 
     # What is waited for
 
@@ -309,12 +310,14 @@ class Story:
         self.world.until(lambda: not self.runs(*ALIVE), f"the runs of {self.name} to rest")
 
     def finish(self, *, days: int = 21, step: int = 3, sweeps: bool = False) -> FlowRun:
-        """Lab days pass until the campaign is over; its webhooks suffice, unless there are sweeps."""
+        """Lab days pass until the campaign is over; its webhooks suffice, unless there are sweeps, each half an hour later."""
         for _ in range(0, days, step):
             self.pass_days(step)
             if self.is_over:
                 break
-            if sweeps or not self.webhooks:
+            if sweeps:
+                self.sweep(later_minutes=30)
+            elif not self.webhooks:
                 self.sweep()
         self.world.until(lambda: self.is_over, f"{self.name} to be over")
         self.rest()
