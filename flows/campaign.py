@@ -121,7 +121,7 @@ def play_campaign(setup: CampaignSetup, given: CampaignInput, limit_cents: int |
         concerning(campaign_id=plan.campaign_id)
         get_run_logger().info("Campaign %s: %s", plan.campaign_id, many(len(plan.experiments), "experiment"))
         over = setup.log(plan.campaign_id).read().over
-        if known and over is not None:
+        if own_campaign() and over is not None:  # a job's first execution names the plan as well, and is a new start
             return Completed(name="Over", message=over.words)
         try:
             running = begin_campaign(setup, plan, limit_cents=limit_cents, carries=True)
