@@ -1,0 +1,189 @@
+"""The deployment `decide`: answers and cancels from a form, and follows what a person has canceled, and only that."""
+
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.states import Cancelled, Crashed, Failed
+from prefect.testing.utilities import prefect_test_harness
+from prefect.utilities.callables import parameter_schema
+from prefect.utilities.schema_tools.validation import validate
+
+from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy
+from prefect_assay.books.campaign_log import CampaignLog, StartedKind
+from prefect_assay.campaigns.stop import reopen_campaign
+from prefect_assay.errors import Conflict, InputError, NotFound
+from prefect_assay.flows import decide
+from prefect_assay.flows.decide import Action
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.payments.interfaces import address
+from prefect_assay.runs.states import REPLACED
+from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from support.campaign_logs import WrittenCampaign, started
+
+
+@pytest.fixture(scope="module")
+def server():
+    with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
+        S3Archive.register_type_and_schema()
+        yield client
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with LocalLab() as made:
+        yield made
+
+
+@pytest.fixture
+def world(server, lab, tmp_path):
+    """Blocks of a name of their own, whose archive is empty."""
+    for document in server.read_block_documents_by_type(LocalArchive.get_block_type_slug()):
+        server.delete_block_document(document.id)
+    name = f"b-{uuid4().hex[:6]}"
+    archive = LocalArchive(root=str(tmp_path))
+    archive.save(name)
+    AssayCredentials(base_url=lab.base_url, token=lab.token).save(name)
+    SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, answer_ceiling_cents=100_000).save(name)
+    return SimpleNamespace(server=server, lab=lab, archive=archive, store=archive.get_store(), name=name)
+
+
+def begun(world, what=StartedKind.CAMPAIGN):
+    """A campaign of two orders with the blocks of this world."""
+    service = address(world.lab.base_url)
+    written = WrittenCampaign(world.store, "", f"c-{uuid4().hex[:6]}", service=service)
+    record = started(written.books, written.name, what, service=service)
+    blocks = {"credentials": "assay-credentials", "policy": "assay-spending-policy"}
+    parameters = {key: {"$block": f"{kind}/{world.name}"} for key, kind in blocks.items()}
+    written.log = CampaignLog(world.store, "", written.name, what)
+    written.log.start(record.model_copy(update={"parameters": parameters}))
+    return written
+
+
+def answer(written, action=Action.APPROVE, **changes):
+    given = {"question_id": "q1", "revision": 1, "amount_cents": 90_000, "person": "Ada"}
+    return decide(written.name, action, **given | changes)
+
+
+def test_an_answer_of_the_form_is_recorded_for_exactly_the_question(world):
+    written = begun(world)
+    written.ask("q1", 90_000)
+    for changes, error in (
+        ({"amount_cents": 89_999}, Conflict),
+        ({"amount_cents": None}, Conflict),
+        ({"revision": 2}, Conflict),
+        ({"revision": None}, InputError),
+        ({"question_id": "q2"}, InputError),
+        ({"action": Action.PAID}, InputError),
+        ({"action": Action.CHOOSE, "experiment": "exp-1"}, InputError),
+        ({"person": None}, InputError),
+        ({"action": None}, InputError),
+    ):
+        with pytest.raises(error):
+            answer(written, **changes)
+    assert written.log.read().decisions == {}
+    answer(written)
+    answered = written.log.read().decisions["q1"][1]
+    assert (answered.decision, answered.answerer, answered.how) == ("approve", "Ada", "the form of decide")
+
+
+def test_the_recorded_policy_bounds_an_answer_whatever_the_form_names(world):
+    written = begun(world)
+    written.ask("q1", 100_001)
+    generous = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, answer_ceiling_cents=10**9)
+    generous.save(f"{world.name}-generous")
+    with pytest.raises(InputError, match="ceiling"):
+        answer(written, amount_cents=100_001, policy=generous)
+
+
+def test_a_campaign_is_canceled_from_the_form_and_found_in_the_archive_that_it_names(world, tmp_path):
+    written = begun(world)
+    with pytest.raises(NotFound):
+        decide("another", Action.CANCEL, person="Ada")
+    empty = LocalArchive(root=str(tmp_path / "empty"))
+    with pytest.raises(NotFound):
+        decide(written.name, Action.CANCEL, person="Ada", archive=empty)
+    decide(written.name, Action.CANCEL, person="Ada")
+    assert written.log.read().stopped.person == "Ada"
+    assert written.log.read().settled
+
+
+def a_run(world, written, state, *tags):
+    @flow(name="campaign")
+    def campaign():
+        return None
+
+    deployment = world.server.create_deployment(world.server.create_flow(campaign), name="decide-tests")
+    run = world.server.create_flow_run_from_deployment(deployment, tags=list(tags))
+    written.log.note_run(str(run.id), run.name)
+    message = (state.message or "").format(deployment=deployment)
+    world.server.set_flow_run_state(run.id, state.model_copy(update={"message": message}), force=True)
+    return run
+
+
+def follow(run):
+    decide(canceled_run=str(run.id))
+
+
+def test_cancel_of_a_run_cancels_its_campaign(world):
+    written = begun(world)
+    run = a_run(world, written, Cancelled(), CAMPAIGN_TAG + written.name)
+    follow(run)
+    stopped = written.log.read().stopped
+    assert stopped.how == f"Cancel of run {run.name}"
+    assert written.book(1).read().stopped is not None
+    follow(run)  # as often as it comes
+    assert [record.kind for record in written.log.records()].count("stopped") == 1
+
+
+def test_cancel_of_a_loops_run_cancels_the_loop(world):
+    loop, other = begun(world, StartedKind.LOOP), begun(world)
+    follow(a_run(world, loop, Cancelled(), LOOP_TAG + loop.name, CAMPAIGN_TAG + other.name))
+    assert loop.log.read().stopped is not None
+    assert other.log.read().stopped is None, "a campaign of the tag that is no round of it"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        Cancelled(message="Runner is shutting down."),
+        Cancelled(message="Deployment {deployment} no longer exists, so it was canceled"),
+        Cancelled(message=REPLACED),
+        Crashed(),
+        Failed(),
+    ],
+    ids=["its worker was stopped", "its deployment was made again", "replaced", "crashed", "failed"],
+)
+def test_what_no_person_has_canceled_goes_on(world, state):
+    written = begun(world)
+    follow(a_run(world, written, state, CAMPAIGN_TAG + written.name))
+    assert written.log.read().is_open
+
+
+def test_a_cancel_before_a_person_reopened_it_is_history(world):
+    written = begun(world)
+    run = a_run(world, written, Cancelled(), CAMPAIGN_TAG + written.name)
+    follow(run)
+    reopen_campaign(world.archive, written.name, person="Ada")
+    follow(run)
+    assert written.log.read().is_open
+
+
+def test_runs_that_have_carried_nothing_or_were_deleted_cancel_nothing(world):
+    written = begun(world)
+    strange = world.server.create_flow_run(decide, tags=[CAMPAIGN_TAG + written.name])
+    world.server.set_flow_run_state(strange.id, Cancelled(), force=True)
+    follow(strange)
+    follow(SimpleNamespace(id=uuid4()))
+    assert written.log.read().is_open
+
+
+def test_the_form_offers_the_actions_and_takes_blocks_only_where_it_has_to():
+    schema = parameter_schema(decide).model_dump_for_openapi()
+    shown = sorted(schema["properties"], key=lambda name: schema["properties"][name]["position"])
+    assert shown[:6] == ["campaign_id", "action", "question_id", "revision", "amount_cents", "experiment"]
+    assert schema["definitions"]["Action"]["enum"] == [str(action) for action in Action]
+    assert validate({"campaign_id": "c", "action": "cancel the campaign", "person": "Ada"}, schema) == []
+    assert validate({"canceled_run": str(uuid4())}, schema) == []
