@@ -19,7 +19,7 @@ from prefect_assay.campaigns.open_campaigns import OpenCampaign, began_last
 from prefect_assay.campaigns.setup import BLOCK_KEY
 from prefect_assay.errors import ConfigurationError, shortened
 from prefect_assay.runs.children import no_deployment, start_run
-from prefect_assay.runs.heartbeats import default_silence, last_heartbeat
+from prefect_assay.runs.heartbeats import is_silent
 from prefect_assay.runs.queries import ASSAY_FLOWS, UNFINISHED, is_assay_run, read_runs, run_filter
 from prefect_assay.runs.states import (
     REPLACED,
@@ -80,12 +80,7 @@ def _end_of_dead(client: SyncPrefectClient, run: FlowRun, now: datetime) -> Stat
     if state.type is StateType.CANCELLING:
         # The message tells a stopped runner from a person.
         return Cancelled(message=state.message) if age > UNSTARTED else None
-    if not state.is_running() or age <= default_silence():
-        return None
-    heard = last_heartbeat(client, run, state, now)
-    if heard is not None and now - heard <= default_silence():
-        return None
-    return Crashed(message="no heartbeat came; another run goes on")
+    return Crashed(message="no heartbeat came; another run goes on") if is_silent(client, run, now) else None
 
 
 @dataclass
