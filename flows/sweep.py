@@ -126,7 +126,7 @@ class _Sweep:
         progress, before = self.progress, self.before
         with progress.part("runs"):
             self.live = LiveRuns.read(self.prefect)
-            self.live.end_dead(self.prefect, self.now)
+            self.live.end_dead(self.prefect, self.now, swept=before.swept)
         self._wake()
         canceled: list[FlowRun] = []
         with progress.part("canceled runs"):
@@ -207,10 +207,16 @@ class _Sweep:
         for log, error in index.unread:
             self.problems.note_unread_log(log, archive.archive_id, error)
         self.open_ids |= {one.log.name for one in index.campaigns if one.state.is_open}
-        others = [one for one in index.campaigns if one.state.home != home]
+        ours = [one for one in index.campaigns if self._is_ours(one, home)]
+        others = [one for one in index.campaigns if one.state.home not in {None, home}]
         swept = last_sweeps(archive.store, archive.block.prefix) if others else {}
         self.problems.note_homes(archive, others, swept, home)
-        return [one for one in index.campaigns if one.state.home == home]
+        return ours
+
+    def _is_ours(self, campaign: OpenCampaign, home: str) -> bool:
+        """Whether this home looks after it; a loop's round has no home, and the run of its loop carries it."""
+        carried = any(campaign.is_carried_by(run) for run in self.live.runs.values())
+        return campaign.state.home == home or (campaign.state.home is None and carried)
 
     def _look_after(self, campaign: OpenCampaign, restarts: Restarts, home: str) -> None:
         if campaign.state.stopped is None and (run := canceled_run(campaign)) is not None:

@@ -14,6 +14,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Crashed
 
+from prefect_assay.alerts.find import SILENT_AFTER
 from prefect_assay.books.campaign_log import CampaignState, Ran, Started, StartedKind
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, began_last
 from prefect_assay.campaigns.setup import BLOCK_KEY
@@ -57,19 +58,25 @@ class LiveRuns:
         """Those that are suspended and carry a campaign or a loop."""
         return [run for run in self.runs.values() if run.state is not None and run.state.is_paused()]
 
-    def end_dead(self, client: SyncPrefectClient, now: datetime) -> list[FlowRun]:
-        """Give runs without a process the end that nobody has reported, and forget them; returns them."""
+    def end_dead(self, client: SyncPrefectClient, now: datetime, *, swept: datetime | None) -> list[FlowRun]:
+        """Give runs without a process the end that nobody has reported, and forget them; returns them.
+
+        Where the last sweep is long ago, the server may have been away, and no heartbeat has come since: the next sweep looks.
+        """
+        was_away = swept is None or now - swept > SILENT_AFTER
         dead = [
             run
             for run in self.runs.values()
-            if (end := _end_of_dead(client, run, now)) and set_state(client, run.id, end)
+            if (end := _end_of_dead(client, run, now, was_away=was_away)) and set_state(client, run.id, end)
         ]
         for run in dead:
             del self.runs[run.id]
         return dead
 
 
-def _end_of_dead(client: SyncPrefectClient, run: FlowRun, now: datetime) -> State[Any] | None:
+def _end_of_dead(
+    client: SyncPrefectClient, run: FlowRun, now: datetime, *, was_away: bool
+) -> State[Any] | None:
     """The end of a run without a process; None for any other."""
     state = run.state
     if state is None:
@@ -80,7 +87,9 @@ def _end_of_dead(client: SyncPrefectClient, run: FlowRun, now: datetime) -> Stat
     if state.type is StateType.CANCELLING:
         # The message tells a stopped runner from a person.
         return Cancelled(message=state.message) if age > UNSTARTED else None
-    return Crashed(message="no heartbeat came; another run goes on") if is_silent(client, run, now) else None
+    if was_away or not is_silent(client, run, now):
+        return None
+    return Crashed(message="no heartbeat came; another run goes on")
 
 
 @dataclass
@@ -117,12 +126,11 @@ class Restarts:
             return False
         if run.state.is_running() or run.state.type in {StateType.PENDING, StateType.CANCELLING}:
             return True
-        # A run of a deployment that was deleted starts nowhere.
-        return run.deployment_id == self._deployment(_deployment_name(campaign))
+        name = _deployment_name(campaign)
+        # A run of a deployment that was deleted starts nowhere. A loop's round has no deployment of its own.
+        return name is None or run.deployment_id == self._deployment(name)
 
-    def _deployment(self, name: str | None) -> UUID | None:
-        if name is None:
-            return None
+    def _deployment(self, name: str) -> UUID | None:
         if name not in self._deployments:
             try:
                 self._deployments[name] = self.client.read_deployment_by_name(name).id

@@ -8,7 +8,8 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.events.filters import EventFilter
 from prefect.settings import get_current_settings
 
-# Of Prefect's default interval of 180 s, or the 30 s of `runner.env`, three may be lost; a margin for a busy server.
+_PREFECTS_INTERVAL: Final = timedelta(seconds=180)
+# Of Prefect's interval, or the 30 s of `runner.env`, three may be lost; a margin for a busy server.
 _MISSED_HEARTBEATS: Final = 3
 _MARGIN: Final = timedelta(seconds=60)
 _CLOCKS_DIFFER: Final = timedelta(days=1)
@@ -17,13 +18,16 @@ _HEARTBEAT: Final = "prefect.flow-run.heartbeat"
 
 
 def _heartbeat() -> timedelta:
-    # Without heartbeats here (None) a process elsewhere may still send them at Prefect's default.
-    return timedelta(seconds=get_current_settings().flows.heartbeat_frequency or 180)
+    frequency = get_current_settings().flows.heartbeat_frequency
+    return timedelta(seconds=frequency) if frequency else _PREFECTS_INTERVAL
 
 
 def default_silence() -> timedelta:
-    """Return the longest normal time without a heartbeat: three intervals of the Prefect settings and a margin."""
-    return _MISSED_HEARTBEATS * _heartbeat() + _MARGIN
+    """Return the longest normal time without a heartbeat: three intervals of the Prefect settings and a margin.
+
+    A process elsewhere may send them at Prefect's own interval, so it is at least one of these.
+    """
+    return max(_MISSED_HEARTBEATS * _heartbeat(), _PREFECTS_INTERVAL) + _MARGIN
 
 
 def is_silent(client: SyncPrefectClient, run: FlowRun, now: datetime) -> bool:

@@ -148,7 +148,9 @@ class SweptHome:
         ]
 
     def close(self) -> None:
-        """Remove the blocks, so that the sweeps of later tests have nothing to do with this home."""
+        """Remove blocks and runs, so that the sweeps of later tests have nothing to do with this home."""
+        for run in self.api.read_flow_runs(limit=200):
+            self.api.delete_flow_run(run.id)
         for parameter in self.blocks:
             try:
                 self.delete(parameter)
