@@ -42,7 +42,7 @@ def test_every_number_of_every_command_has_bounds():
         "loop egfr designs --flat-rounds 99999999999999999999",
         "designs select pool.csv --budget-cents 99999999999999999999",
         "designs select pool.csv --hit-limit nan",
-        "approve run --cap-cents 99999999999999999999",
+        "approve run --revision 99999999999999999999",
     ],
 )
 def test_a_number_that_no_run_keeps_is_refused_with_exit_code_2(line):

@@ -7,6 +7,7 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
+    COUNT_MAX,
     ArchiveName,
     AsJson,
     AsProtein,
@@ -45,7 +46,8 @@ QuestionId = Annotated[
     str | None, typer.Option("--question", metavar="ID", help="Answer this question, as status names it.")
 ]
 Revision = Annotated[
-    int | None, typer.Option(min=1, help="Answer only this revision, as it was shown; with --yes needed.")
+    int | None,
+    typer.Option(min=1, max=COUNT_MAX, help="Answer only this revision, as it was shown; with --yes needed."),
 ]
 
 
