@@ -1,4 +1,4 @@
-"""What thousands of suspended experiments cost: server CPU, memory, processes, and the search and resume of a wake.
+"""What thousands of suspended campaigns cost: server CPU, memory, processes, and the search and resume of a wake.
 
     python bench/bench_waiting.py [--runs 10000] [--idle 600] [--on embedded] [--on sqlite] [--on postgres]
 
@@ -76,7 +76,7 @@ def measure(name, folder, chosen, *, env, address):
     with installation(folder, env=env) as made:
         database = address(made)
         print(f"\n{name}, {chosen.runs} suspended runs", flush=True)
-        run = made.suspended_experiment("bench-waiting")
+        run = made.suspended_campaign("bench-waiting")
         key = made.order_key(run)
         time.sleep(SETTLE_SECONDS)
         report_idle(made, 1, UNLOADED_SECONDS, database)
@@ -126,15 +126,15 @@ def report_idle(made, runs, seconds, database):
 
 
 def suspend(made, runs, database):
-    """Suspended runs of the deployed experiment flow: one through the API, copies of it in the database."""
+    """Suspended runs of the deployed campaign flow: one through the API, copies of it in the database."""
     with get_client(sync_client=True) as api:
-        deployment = api.read_deployment_by_name("experiment/assay-experiment")
+        deployment = api.read_deployment_by_name("campaign/assay-campaign")
         first = api.create_flow_run_from_deployment(
             deployment.id,
             parameters=parameters_of(made),
             tags=tags(0),
             state=Suspended(
-                pause_expiration_time=datetime.now(UTC) + timedelta(days=75), pause_key=f"results:{uuid4()}"
+                pause_expiration_time=datetime.now(UTC) + timedelta(days=75), pause_key=f"look-0-{int(time.time()) + 21_600}-{uuid4().hex}"
             ),
         )
         others = [tags(number) for number in range(1, runs)]
@@ -148,9 +148,9 @@ def suspend(made, runs, database):
 
 
 def parameters_of(made):
-    """As a campaign gives them to an experiment run."""
+    """As a person gives them to a campaign."""
     given = {name: as_parameter(value) for name, value in made.parameters.items()}
-    return given | {"campaign_id": "bench", "batch_index": 0, "batch_count": 1, "deadline_days": 45}
+    return given | {"campaign_id": "bench"}
 
 
 def whole_wake(made, run, key):
@@ -172,7 +172,7 @@ def wakes(made):
     made.stack.stop_runner()  # nothing of this may start a process
     taken = []
     with get_client(sync_client=True) as api:
-        deployment = api.read_deployment_by_name("experiment/assay-experiment")
+        deployment = api.read_deployment_by_name("campaign/assay-campaign")
         for _ in range(WAKES):
             tag = f"{EXPERIMENT_TAG}{uuid4()}"
             run = api.create_flow_run_from_deployment(

@@ -2,7 +2,7 @@
 
     python bench/bench_wake.py [--wakes 20] [--kind serve] [--kind worker]
 
-One experiment is suspended on a real installation (server on SQLite, receiver, lab, served flows or process
+One campaign is suspended on a real installation (server on SQLite, receiver, lab, served flows or process
 worker, with the shipped settings). Signed deliveries wake it one after the other; each time it looks at the service
 and suspends again. Takes about five seconds per wake.
 """
@@ -65,7 +65,7 @@ def measure(kind, folder, wakes, raw):
         env={"BENCH_WAKE_MARKS": str(marks)},
         python_path=Path(__file__).parent / "wake_probe",
     ) as made:
-        run = made.suspended_experiment("bench-wake")
+        run = made.suspended_campaign("bench-wake")
         key = made.order_key(run)
         for _ in range(wakes + 1):
             time.sleep(random.uniform(0.5, 2.5))  # not in step with the polls, one in two seconds

@@ -1,4 +1,4 @@
-"""One running installation for the waiting benchmarks: a local stack, saved blocks, and one suspended experiment."""
+"""One running installation for the waiting benchmarks: a local stack, saved blocks, and one suspended campaign."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
 from prefect_assay.models.service import WireWords
 from prefect_assay.runs.children import start_run
-from prefect_assay.runs.tags import EXPERIMENT_TAG, RETRY_TAG, set_tag, tag_values
+from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.webhooks.signature import derive_secret, sign
 
 POLLING = "PREFECT_RUNNER_POLL_FREQUENCY"
@@ -62,9 +62,9 @@ class Installation:
         self.stack.env[POLLING] = seconds
         self.stack.start_runner()
 
-    def suspended_experiment(self, campaign_id: str) -> FlowRun:
-        """Order one experiment with a hosted invoice; its run, asleep, with no process left."""
-        run = start_run("experiment/assay-experiment", self.parameters | {"campaign_id": campaign_id})
+    def suspended_campaign(self, campaign_id: str) -> FlowRun:
+        """Order one experiment with a hosted invoice; the campaign's run, asleep, with no process left."""
+        run = start_run("campaign/assay-campaign", self.parameters | {"campaign_id": campaign_id})
         self.asleep(run)
         return self.api.read_flow_run(run.id)
 
@@ -88,12 +88,10 @@ class Installation:
     def wake(self, run: FlowRun, order_key: str) -> tuple[float, float]:
         """Deliver until a delivery wakes the run; when that one was sent and when it was answered.
 
-        The lab delivers too: its update may have woken the run just before ours. The run counts as one that tries again,
-        so that its flow starts without news; the look before the start is not part of the figure.
+        The lab delivers too: its update may have woken the run just before ours.
         """
         for _ in range(5):
             self.asleep(run)
-            set_tag(run.id, RETRY_TAG, "1")
             sent, answered, resumed = self.deliver(run, order_key)
             if resumed:
                 return sent, answered
@@ -182,12 +180,8 @@ def _parameters(stack: LocalStack, folder: Path) -> dict[str, Any]:
     }
     for name, block in blocks.items():
         block.save(f"bench-{name}", overwrite=True)
-    with blocks["credentials"].get_client() as service:
-        target = next(target for target in service.iter_targets() if target.name == EGFR)
-    spec = {
-        "experiment_type": "affinity",
-        "method": "bli",
-        "target_id": target.id,
-        "sequences": {"design": {"aa_string": BINDER}},
+    return blocks | {
+        "designs": f">design\n{BINDER}\n",
+        "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
+        "payment_method": "async_invoice",
     }
-    return blocks | {"spec": spec, "payment_method": "async_invoice"}

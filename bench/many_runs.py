@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from prefect_assay.runs.tags import EXPERIMENT_TAG, GROUP_TAG
+from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG
 
 RUN, STATE = "flow_run", "flow_run_state"
 # The two tables refer to each other: runs come first, without their states.
@@ -15,8 +15,8 @@ JOIN = f"UPDATE {RUN} SET state_id = (SELECT id FROM {STATE} WHERE flow_run_id =
 
 
 def tags(number):
-    """As a real experiment run carries them; a hundred experiments make a campaign."""
-    return [f"{EXPERIMENT_TAG}{uuid4()}", f"{GROUP_TAG}campaign-bench-{number // 100}"]
+    """As the run of a campaign of one experiment carries them."""
+    return [f"{EXPERIMENT_TAG}{uuid4()}", f"{CAMPAIGN_TAG}bench-{number}"]
 
 
 def copies(run, state, tags_of_each):
