@@ -7,10 +7,10 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive
+from prefect_assay.campaigns import plan as campaign_plan
+from prefect_assay.campaigns.plan import CampaignInput, make_plan, read_kept_plan
 from prefect_assay.designs import Reading
-from prefect_assay.errors import InvalidSequences, InvalidSpec
-from prefect_assay.flows import campaign_plan
-from prefect_assay.flows.campaign_plan import CampaignInput, make_plan
+from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.vocabulary import ExperimentType
@@ -32,17 +32,16 @@ def credentials():
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, credentials):
-    """A campaign's run without Prefect."""
-    for name in ("require_blocks", "require_rail", "check_archive", "check_access"):
+def setup(tmp_path, monkeypatch, credentials):
+    """A campaign's setup without Prefect."""
+    for name in ("require_rail", "check_archive", "check_access"):
         monkeypatch.setattr(campaign_plan, name, lambda *_: None)
     monkeypatch.setattr(campaign_plan, "resolve_target", lambda *_: None)
-    monkeypatch.setattr(campaign_plan, "can_suspend", lambda: False)
     monkeypatch.setattr(campaign_plan, "get_run_logger", lambda: logging.getLogger("plan"))
     for task in (read_designs, plan_campaign, keep_plan):
         monkeypatch.setattr(campaign_plan, task.fn.__name__, task.fn)
     archive = LocalArchive(root=str(tmp_path))
-    options = SimpleNamespace(
+    return SimpleNamespace(
         archive=archive,
         payment_method=None,
         policy=None,
@@ -50,7 +49,6 @@ def run(tmp_path, monkeypatch, credentials):
         credentials=credentials,
         books=SimpleNamespace(archive_id="archive"),
     )
-    return SimpleNamespace(options=options)
 
 
 def given(designs, campaign_id=None, **changes) -> CampaignInput:
@@ -65,29 +63,29 @@ def given(designs, campaign_id=None, **changes) -> CampaignInput:
     return CampaignInput(**(values | changes))
 
 
-def test_names_are_first_words_and_the_plan_stays(run):
-    first = make_plan(run, given(FASTA, "mine"))
+def test_names_are_first_words_and_the_plan_stays(setup):
+    first = make_plan(setup, given(FASTA, "mine"))
     assert set(first.experiments[0].spec.sequences) == {"d1", "d2"}
     assert first.attributes["d1"] == {"ipTM": "0.9"}
     assert first.source == "designs.fasta"
-    assert make_plan(run, given(FASTA, "mine")).order_keys == first.order_keys
+    assert make_plan(setup, given(FASTA, "mine")).order_keys == first.order_keys
 
 
-def test_an_id_that_other_designs_have_used_is_still_refused(run):
-    make_plan(run, given(">other x\nAAAKLM\n", "mine"))
+def test_an_id_that_other_designs_have_used_is_still_refused(setup):
+    make_plan(setup, given(">other x\nAAAKLM\n", "mine"))
     with pytest.raises(InvalidSpec, match="has been used for other designs"):
-        make_plan(run, given(FASTA, "mine"))
+        make_plan(setup, given(FASTA, "mine"))
 
 
-def test_an_earlier_order_in_other_batches_is_refused_and_not_repeated(run):
-    make_plan(run, given(FASTA))
+def test_an_earlier_order_in_other_batches_is_refused_and_not_repeated(setup):
+    make_plan(setup, given(FASTA))
     with pytest.raises(InvalidSpec, match="has been used for other designs"):
-        make_plan(run, given(FASTA, sequences_per_experiment=1))
+        make_plan(setup, given(FASTA, sequences_per_experiment=1))
 
 
-def test_warnings_and_notes_are_logged(run, caplog):
+def test_warnings_and_notes_are_logged(setup, caplog):
     with caplog.at_level(logging.INFO, logger="plan"):
-        make_plan(run, given(MPNN))
+        make_plan(setup, given(MPNN))
     assert "the native input of ProteinMPNN left out: 3HTN" in caplog.text
     assert "1 of 2 designs has an odd number of cysteines" in caplog.text
 
@@ -96,20 +94,36 @@ TARGET = "NAFTVTVPKDLYVVEYGSNMTIECKFPVEKQLDLAALIVYWEMEDKNIIQFVHGEEDLKV"
 FUSED = f">a\nSEEKKKLALEAAAKLSQAMKVLAEKRDDVKAAAEEAVKLMKE{TARGET}\n>b\nSKALEYFGSLSEEEFERLREELDELMVRGKQVGLVTREAHWL{TARGET}\n"
 
 
-def test_what_is_in_doubt_ends_the_run_before_the_service_is_asked(run):
+def test_what_is_in_doubt_ends_the_run_before_the_service_is_asked(setup):
     with pytest.raises(InvalidSequences, match=r"in a form: keep_shared"):
-        make_plan(run, given(FUSED))
-    plan = make_plan(run, given(FUSED, reading=Reading(keep_shared=True)))
+        make_plan(setup, given(FUSED))
+    plan = make_plan(setup, given(FUSED, reading=Reading(keep_shared=True)))
     assert "2 designs: 102 residues" in plan.reading[0]
-    cut = make_plan(run, given(FUSED, reading=Reading(chain="1")))
+    cut = make_plan(setup, given(FUSED, reading=Reading(chain="1")))
     assert [len(value.aa_string) for value in cut.sequences.values()] == [42, 42]
 
 
-def test_the_catalogs_target_is_refused_though_all_designs_are_variants(run, monkeypatch):
+def test_the_catalogs_target_is_refused_though_all_designs_are_variants(setup, monkeypatch):
     target = Target(id="t", details={"sequence": TARGET})
     monkeypatch.setattr(campaign_plan, "resolve_target", lambda *_: target)
     variants = FUSED.replace(
         "SKALEYFGSLSEEEFERLREELDELMVRGKQVGLVTREAHWL", "SEEKKKLALEAAAKLSQAMKVLAEKRDDVKAAAEEAVKLMKK"
     )
     with pytest.raises(InvalidSequences, match="the target in the service's catalog"):
-        make_plan(run, given(variants))
+        make_plan(setup, given(variants))
+
+
+def test_a_campaign_goes_on_by_its_archived_plan(setup):
+    first = make_plan(setup, given(FASTA, "mine"))
+    assert given("campaign:mine").continued_id == "mine"
+    assert given(FASTA).continued_id is None
+    assert read_kept_plan(setup, "mine").order_keys == first.order_keys
+
+
+def test_a_plan_of_another_archive_orders_nothing(setup):
+    make_plan(setup, given(FASTA, "mine"))
+    setup.books.archive_id = "another"
+    with pytest.raises(ArchiveError, match="not in this archive"):
+        read_kept_plan(setup, "mine")
+    with pytest.raises(ArchiveError, match="not in this archive"):
+        read_kept_plan(setup, "never planned")

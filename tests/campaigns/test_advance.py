@@ -1,0 +1,388 @@
+"""Orders advance from their ledgers against a real lab: each step may be repeated, by anybody, and by two at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from prefect.logging import disable_run_logger
+from pydantic import SecretStr
+
+from prefect_assay import ordering, payments
+from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
+from prefect_assay.campaigns import advance as advance_module
+from prefect_assay.campaigns import play as play_module
+from prefect_assay.campaigns import questions as questions_module
+from prefect_assay.campaigns.orders import PlannedOrder
+from prefect_assay.campaigns.play import Campaign, look_at_orders
+from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.designs import read_sequences
+from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering.stages import OVER, Stage
+from prefect_assay.tasks.read import plan_campaign
+from support.runs.world import EGFR, UNPRICED, WALLET_KEY
+
+TASKS = (
+    "archive_experiment",
+    "estimate_cost",
+    "confirm_order",
+    "find_order",
+    "order_experiment",
+    "pay_invoice",
+    "_read_invoice",
+    "read_due",
+    "confirm_quote",
+    "poll_quote",
+    "plot_results",
+)
+
+
+@pytest.fixture
+def lab():
+    """A lab of this test alone: its journal is what is judged."""
+    with LocalLab() as made:
+        made.plan(quote_minutes=1, review_minutes=1)
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def without_prefect(monkeypatch):
+    """The tasks' own functions, and no artifacts; waits for lost answers are short."""
+    for name in TASKS:
+        monkeypatch.setattr(advance_module, name, getattr(advance_module, name).fn)
+    for name in ("show_payment", "show_surplus", "show_results"):
+        monkeypatch.setattr(advance_module.artifacts, name, lambda *_, **__: None)
+    monkeypatch.setattr(questions_module, "show_question", lambda *_: None)
+    monkeypatch.setattr(play_module, "show_progress", lambda *_: None)
+    monkeypatch.setitem(ordering.find_or_create.__kwdefaults__, "patience", (0.0, 0.05))
+    monkeypatch.setitem(payments.settle.__kwdefaults__, "read_delays", (0.0, 0.05))
+    with disable_run_logger():
+        yield
+
+
+def a_campaign(lab, folder, *, target=EGFR, designs=1, method=PaymentMethod.X402_EXACT, **policy):
+    """A planned campaign with one design per experiment, whose log is started."""
+    terms = lab.x402
+    setup = CampaignSetup(
+        credentials=AssayCredentials(base_url=lab.base_url, token=SecretStr(lab.token)),
+        policy=SpendingPolicy(
+            **{
+                "per_experiment_cents": 2_000_000,
+                "per_campaign_cents": 5_000_000,
+                "machine_payments": True,
+                "rolling_cents": 50_000_000,
+                "accept_quotes": True,
+                **policy,
+            }
+        ),
+        archive=LocalArchive(root=str(folder)),
+        payment_method=method,
+        wallet=X402Wallet(
+            private_key=SecretStr(WALLET_KEY),
+            networks=[terms["network"]],
+            assets=[terms["asset"]],
+            pay_to=[terms["pay_to"]],
+        ),
+        webhook=None,
+        request_quote=False,
+        deadline_days=45,
+        poll_seconds=1.0,
+    )
+    text = "".join(f">d{n}\nMKVLAAGICDE{'ACDEFGHIKL'[n]}\n" for n in range(designs))
+    with setup.credentials.get_client() as client:
+        assay = Assay(experiment_type="affinity", method="bli", target=target)
+        catalog = ordering.resolve_target(client, assay)
+    plan = plan_campaign.fn(
+        read_sequences("designs", text=text), assay, catalog, campaign_id="c", per_experiment=1
+    )
+    return Campaign(setup, plan, setup.log("c"), setup.terms())
+
+
+def again(campaign):
+    """The campaign as another process finds it: nothing but the archive is kept."""
+    return Campaign(replace(campaign.setup), campaign.plan, campaign.setup.log("c"), campaign.terms)
+
+
+def look(campaign):
+    """The stage of each order after one execution by a fresh process."""
+    return [one.stage for one in look_at_orders(again(campaign)).orders.values()]
+
+
+def until(lab, campaign, stage, days=1.0, looks=40):
+    """Advance lab time until the first order is at a stage."""
+    for _ in range(looks):
+        stages = look(campaign)
+        if stages[0] is stage:
+            return stages
+        lab.advance(days=days)
+    raise AssertionError(f"never {stage!r}: {stages}")
+
+
+def calls(lab, method, path):
+    """The requests that took effect."""
+    return [entry for entry in lab.journal(method=method, path=path) if (entry["status"] or 500) < 300]
+
+
+def answer(campaign, decision, *, index=0):
+    """Answer the open question with exactly what it shows."""
+    log = campaign.setup.log("c")
+    key, asked = list(log.read().open_questions.items())[index]
+    log.answer(
+        key,
+        asked.revision,
+        decision,
+        amount_cents=asked.question.amount_cents,
+        answerer="Ada",
+        how="a test",
+        now=asked.asked_at,
+        ceiling_cents=10**9,
+    )
+    return asked.question
+
+
+def ledger(campaign, index=0):
+    return again(campaign).orders[index].book.read()
+
+
+def test_an_order_goes_from_its_price_to_its_results_and_acts_once(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    assert look(campaign) == [Stage.LABORATORY]
+    until(lab, campaign, Stage.MEASURED)
+    assert look(campaign) == [Stage.MEASURED]
+    assert len(calls(lab, "POST", "/experiments")) == 1
+    assert len(lab.settlements()) == 1
+    assert ledger(campaign).delivered is not None
+
+
+def test_a_waiting_order_costs_one_list_request_and_no_task(lab, tmp_path, monkeypatch):
+    campaign = a_campaign(lab, tmp_path, designs=3)
+    look(campaign)
+    lab.advance(minutes=5)
+    look(campaign)
+    for name in TASKS:
+        monkeypatch.setattr(advance_module, name, None)
+    before = lab.journal()[-1]["number"]
+    assert look(campaign) == [Stage.LABORATORY] * 3
+    paths = [entry["path"] for entry in lab.journal(after=before)]
+    assert paths.count("/api/v1/experiments") == 1
+    assert not [path for path in paths if "quote" in path or "invoice" in path]
+
+
+def test_two_at_once_order_and_pay_once(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, designs=2)
+    with ThreadPoolExecutor(4) as pool:
+
+        def one(_):
+            with disable_run_logger():
+                return look_at_orders(again(campaign))
+
+        list(pool.map(one, range(4)))
+    for _ in range(3):
+        look(campaign)
+    assert len(lab.settlements()) == 2
+    paid = {row["invoice_id"] for row in lab.settlements()}
+    assert len(paid) == 2
+    for index in range(2):
+        assert ledger(campaign, index).settled is not None
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("a fault of ours"), TimeoutError("too slow"), ServiceUnavailable("503")]
+)
+def test_a_failure_of_one_order_leaves_the_others_advancing(lab, tmp_path, monkeypatch, error):
+    campaign = a_campaign(lab, tmp_path, designs=2)
+    pay = advance_module.pay_invoice
+    refused = campaign.orders[0].key
+
+    def odd(*given, book, **more):
+        if book.order_key == refused:
+            raise error
+        return pay(*given, book=book, **more)
+
+    monkeypatch.setattr(advance_module, "pay_invoice", odd)
+    looks = look_at_orders(campaign).orders
+    assert str(error) in looks[refused].problem
+    assert looks[refused].retriable
+    assert looks[campaign.orders[1].key].stage is Stage.LABORATORY
+
+
+def test_a_failure_before_anything_is_ordered_ends_the_campaign(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    lab.fault("status", "/experiments/cost-estimate", "POST", status=503, count=20)
+    with pytest.raises(ServiceUnavailable):
+        look_at_orders(campaign)
+    assert calls(lab, "POST", "/experiments") == []
+
+
+def test_an_order_of_unknown_outcome_is_found_and_not_sent_again(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    lab.fault("lose_answer", "/experiments", "POST")
+    look(campaign)
+    assert look(campaign) == [Stage.LABORATORY]
+    assert len(calls(lab, "POST", "/experiments")) == 1
+
+
+def test_an_order_that_is_not_listed_is_a_question_and_is_sent_again_only_if_a_person_says_so(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    lab.fault("reset", "/experiments", "POST")
+    assert look(campaign) == [Stage.ASKS]
+    assert look(campaign) == [Stage.ASKS]
+    assert calls(lab, "POST", "/experiments") == []
+    question = answer(campaign, "approve")
+    assert "its answer was lost" in question.subject
+    assert look(campaign) == [Stage.LABORATORY]
+    assert len(calls(lab, "POST", "/experiments")) == 1
+
+
+def test_an_experiment_that_is_not_shown_after_its_create_is_waited_for_and_the_order_stands(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    hidden = lab.fault("status", "/experiments/*", "GET", status=404, count=1000)
+    looks = look_at_orders(again(campaign)).orders.values()
+    (one,) = looks
+    assert one.stage is Stage.ORDERED
+    assert one.retriable
+    assert "stands" in one.problem
+    hidden.remove()
+    assert look(campaign) == [Stage.LABORATORY]
+    assert len(calls(lab, "POST", "/experiments")) == 1
+
+
+def quoted(lab, campaign):
+    """Advance until the quote is open; the stages then."""
+    look(campaign)
+    lab.advance(minutes=5)
+    return look(campaign)
+
+
+def test_a_quote_within_the_caps_is_accepted_and_billed(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED)
+    assert look(campaign) == [Stage.QUOTE]
+    lab.advance(minutes=5)
+    assert look(campaign) == [Stage.LABORATORY]
+    assert len(calls(lab, "POST", "/experiments/*/quote/confirm")) == 1
+
+
+def test_a_quote_over_the_cap_is_a_question_while_the_other_order_goes_on(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED, designs=2, per_experiment_cents=100)
+    assert quoted(lab, campaign) == [Stage.ASKS, Stage.ASKS]
+    question = answer(campaign, "approve")
+    assert question.amount_cents > 100
+    assert sorted(look(campaign)) == sorted([Stage.LABORATORY, Stage.ASKS])
+    assert len(calls(lab, "POST", "/experiments/*/quote/confirm")) == 1
+    paid = [ledger(campaign, index) for index in range(2) if ledger(campaign, index).settled]
+    assert [one.approved.approver for one in paid] == ["Ada"]
+    assert paid[0].approved.by_person
+
+
+def test_a_rejected_quote_ends_its_order_at_the_laboratory_too(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED, accept_quotes=False)
+    assert quoted(lab, campaign) == [Stage.ASKS]
+    answer(campaign, "reject")
+    assert look(campaign) == [Stage.NO_QUOTE]
+    assert len(calls(lab, "POST", "/quotes/*/reject")) == 1
+    assert calls(lab, "POST", "/experiments/*/quote/confirm") == []
+    assert ledger(campaign).withdrawn
+
+
+def test_a_question_is_asked_once_and_closed_when_it_is_no_longer_true(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED, accept_quotes=False)
+    quoted(lab, campaign)
+    look(campaign)
+    log = campaign.setup.log("c")
+    (asked,) = log.read().open_questions.values()
+    assert asked.revision == 1
+    lab.advance(days=60)  # the quote has expired
+    assert look(campaign) == [Stage.NO_QUOTE]
+    assert log.read().open_questions == {}
+
+
+def test_a_confirmation_is_sent_once_and_then_waited_for(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED)
+    look(campaign)
+    lab.advance(minutes=5)
+    lab.fault("error_after", "/experiments/*/quote/confirm", "POST", status=202)
+    for _ in range(3):
+        look(campaign)
+    assert len(lab.journal(method="POST", path="/experiments/*/quote/confirm")) == 1
+    assert look(campaign) == [Stage.LABORATORY]
+
+
+def test_a_hosted_invoice_waits_for_a_person_with_one_plain_reading_per_look(lab, tmp_path, monkeypatch):
+    campaign = a_campaign(lab, tmp_path, method=PaymentMethod.ASYNC_INVOICE)
+    assert look(campaign) == [Stage.PAYMENT]
+    monkeypatch.setattr(advance_module, "poll_quote", None)
+    assert look(campaign) == [Stage.PAYMENT]
+    (experiment,) = [ledger(campaign).ordered.experiment_id]
+    lab.event("pay_invoice", experiment)
+    assert look(campaign) in ([Stage.PAYMENT], [Stage.LABORATORY])
+    assert ledger(campaign).settled is not None
+
+
+def test_a_payment_without_an_answer_is_a_question_and_is_not_sent_again_unasked(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    lab.fault("reset", "/invoices/*/pay", "POST", count=1, after=1)
+    assert look(campaign) == [Stage.ASKS]
+    for _ in range(2):
+        assert look(campaign) == [Stage.ASKS]
+    assert lab.settlements() == []
+    (asked,) = campaign.setup.log("c").read().open_questions.values()
+    assert asked.revision == 1
+    answer(campaign, "pay_again")
+    assert look(campaign) == [Stage.LABORATORY]
+    assert len(lab.settlements()) == 1
+
+
+def test_an_answer_about_a_payment_counts_once(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    for before in (1, 2):  # a credential follows a request without one; the second fault does not see the first's
+        lab.fault("reset", "/invoices/*/pay", "POST", count=1, after=before)
+    assert look(campaign) == [Stage.ASKS]
+    answer(campaign, "pay_again")
+    sent = len(lab.journal(method="POST", path="/invoices/*/pay"))
+    assert look(campaign) == [Stage.ASKS]
+    again_sent = len(lab.journal(method="POST", path="/invoices/*/pay"))
+    assert again_sent - sent <= 2
+    assert look(campaign) == [Stage.ASKS]
+    assert len(lab.journal(method="POST", path="/invoices/*/pay")) == again_sent
+
+
+def test_the_invoice_decides_whatever_a_person_answers(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    lab.fault("reset", "/invoices/*/pay", "POST", count=1, after=1)
+    look(campaign)
+    first = answer(campaign, "paid")
+    assert look(campaign) == [Stage.ASKS]
+    (asked,) = campaign.setup.log("c").read().open_questions.values()
+    assert asked.revision == 2
+    assert "You have answered that it was paid" in asked.question.reason
+    assert asked.question.digest != first.digest
+
+
+def test_a_stopped_order_acts_no_more(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED)
+    look(campaign)
+    again(campaign).orders[0].book.stop("Ada", "a test")
+    lab.advance(minutes=5)
+    assert look(campaign) == [Stage.STOPPED]
+    assert Stage.STOPPED in OVER
+    assert calls(lab, "POST", "/experiments/*/quote/confirm") == []
+
+
+def test_an_overdue_order_is_read_on(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    campaign = replace(campaign, setup=replace(campaign.setup, deadline_days=0))
+    look(campaign)
+    assert look(campaign) == [Stage.OVERDUE]
+    assert Stage.OVERDUE not in OVER
+    until(lab, campaign, Stage.MEASURED)
+
+
+def test_what_is_bought_does_not_name_the_run(lab, tmp_path):
+    order = a_campaign(lab, tmp_path).orders[0]
+    assert isinstance(order, PlannedOrder)
+    lines = order.bought()
+    assert lines["campaign"] == "`c`"
+    assert lines["paid"] == "by machine (x402-exact)"
+    assert "affinity by BLI" in lines["assay"]
