@@ -29,16 +29,16 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
         ArchiveError: the archive cannot be used.
     """
     with credentials.get_client() as client:
-        books = _open(client, archive)
-        books.is_simulated = client.is_simulated
-        return books
+        return _open(client, archive)
 
 
 def _open(client: AssayClient, archive: Archive) -> Books:
     store = archive.get_store()
     service = address(client.base_url)
+    is_simulated = None
     try:
         organisation = _organisation(client)
+        is_simulated = client.is_simulated
     except AssayError as error:
         if not (isinstance(error, _UNANSWERED) or is_absent(error)):
             raise
@@ -48,7 +48,9 @@ def _open(client: AssayClient, archive: Archive) -> Books:
         if (isinstance(error, TransientError) and not is_absent(error)) or not _answers(client):
             raise _first_use(error) from error
         organisation = None  # named later, it is noted in the same log
-    return Books.open(store, archive.prefix, service, organisation)
+    books = Books.open(store, archive.prefix, service, organisation)
+    books.is_simulated = is_simulated
+    return books
 
 
 def _organisation(client: AssayClient) -> str | None:

@@ -13,7 +13,13 @@ from prefect.states import Cancelled, Completed, Failed
 
 from prefect_assay.campaigns.lasting import lasting
 from prefect_assay.campaigns.plan import CampaignInput, make_plan, read_kept_plan
-from prefect_assay.campaigns.play import CampaignStopped, approve_price, begin_campaign, play
+from prefect_assay.campaigns.play import (
+    CampaignStopped,
+    CarriedByAnotherRun,
+    approve_price,
+    begin_campaign,
+    play,
+)
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import Reading
 from prefect_assay.errors import ApprovalExpired, CampaignFailed, shortened
@@ -121,7 +127,9 @@ def play_campaign(setup: CampaignSetup, given: CampaignInput, limit_cents: int |
         concerning(campaign_id=plan.campaign_id)
         get_run_logger().info("Campaign %s: %s", plan.campaign_id, many(len(plan.experiments), "experiment"))
         over = setup.log(plan.campaign_id).read().over
-        if own_campaign() and over is not None:  # a job's first execution names the plan as well, and is a new start
+        if (
+            own_campaign() and over is not None
+        ):  # a job's first execution names the plan as well, and is a new start
             return Completed(name="Over", message=over.words)
         try:
             running = begin_campaign(setup, plan, limit_cents=limit_cents, carries=True)
@@ -129,6 +137,8 @@ def play_campaign(setup: CampaignSetup, given: CampaignInput, limit_cents: int |
             report = play(running)
         except CampaignStopped as error:
             return Cancelled(message=str(error))
+        except CarriedByAnotherRun as error:
+            return Completed(name="CarriedOn", message=str(error))
         except ApprovalExpired as error:
             execution.finish(error)
             return Failed(name="ApprovalExpired", message=str(error), data=error)

@@ -279,7 +279,7 @@ class Books:
         self.prefix = prefix
         self._root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
         self.account = account
-        self.is_simulated = False  # the service has said so when the books were opened
+        self.is_simulated: bool | None = None  # None: the service did not answer when the books were opened
         self.log = log or _digest(account)
         self.folder = join_key(self._root, self.log)
         self.budget = Budget(store, join_key(self.folder, _BUDGET))

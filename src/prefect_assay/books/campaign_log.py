@@ -234,6 +234,17 @@ class CampaignState:
         return self.is_open or (self.stopped is not None and not self.settled)
 
     @property
+    def carrier(self) -> str | None:
+        """The id of the run that carries it: the last one that has begun to."""
+        return next(reversed(self.runs), None)
+
+    @property
+    def heard(self) -> frozenset[str]:
+        """What persons have told it, by the ids of the records: answers and a cancellation. A change is news."""
+        answers = {answered.id for _, answered in self.decisions.values()}
+        return frozenset(answers | ({self.stopped.id} if self.stopped else set()))
+
+    @property
     def restarts(self) -> tuple[datetime, ...]:
         """When the sweep has started another run."""
         return tuple(run.at for run in self.runs.values() if run.restarted)
@@ -406,9 +417,8 @@ class CampaignLog:
         return is_written
 
     def note_run(self, run: str, name: str, *, restarted: bool = False, why: str | None = None) -> None:
-        """Record that a run carries the campaign, once in a row."""
-        runs = self.read().runs
-        if run not in runs or next(reversed(runs)) != run:
+        """Record that a run carries the campaign, once for each run; the last one counts."""
+        if run not in self.read().runs:
             self.append(Ran(run=run, name=name, restarted=restarted, why=why))
 
     def ask(

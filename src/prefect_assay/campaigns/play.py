@@ -48,7 +48,7 @@ from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import InvoiceStatus
-from prefect_assay.ordering.billing import BillingStage, read_billing
+from prefect_assay.ordering.billing import Billing, BillingStage, read_billing
 from prefect_assay.ordering.next_action import APPROVE, Seen, Wait, next_action
 from prefect_assay.ordering.stages import OVER, Stage, count_stages, stage_of
 from prefect_assay.reporting import facts
@@ -62,6 +62,7 @@ from prefect_assay.runs.transient_failures import is_temporary
 _DAILY: Final = timedelta(days=1)
 _PATIENT_LOOKS: Final = 3  # for data packages that cannot be read now
 _PROBLEM_MAX: Final = 300
+_INVOICED: Final = Billing(stage=BillingStage.INVOICED)
 
 
 @dataclass
@@ -72,6 +73,7 @@ class Campaign:
     plan: Plan
     log: CampaignLog
     terms: Terms
+    carries: bool = False  # this run is the campaign's own
     estimates: dict[str, CostEstimate] = field(default_factory=dict)
     retrieved: dict[str, ExperimentSummary] = field(
         default_factory=dict
@@ -94,7 +96,7 @@ class CampaignLook:
 
     orders: Mapping[str, OrderLook]
     rows: Mapping[str, ExperimentSummary]  # by experiment id, as read before the orders advanced
-    records: int  # of the campaign's log
+    heard: frozenset[str]  # what persons had told the campaign
 
     @property
     def is_over(self) -> bool:
@@ -139,7 +141,7 @@ def begin_campaign(
             _reopen_unordered(setup, plan)
         state = log.start(started)
     assert state.terms is not None  # noqa: S101 - it was just written or read
-    campaign = Campaign(setup.under(state.terms), plan, log, state.terms)
+    campaign = Campaign(setup.under(state.terms), plan, log, state.terms, carries)
     if run is not None and can_suspend():
         if carries:
             log.note_run(str(run.id), run.name)
@@ -151,6 +153,18 @@ def begin_campaign(
 
 class CampaignStopped(StoppedError):
     """A person has canceled the campaign: nothing more is ordered, accepted or paid."""
+
+
+class CarriedByAnotherRun(Exception):
+    """Another run was started for the same campaign, and carries it from now on."""
+
+
+def _require_carrier(campaign: Campaign) -> None:
+    """Raise CarriedByAnotherRun if a later run carries the campaign: two would wake for everything."""
+    carrier = campaign.log.read().carrier
+    if campaign.carries and carrier != str(this_run().id):
+        name = campaign.log.state.runs[carrier].name if carrier else "none"
+        raise CarriedByAnotherRun(f"run {name} was started later and carries the campaign")
 
 
 def describe_stop(campaign_id: str, stopped: Stopped) -> str:
@@ -244,6 +258,7 @@ def play(campaign: Campaign) -> CampaignReport:
                 campaign.setup, campaign.plan, campaign.log, campaign.orders, stages, problems
             )
         if can_suspend():
+            _require_carrier(campaign)
             _wait_suspended(campaign, look)
         _refuse_endless_polling(campaign, look)
         time.sleep(PollPolicy(longest_seconds=campaign.setup.poll_seconds).pause_seconds(attempt))
@@ -252,6 +267,7 @@ def play(campaign: Campaign) -> CampaignReport:
 
 def look_at_orders(campaign: Campaign) -> CampaignLook:
     """Read the states of all experiments with one request, and advance each order as far as it goes now."""
+    heard = campaign.log.read().heard  # what comes while this execution goes on is news at its end
     rows, now = _read_rows(campaign)
     questions = open_questions(campaign, now)
 
@@ -278,7 +294,7 @@ def look_at_orders(campaign: Campaign) -> CampaignLook:
         if lasting or not can_suspend():
             raise (lasting or errors)[0]  # nothing is ordered, so the run may end
     _show(campaign, looks, rows, now)
-    return CampaignLook(looks, rows, campaign.log.read().count)
+    return CampaignLook(looks, rows, heard)
 
 
 def _look_after(order: PlannedOrder, error: Exception) -> OrderLook:
@@ -409,7 +425,7 @@ def _has_news(campaign: Campaign, look: CampaignLook) -> bool:
     That is an answer or a cancellation in the log, a row of the list that leads to an action, an invoice that a person has
     paid, and a quote.
     """
-    if campaign.log.read().count != look.records:
+    if campaign.log.read().heard != look.heard:
         return True
     rows, now = _read_rows(campaign)
     with campaign.setup.credentials.get_client() as client:
@@ -431,17 +447,17 @@ def _has_order_news(
     if state.ordered is None or stage is Stage.ASKS:
         return False
     experiment_id = state.ordered.experiment_id
-    row = rows.get(experiment_id)
-    if row is None:
-        return False
+    row, before = rows.get(experiment_id), look.rows.get(experiment_id)
+    if row is None or stage is Stage.ORDERED:
+        return row is not None
     if stage is Stage.QUOTE:
         return read_billing(client, experiment_id).stage is not BillingStage.QUOTE_PENDING
     is_hosted = state.settled is None and state.invoiced is not None and state.payment is None
     if is_hosted and client.invoice(experiment_id).status == InvoiceStatus.PAID:
         return True
-    before = look.rows.get(experiment_id)
-    is_retrieved = before is not None and before.results_status == row.results_status
-    seen = Seen(now, row=row, searched=True, payment_problem=True, retrieved=is_retrieved)
+    if _words_of(row) == _words_of(before):
+        return False
+    seen = Seen(now, row=row, checked_again=True, payment_problem=True, billing=_INVOICED)
     return not isinstance(next_action(state, seen, order.limits()), Wait)
 
 

@@ -70,11 +70,16 @@ class CampaignSetup:
     def terms(self, limit_cents: int | None = None) -> Terms:
         """The terms under which a campaign is started now; `limit_cents` is a lower cap of the whole campaign."""
         policy = self.policy
+        is_simulated = self.books.is_simulated
+        if is_simulated is None:
+            with self.credentials.get_client() as client:
+                client.targets(limit=1)  # raises if the service does not answer
+                is_simulated = client.is_simulated
         pays = self.payment_method in MACHINE_RAILS
         return Terms(
             service=address(self.credentials.base_url),
             organisation=self.books.account,
-            simulated=self.books.is_simulated,
+            simulated=is_simulated,
             archive_id=self.books.archive_id,
             payment_method=self.payment_method,
             wallet=identify_wallet(self.wallet) if pays else None,
