@@ -103,11 +103,12 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         body="The run's artifact `assay-invoice` links to the page to pay. " + _RUN,
     ),
     "notify-approval": Recipe(
-        description="Notify when a run asks a person.",
+        description="Notify when a campaign asks a person.",
         event=ApprovalRequested.event,
         resource="assay.approval.*",
-        subject="A run asks for a decision",
-        body="{{ event.payload.question }}. Press Resume and answer until {{ event.payload.until }}. " + _RUN,
+        subject="A campaign asks for a decision",
+        body="{{ event.payload.question }} Answer until {{ event.payload.until }}: prefect-assay approve or reject "
+        "{{ event.payload.campaign_id }}, or the form of the deployment decide. " + _RUN,
     ),
     "notify-overdue": Recipe(
         description="Notify when an experiment has no complete results at its deadline.",

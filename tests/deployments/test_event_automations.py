@@ -34,6 +34,7 @@ FACTS = {
     "notify-stage": kinds.StageChanged(**IDS, stage="in_production", results_status="none"),
     "notify-invoice": kinds.ExperimentInvoiced(**IDS, amount_cents=123_450, payment_method="async_invoice"),
     "notify-approval": kinds.ApprovalRequested(
+        campaign_id="c-1",
         approval="approve-1",
         about="spending",
         question="Quote for c-1 costs 9.00 USD",
