@@ -20,7 +20,9 @@ from prefect_assay.campaigns.play import (
     begin_campaign,
     play,
 )
+from prefect_assay.campaigns.restart import CONTINUED
 from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.designs import Reading
 from prefect_assay.errors import ApprovalExpired, CampaignFailed, shortened
 from prefect_assay.events import concerning
@@ -115,7 +117,10 @@ def campaign(
         campaign_id,
         sequences_per_experiment,
     )
-    return play_campaign(setup, given, limit_cents)
+    try:
+        return play_campaign(setup, given, limit_cents)
+    except RunContinues as error:
+        return Completed(name=CONTINUED, message=str(error))
 
 
 def play_campaign(setup: CampaignSetup, given: CampaignInput, limit_cents: int | None) -> State[Any]:

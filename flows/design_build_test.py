@@ -14,7 +14,9 @@ from pydantic import Field
 
 from prefect_assay.campaigns.lasting import recording_events
 from prefect_assay.campaigns.loop import play_loop
+from prefect_assay.campaigns.restart import CONTINUED
 from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.designs import Reading
 from prefect_assay.errors import ApprovalExpired, ConfigurationError, InvalidSpec, short_messages
 from prefect_assay.flows import form
@@ -163,6 +165,8 @@ def design_build_test(
     try:
         with short_messages(), recording_events():
             report = play_loop(setup, loop, rules, ask_each_round=ask_each_round)
+    except RunContinues as error:
+        return Completed(name=CONTINUED, message=str(error))
     except ApprovalExpired as error:
         return Failed(name="ApprovalExpired", message=str(error), data=error)
     get_run_logger().info("Loop %s: %d rounds; %s", loop_id, len(report.rounds), report.stopped)

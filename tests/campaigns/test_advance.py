@@ -336,7 +336,10 @@ def test_a_payment_without_an_answer_is_a_question_and_is_not_sent_again_unasked
 
 def test_an_answer_about_a_payment_counts_once(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path)
-    for before in (1, 2):  # a credential follows a request without one; the second fault does not see the first's
+    for before in (
+        1,
+        2,
+    ):  # a credential follows a request without one; the second fault does not see the first's
         lab.fault("reset", "/invoices/*/pay", "POST", count=1, after=before)
     assert look(campaign) == [Stage.ASKS]
     answer(campaign, "pay_again")

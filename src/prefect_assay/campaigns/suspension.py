@@ -26,6 +26,12 @@ from prefect_assay.runs.states import last_wait, resume, suspension_key
 # Prefect's own time-out of a suspension. It only backs up the sweep, which looks long before.
 _BACKUP: Final = timedelta(days=730)
 _MESSAGE_MAX: Final = 900
+# Each suspension adds its key and two states to the run, which Prefect reads with it.
+_SUSPENSIONS_MAX: Final = 200
+
+
+class RunContinues(Exception):  # noqa: N818 - the run ends well
+    """This run has been suspended so often that it ends, and the sweep starts another one in its place."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,11 @@ def suspend_until_news(message: str, *, look: Look, has_news: Callable[[], bool]
     Raises:
         Pause: the run is suspended.
         Abort: another execution of the run goes on.
+        RunContinues: it was suspended often enough, and ends.
     """
     run = this_run()
+    if len(run.empirical_policy.pause_keys or ()) >= _SUSPENSIONS_MAX:
+        raise RunContinues(f"suspended {_SUSPENSIONS_MAX} times; another run goes on: {message[:_MESSAGE_MAX]}")
     state: State[Any] = Suspended(
         timeout_seconds=int(_BACKUP.total_seconds()),
         pause_key=look.new_key(),
