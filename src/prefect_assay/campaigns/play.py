@@ -27,6 +27,7 @@ from prefect_assay.books.campaign_log import (
 from prefect_assay.campaigns.advance import Look as OrderLook
 from prefect_assay.campaigns.advance import advance
 from prefect_assay.campaigns.orders import PlannedOrder
+from prefect_assay.campaigns.plan import campaign_address
 from prefect_assay.campaigns.price import approve_orders
 from prefect_assay.campaigns.progress import show_progress
 from prefect_assay.campaigns.questions import Questions
@@ -135,7 +136,7 @@ def begin_campaign(
     if state.started is None or state.over is not None:
         started = Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=present)
         started = started.model_copy(
-            update={"experiments": len(plan.experiments), **_origin(setup, carries=carries)}
+            update={"experiments": len(plan.experiments), **_origin(setup, plan, carries=carries)}
         )
         if state.over is not None:
             _reopen_unordered(setup, plan)
@@ -175,7 +176,7 @@ def describe_stop(campaign_id: str, stopped: Stopped) -> str:
     )
 
 
-def _origin(setup: CampaignSetup, *, carries: bool) -> dict[str, Any]:
+def _origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict[str, Any]:
     """How the sweep starts another run of the campaign; empty where none is started."""
     if not (carries and can_suspend()):
         return {}
@@ -184,9 +185,8 @@ def _origin(setup: CampaignSetup, *, carries: bool) -> dict[str, Any]:
         deployment = client.read_deployment(run.deployment_id)  # type: ignore[arg-type]  # only such runs suspend
         name = f"{client.read_flow(deployment.flow_id).name}/{deployment.name}"
         home = home_id(client)
-    parameters = {
-        key: value for key, value in recorded_parameters(run.parameters, setup).items() if key != "designs"
-    }
+    # Its designs are in the archived plan; the file may hold others by then.
+    parameters = {**recorded_parameters(run.parameters, setup), "designs": campaign_address(plan.campaign_id)}
     person = run.created_by.display_value if run.created_by else None
     return {"deployment": name, "home": home, "parameters": parameters, "requester": person}
 

@@ -70,9 +70,11 @@ def approve_orders(
     first = orders[0]
     setup, plan = first.setup, first.plan
     estimates: dict[str, CostEstimate] = {}
+    if all(_is_begun(order) for order in orders):
+        return estimates
     committed_cents, totals = 0, {}
     for order in orders:
-        if order.book.read().ordered is None and not order.book.state.open_attempts:
+        if not _is_begun(order):
             estimates[order.key] = estimate_cost(setup.credentials, order.spec)
             totals[order.key] = estimates[order.key].total_cents
             continue
@@ -81,8 +83,6 @@ def approve_orders(
             committed_cents += price.total_cents or 0
         else:
             totals[order.key] = price.total_cents
-    if not estimates:
-        return {}
     artifacts.show_campaign_estimate(plan, totals)
     known_cents = sum(total for total in totals.values() if total is not None)
     unpriced = [key for key, total in totals.items() if total is None]
@@ -134,6 +134,12 @@ def approve_orders(
             _record_approval(order, total, answered)
     setup.books.budget.raise_cap(plan.campaign_id, total_cents, answered.answerer)
     return estimates
+
+
+def _is_begun(order: PlannedOrder) -> bool:
+    """Whether the order is placed, or may be, or came to its end without being placed."""
+    state = order.book.read()
+    return bool(state.ordered or state.open_attempts or state.withdrawn or state.stopped)
 
 
 def _record_approval(order: PlannedOrder, total_cents: int, answered: Answered) -> None:

@@ -60,7 +60,9 @@ def suspend_until_news(message: str, *, look: Look, has_news: Callable[[], bool]
     """
     run = this_run()
     if len(run.empirical_policy.pause_keys or ()) >= _SUSPENSIONS_MAX:
-        raise RunContinues(f"suspended {_SUSPENSIONS_MAX} times; another run goes on: {message[:_MESSAGE_MAX]}")
+        raise RunContinues(
+            f"suspended {_SUSPENSIONS_MAX} times; another run goes on: {message[:_MESSAGE_MAX]}"
+        )
     state: State[Any] = Suspended(
         timeout_seconds=int(_BACKUP.total_seconds()),
         pause_key=look.new_key(),
