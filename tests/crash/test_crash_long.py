@@ -103,11 +103,7 @@ def test_every_half_order(flow, play_all, action, rail):
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("archive", ["folder", "s3"])
 def test_killed_at_every_point(flow, clean, play_all, archive, route, rail, part):
-    """Result storage is lost at every second point, and at the others with the other rail.
-
-    At every third point the Prefect database is lost with it: the campaign is started again at another server. At some
-    others it goes on as a new run.
-    """
+    """At every third point the Prefect database is lost as well: the campaign is started again at another server."""
     points = points_between(clean(flow, route, rail, show_quotes=rail == RAILS[0], archive=archive))
     assert len({point for _, point in points}) >= 20
     schedules = [
@@ -118,8 +114,6 @@ def test_killed_at_every_point(flow, clean, play_all, archive, route, rail, part
             archive=archive,
             other_server=number % 3 == 0,
             kills={execution: point},
-            lose_results=bool((number + RAILS.index(rail)) % 2),
-            fresh_run=number % 5 == 0,
             show_quotes=rail == RAILS[0],
         )
         for number, (execution, point) in enumerate(points)

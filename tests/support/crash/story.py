@@ -23,7 +23,10 @@ RAILS: Final = ("x402-exact", "mpp-spt")
 EXECUTIONS_MAX: Final = 14
 DOUBTS_MAX: Final = 6
 _NO_ANSWER: Final = "the question takes no answer"
-FAILURES_MAX: Final = 3  # after the faults are gone, so often a person presses Retry
+FAILURES_MAX: Final = 3  # after the faults are gone, it is looked at so often
+PROBLEM: Final = (
+    "problem"  # in place of an error's class: the run goes on waiting, and says what keeps its order
+)
 
 
 Kill = int | tuple[str, int]
@@ -58,8 +61,6 @@ class Schedule:
     kills: Mapping[int, Kill] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     faulty_executions: int = EXECUTIONS_MAX
-    lose_results: bool = False
-    fresh_run: bool = False
     show_quotes: bool = False
     archive: str = "folder"  # or s3
     other_server: bool = False  # after a kill it goes on at another Prefect server, which knows nothing of it
@@ -296,8 +297,6 @@ def random_schedule(seed: int, number: int, prefix: str, *, points: int) -> Sche
         kills=kills,
         faults=tuple(_drawn_fault(draw) for _ in range(count)),
         faulty_executions=draw.randint(1, 4) if count else 0,
-        lose_results=draw.random() < 0.5,
-        fresh_run=draw.random() < 0.25,
         show_quotes=draw.random() < 0.5,
         archive=draw.choice(("folder", "s3")),
         other_server=draw.random() < 0.5,

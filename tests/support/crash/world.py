@@ -1,13 +1,12 @@
 """Plays schedules with the whole flow, and is all that surrounds a flow run.
 
-Around a real run are: the runner, which notices a death and schedules the run again; the laboratory; whatever wakes a
-suspended run; and, for some schedules, a second Prefect server with the same archive, at which the campaign is started
+Around a real run are: the sweep, which starts another run in place of one that has died; the laboratory; whatever wakes
+a suspended run; and, for some schedules, a second Prefect server with the same archive, at which the campaign is started
 again when the first one has lost its database. No deployment is served: this plays all of them, so that it knows what
 happens when.
 """
 
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,25 +17,31 @@ from typing import Any, Final
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
-from prefect.states import Scheduled
 
 from prefect_assay.blocks import S3Archive, SharedPaymentTokens, SpendingPolicy
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
+from prefect_assay.books.campaign_log import CampaignLog
+from prefect_assay.campaigns.answers import answer_question
 from prefect_assay.client import AssayClient
 from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.localstack.environment import HOST, StackDatabase, free_ports
 from prefect_assay.localstack.processes import Child
+from prefect_assay.models.question import QuestionKind
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key
-from prefect_assay.runs.children import start_run
 from support.archive.moto_s3 import bucket_address
 from support.crash.process import KILLED, Execution, Killable, token_issuer
-from support.crash.story import End, Kill, Schedule
-from support.runs.world import EGFR, UNPRICED, World, healthy
+from support.crash.story import PROBLEM, End, Kill, Schedule
+from support.runs.world import EGFR, UNPRICED, World, healthy, start_run
 
 DESIGN: Final = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 TARGETS: Final = {"self-service": EGFR, "quoted": UNPRICED}
+_QUESTIONS: Final = {
+    QuestionKind.SPENDING: "approve",
+    QuestionKind.PAYMENT_OUTCOME: "doubt",
+    QuestionKind.ORDER_AGAIN: "approve",
+}
 _ERROR: Final = re.compile(r"exception: (\w+)")
 
 
@@ -52,7 +57,7 @@ class Server:
 
 @dataclass
 class Job:
-    """One order: its run on each server that knows it, and the server at which it goes on."""
+    """A campaign of one order: its run on each server that knows it, and the server at which it goes on."""
 
     schedule: Schedule
     at: int = 0
@@ -84,19 +89,20 @@ class FlowPlayer:
     def _start(self, job: Job) -> None:
         schedule, server = job.schedule, self.servers[job.at]
         blocks = server.blocks
-        with temporary_settings(updates=server.settings):
-            job.runs[job.at] = start_run(
-                "experiment/crash",
-                {
-                    "spec": self.spec(schedule).model_dump(mode="json"),
-                    "campaign_id": schedule.campaign_id,
-                    "credentials": blocks["credentials"],
-                    "policy": blocks[f"policy-{schedule.show_quotes}"],
-                    "archive": blocks[schedule.archive],
-                    "payment_method": schedule.rail,
-                    "wallet": blocks[schedule.rail],
-                },
-            )
+        job.runs[job.at] = start_run(
+            server.api,
+            "campaign/crash",
+            {
+                "designs": f">design\n{DESIGN}\n",
+                "assay": {"experiment_type": "affinity", "method": "bli", "target": TARGETS[schedule.route]},
+                "campaign_id": schedule.campaign_id,
+                "credentials": blocks["credentials"],
+                "policy": blocks[f"policy-{schedule.show_quotes}"],
+                "archive": blocks[schedule.archive],
+                "payment_method": schedule.rail,
+                "wallet": blocks[schedule.rail],
+            },
+        )
 
     def spec(self, schedule: Schedule) -> ExperimentSpec:
         return ExperimentSpec.model_validate(
@@ -114,19 +120,18 @@ class FlowPlayer:
         return where.execute(flow_run_id=str(job.runs[job.at].id), kill=kill)
 
     def look(self, job: Job, done: Execution) -> tuple[End, str, str]:
-        """By the run's state: a run may have got further than its process."""
+        """By the run's state and the campaign's log: a run may have got further than its process."""
         state = self.run(job).state
         if state.is_completed():
             return End.DONE, "", ""
         if state.is_failed():
-            return End.FAILED, _ERROR.findall(state.message)[0], state.message
+            return End.FAILED, (_ERROR.findall(state.message) or ["an error"])[0], state.message
         if state.is_paused():
-            asks = state.state_details.run_input_keyset
-            return (
-                (End.ASKS, state.state_details.pause_key.partition("-")[0], "")
-                if asks
-                else (End.WAITS, "", "")
-            )
+            campaign = self.campaign(job.schedule).read()
+            for asked in campaign.open_questions.values():
+                return End.ASKS, _QUESTIONS.get(asked.question.kind, str(asked.question.kind)), ""
+            problems = [shown.problem for shown in campaign.shown.values() if shown.problem]
+            return (End.FAILED, PROBLEM, problems[0]) if problems else (End.WAITS, "", "")
         log = self.servers[job.at].process.log_tail
         assert done.code == KILLED, f"{state!r} after {done.code}: {log()}"
         return End.KILLED, "", ""
@@ -136,34 +141,48 @@ class FlowPlayer:
         return self.servers[job.at].api.read_flow_run(job.runs[job.at].id)
 
     def again(self, job: Job, schedule: Schedule, end: End) -> Job:
-        """A wake-up, or what runner and automation do after a crash and a person after a failure."""
-        if end is End.KILLED and schedule.lose_results:
-            shutil.rmtree(self.world.folder / "results", ignore_errors=True)
+        """A wake-up, or another run in place of one that is over: by the sweep, or by a person at another server."""
         if end is End.KILLED and schedule.other_server and len(self.servers) > 1:
             # The first server has lost its database; killed there as well, the run goes on at the first, restored.
             job.at = 1 - job.at
-            if job.at not in job.runs:
-                self._start(job)
-                return job
-        elif end is End.WAITS:
+        elif self.run(job).state.is_paused():
             self.servers[job.at].api.resume_flow_run(job.runs[job.at].id)
             return job
-        elif end is End.KILLED and schedule.fresh_run:
-            self._start(job)
-            return job
-        run = job.runs[job.at]
-        self.servers[job.at].api.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"), force=True)
+        self._start(job)
         return job
 
     def answer(self, job: Job, decision: str) -> bool:
-        """As the form in the UI sends it."""
-        api, run = self.servers[job.at].api, job.runs[job.at]
-        return api.resume_flow_run(run.id, run_input={"decision": decision}).status == "ACCEPT"
+        """As the form in the UI sends it, or the command; and the run is woken."""
+        server, run = self.servers[job.at], self.run(job)
+        if run.state.state_details.run_input_keyset:
+            return server.api.resume_flow_run(run.id, run_input={"decision": decision}).status == "ACCEPT"
+        log = self.campaign(job.schedule)
+        asked = next(iter(log.read().open_questions.values()))
+        if decision not in asked.question.decisions:
+            return False
+        with temporary_settings(updates=server.settings):
+            answer_question(
+                server.blocks["credentials"],
+                log,
+                question_id=asked.question_id,
+                revision=asked.revision,
+                decision=decision,
+                amount_cents=asked.question.amount_cents,
+                ceiling_cents=None,
+                person="the crash test",
+                how="a test",
+            )
+        return True
 
     def known(self, job: Job) -> set[str]:
         """By the run's tags, which the UI shows."""
         tags = self.run(job).tags
         return {t.removeprefix("assay-experiment:") for t in tags if t.startswith("assay-experiment:")}
+
+    def campaign(self, schedule: Schedule) -> CampaignLog:
+        """The log of the campaign."""
+        archive = self.servers[0].blocks[schedule.archive]
+        return CampaignLog(archive.get_store(), archive.prefix, schedule.campaign_id)
 
     def log(self, schedule: Schedule) -> OrderBook:
         """In the archive, as the runs have it."""
@@ -177,7 +196,7 @@ def a_flow_player(world: World, folder: Path) -> Iterator[FlowPlayer]:
     """On top of a world: a second server, a bucket, deployments that nobody serves, processes that fork."""
     lab = world.stack.lab
     lab.plan(quote_minutes=1, review_minutes=1, window_days=0.01)
-    served = world.api.read_deployment_by_name("experiment/assay-experiment")
+    served = world.api.read_deployment_by_name("campaign/assay-campaign")
     with ExitStack() as stack:
         issuer_url = stack.enter_context(token_issuer())
         endpoint, bucket = stack.enter_context(bucket_address("crash"))
@@ -187,7 +206,6 @@ def a_flow_player(world: World, folder: Path) -> Iterator[FlowPlayer]:
             issuer_url: "issuer",
             endpoint: "s3",
             str(world.folder / "archive"): "archive",
-            str(world.folder / "results"): "result",
         }
         servers = []
         for number, (api_url, home) in enumerate(
@@ -197,7 +215,7 @@ def a_flow_player(world: World, folder: Path) -> Iterator[FlowPlayer]:
             with temporary_settings(updates=settings):
                 api = stack.enter_context(get_client(sync_client=True))
                 blocks = _blocks(world, issuer_url, endpoint, bucket)
-                flow_id = api.create_flow_from_name("experiment")
+                flow_id = api.create_flow_from_name("campaign")
                 api.create_deployment(
                     flow_id=flow_id,
                     name="crash",
