@@ -15,6 +15,7 @@ from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 
+from prefect_assay.archive.plans import campaign_address
 from prefect_assay.books.campaign_log import (
     CampaignLog,
     Looked,
@@ -27,7 +28,6 @@ from prefect_assay.books.campaign_log import (
 from prefect_assay.campaigns.advance import Look as OrderLook
 from prefect_assay.campaigns.advance import advance
 from prefect_assay.campaigns.orders import PlannedOrder
-from prefect_assay.campaigns.plan import campaign_address
 from prefect_assay.campaigns.price import approve_orders
 from prefect_assay.campaigns.progress import show_progress
 from prefect_assay.campaigns.questions import Questions

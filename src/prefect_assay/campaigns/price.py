@@ -97,7 +97,7 @@ def approve_orders(
     )
     total_cents = committed_cents + known_cents
     cap_cents = first.campaign_cap_cents
-    if total_cents <= cap_cents and not ask_always:
+    if total_cents <= cap_cents and (not ask_always or _is_approved(first, total_cents)):
         return estimates
     question = spending_question(
         f"Campaign {plan.campaign_id} ({many(len(orders), 'experiment')})",
@@ -140,6 +140,17 @@ def _is_begun(order: PlannedOrder) -> bool:
     """Whether the order is placed, or may be, or came to its end without being placed."""
     state = order.book.read()
     return bool(state.ordered or state.open_attempts or state.withdrawn or state.stopped)
+
+
+def _is_approved(order: PlannedOrder, total_cents: int) -> bool:
+    """Whether a person has approved this price or a higher one before some of the orders were placed."""
+    known = order.log.read().decisions.get(price_question_id(order.plan.campaign_id))
+    return (
+        known is not None
+        and known[1].decision == APPROVE
+        and known[1].amount_cents is not None
+        and total_cents <= known[1].amount_cents
+    )
 
 
 def _record_approval(order: PlannedOrder, total_cents: int, answered: Answered) -> None:

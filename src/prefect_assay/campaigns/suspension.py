@@ -30,7 +30,7 @@ _MESSAGE_MAX: Final = 900
 _SUSPENSIONS_MAX: Final = 200
 
 
-class RunContinues(Exception):  # noqa: N818 - the run ends well
+class RunContinues(Exception):
     """This run has been suspended so often that it ends, and the sweep starts another one in its place."""
 
 
