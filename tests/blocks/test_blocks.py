@@ -173,6 +173,13 @@ def test_machine_payments_need_a_rolling_cap():
         SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, machine_payments=True)
     policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
     assert (policy.machine_payments, policy.accept_quotes) == (False, False)
+    assert policy.answer_ceiling_cents == 10_000_000
+
+
+@pytest.mark.parametrize("ceiling", [-1, 10**16, 1.5, None])
+def test_the_ceiling_of_answers_is_an_amount_and_always_there(ceiling):
+    with pytest.raises(ValidationError, match="answer_ceiling_cents"):
+        SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, answer_ceiling_cents=ceiling)
 
 
 @pytest.mark.parametrize(

@@ -95,11 +95,11 @@ def test_a_fresh_object_reads_what_was_just_written(any_store):
     assert log.read() == state
 
 
-def test_a_run_is_noted_once_in_a_row(log):
+def test_a_run_is_noted_once_and_the_last_one_carries_the_campaign(log):
     for run in ("1", "1", "2", "1"):
         log.note_run(run, f"run-{run}", restarted=run == "2")
-    assert [record.run for record in log.records() if isinstance(record, Ran)] == ["1", "2", "1"]
-    assert list(log.state.runs) == ["2", "1"]
+    assert [record.run for record in log.records() if isinstance(record, Ran)] == ["1", "2"]
+    assert (list(log.state.runs), log.state.carrier) == (["1", "2"], "2")
     assert len(log.state.restarts) == 1
 
 
