@@ -31,7 +31,7 @@ from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.ordering import order_key, resolve_target
 from prefect_assay.payments.interfaces import address
 from prefect_assay.results import ResultRow, from_csv
-from prefect_assay.runs.children import deployment_of, start_run
+from prefect_assay.runs.deployments import deployment_of, start_run
 
 _SEQUENCES_MAX: Final = 384
 _ATTEMPTS_MAX: Final = 50

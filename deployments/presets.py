@@ -12,7 +12,7 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
 from prefect_assay.runs.block_references import references
-from prefect_assay.runs.children import deployment_of
+from prefect_assay.runs.deployments import deployment_of
 
 NAME: Final = "main"  # of the blocks that `prefect-assay init` saves
 # The flows that people start; `decide` takes the blocks that the campaign's log names.

@@ -31,7 +31,7 @@ from prefect_assay.deployments.presets import preset_blocks
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.deployments.work_pool import PROCESS, WORK_POOL
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs.children import deployment_of
+from prefect_assay.runs.deployments import deployment_of
 
 _SWEEP: Final = deployment_of("sweep")
 _DECIDE: Final = deployment_of("decide")

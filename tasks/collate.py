@@ -9,9 +9,8 @@ from prefect_assay.archive import Document, archive_version, latest
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.archive.plans import find_plan, fix_plan
 from prefect_assay.blocks import Archive
-from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.spec import ExperimentSpec, Plan
+from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import collate, from_csv, summarize, to_csv
 from prefect_assay.results.row import CampaignTable, ResultRow
@@ -31,22 +30,6 @@ def keep_plan(archive: Archive, plan: Plan) -> None:
 def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
     """The archived plan of a campaign, or None."""
     return find_plan(archive.get_store(), archive.prefix, campaign_id)
-
-
-def planned_spec(archive: Archive, campaign_id: str, key: str) -> ExperimentSpec:
-    """The specification of an order in a campaign's plan.
-
-    Raises:
-        ArchiveError: the plan, or the order in it, is not in this archive.
-    """
-    plan = kept_plan(archive, campaign_id)
-    for planned in plan.experiments if plan else ():
-        if planned.order_key == key:
-            return planned.spec
-    raise ArchiveError(
-        f"the plan of campaign {campaign_id} with the sequences of order {key} is not in this archive; nothing new was "
-        "ordered. Restore the archive, or point its block to it, and run it again"
-    )
 
 
 @task(name="collate-campaign", **READ)

@@ -15,9 +15,9 @@ from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay, ExperimentSpec, PlannedExperiment, Target
 from prefect_assay.ordering import find_order
 from prefect_assay.ordering import resolve_target as find_target
+from prefect_assay.ordering.billing import BillingStage, read_billing
 from prefect_assay.payments.reconciliation import read_invoice
 from prefect_assay.runs.transient_failures import ONCE, READ
-from prefect_assay.ordering.billing import BillingStage, read_billing
 
 
 @task(name="check-access", **ONCE)

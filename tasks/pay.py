@@ -28,13 +28,13 @@ from prefect_assay.errors import (
 from prefect_assay.models.billing import Invoice, PayAnswer, usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.vocabulary import MACHINE_RAILS, ExperimentStatus, InvoiceStatus, PaymentMethod
+from prefect_assay.ordering.billing import require_order
 from prefect_assay.payments import PaymentPolicy, Rail, guard, hosted, rail_for, settle
 from prefect_assay.payments.due import DueInvoice, page_digest
 from prefect_assay.payments.guard_terms import caip19, unpaired
 from prefect_assay.payments.reconciliation import Reconciliation, read_invoice, require_paid_again
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.runs.transient_failures import ONCE, READ
-from prefect_assay.ordering.billing import require_order
 
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:
@@ -236,24 +236,6 @@ def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
         private_key=wallet.private_key if isinstance(wallet, X402Wallet) else None,
         issue_token=wallet.get_issuer() if isinstance(wallet, SharedPaymentTokens) else None,
     )
-
-
-def record_hosted(
-    client: AssayClient, order: Order, *, book: OrderBook, shown: str | None = None
-) -> Payment | None:
-    """Record in the order's log that a person has paid the hosted invoice; None while it is unpaid.
-
-    An unpaid one is returned as well if its page, or its id as long as it has none, is not the one `shown`.
-
-    Raises:
-        PaymentFailed: the invoice cannot be paid any more.
-        TransientError: the order has another experiment by now.
-    """
-    invoice = _hosted_invoice_of(client, order, book)
-    require_order(book, order.experiment_id)
-    if not invoice.ended and (invoice.provider_hosted_invoice_url or invoice.id) == shown:
-        return None
-    return _recorded(invoice, OrderLedger(book), lambda: _hosted_invoice_of(client, order, book))
 
 
 def _count(book: OrderBook, invoice: Invoice) -> None:

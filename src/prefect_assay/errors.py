@@ -343,14 +343,6 @@ class ExperimentCanceled(Stopped):
     """The experiment was canceled."""
 
 
-class QuoteRejected(Stopped):
-    """The quote was rejected."""
-
-
-class QuoteExpired(Stopped):
-    """The quote's validity passed before it was confirmed."""
-
-
 class ApprovalRejected(Stopped):
     """A person declined the spending."""
 
@@ -423,10 +415,6 @@ class ArchiveUnavailable(ArchiveError):
     blames: ClassVar[str | None] = None
 
 
-class ResultsUnread(AssayError):
-    """Complete results of a shape that this version does not know: they are archived, and no row of them can be read."""
-
-
 class NewerFormat(ArchiveError):
     """A later version of this package has written a file in a format that this version does not read."""
 
@@ -483,10 +471,6 @@ class LoopFailed(AssayError):
         self.report = report
 
 
-class CrashedTooOften(AssayError):
-    """A run crashed too often in a row to be rescheduled; nothing is lost or repeated. Find the cause, then retry."""
-
-
 class ConfigurationError(AssayError):
     """A block, setting or extra is missing or wrong; the message names it and the next step."""
 
@@ -504,18 +488,3 @@ class CertificatesUnreadable(ConfigurationError):
     """Certificates that a variable of the environment names cannot be read now; a run that has ordered waits for them."""
 
     retriable = True
-
-
-class BlockMissing(ConfigurationError):
-    """A block, `type/name`, of a run was deleted or is not valid; saving it under the same name repairs the run."""
-
-    retriable = True
-
-    def __init__(self, message: str, *, parameter: str, block: str) -> None:
-        super().__init__(message)
-        self.parameter = parameter
-        self.block = block
-
-
-class BlockUnfit(BlockMissing):
-    """A run that has waited cannot go on with a block as it is; saving it with other values repairs the run."""

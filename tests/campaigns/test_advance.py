@@ -52,7 +52,7 @@ def without_prefect(monkeypatch):
     """The tasks' own functions, and no artifacts; waits for lost answers are short."""
     for name in TASKS:
         monkeypatch.setattr(advance_module, name, getattr(advance_module, name).fn)
-    for name in ("show_payment", "show_surplus", "show_results"):
+    for name in ("show_order", "show_payment", "show_surplus", "show_results"):
         monkeypatch.setattr(advance_module.artifacts, name, lambda *_, **__: None)
     monkeypatch.setattr(questions_module, "show_question", lambda *_: None)
     monkeypatch.setattr(play_module, "show_progress", lambda *_: None)

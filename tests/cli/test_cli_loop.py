@@ -30,7 +30,7 @@ from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.looping.book import PoolFile
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
-from prefect_assay.runs.children import no_deployment
+from prefect_assay.runs.deployments import no_deployment
 
 RUNNER = CliRunner()
 BLOCKS = ["--credentials", "c", "--policy", "p", "--archive", "a"]
@@ -54,7 +54,7 @@ def started(monkeypatch, tmp_path):
     monkeypatch.setattr(loop, "require_api", lambda: None)
     monkeypatch.setattr(loop, "load_blocks", lambda _: blocks)
     monkeypatch.setattr(loop, "offer", lambda *_, **__: None)
-    monkeypatch.setattr("prefect_assay.runs.children.start_run", start_run)
+    monkeypatch.setattr("prefect_assay.runs.deployments.start_run", start_run)
     return calls
 
 
@@ -187,7 +187,7 @@ def test_a_loop_that_is_not_started_is_not_scheduled(started, deployments, monke
     def refused(deployment, *_, **__):
         raise no_deployment(deployment)
 
-    monkeypatch.setattr("prefect_assay.runs.children.start_run", refused)
+    monkeypatch.setattr("prefect_assay.runs.deployments.start_run", refused)
     done = schedule_it()
     assert (done.exit_code, "prefect-assay deploy" in done.stderr) == (1, True)
     assert deployments.schedules == []

@@ -16,7 +16,7 @@ from prefect_assay.models.job import OutcomeKind
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, MACHINE_RAILS, ExperimentType, PaymentMethod
-from prefect_assay.runs.children import call_children
+from prefect_assay.runs.deployments import call_children
 from support.runs.world import EGFR, eventually
 from support.services.issuer import ISSUER_KEY, issuer_server
 

@@ -13,7 +13,7 @@ from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import campaign
 from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.runs import as_parameter
+from prefect_assay.runs.block_references import as_parameter
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]

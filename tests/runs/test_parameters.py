@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.errors import MESSAGE_MAX, AssayError, InputError, InvalidSpec, shortened
-from prefect_assay.runs.children import _refusal
+from prefect_assay.runs.deployments import _refusal
 from prefect_assay.runs.durable import durable_flow
 from prefect_assay.runs.parameters import bytes_max, check_parameters
 

@@ -281,6 +281,7 @@ class _Performing:
             withdraw(book, f"the service refused it: {error}")
             raise _Held(Look(Stage.REFUSED, f"{self.order.name}: {error}")) from error
         self.announce(order)
+        artifacts.show_order(self.order.label, order)
         return seen.add(order=order, row=None, searched=True)
 
     def needs_person(self, action: Create) -> bool:

@@ -15,7 +15,12 @@ from pydantic import ConfigDict, Field
 from prefect_assay.books.campaign_log import EXPIRED, Answered, Asked
 from prefect_assay.books.log import Approved
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
-from prefect_assay.campaigns.questions import question_id, question_markdown, show_question
+from prefect_assay.campaigns.questions import (
+    question_id,
+    question_markdown,
+    report_answer,
+    show_question,
+)
 from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded, Conflict
 from prefect_assay.events import emit, kinds
@@ -175,6 +180,7 @@ def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
     while True:
         answered = log.read().decision_for(key, question)
         if answered is not None:
+            report_answer(key, question, answered)
             return answered
         if not can_suspend():
             amount = question.amount_cents or 0

@@ -7,12 +7,12 @@ approval in an order's ledger, is carried out by the next execution that meets t
 import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from prefect.artifacts import create_markdown_artifact
 from prefect.logging import get_run_logger
 
-from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Asked, CampaignLog
+from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Answered, Asked, CampaignLog
 from prefect_assay.events import emit, kinds
 from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.models.billing import usd
@@ -55,6 +55,8 @@ class Questions:
         self.standing.add(key)
         answered = self.log.read().decision_for(key, question)
         if answered is not None and answered.decision != CLOSED and not anew:
+            if order_key is None:
+                report_answer(key, question, answered)
             if answered.decision != EXPIRED:
                 return answered.decision
             if may_expire:
@@ -66,8 +68,9 @@ class Questions:
         """The decisions about an order and who has taken them, by the questions' digests; expired is rejected."""
         decisions: dict[str, str] = {}
         answerers: dict[str, str] = {}
-        for asked, answered in self.log.state.decisions.values():
+        for key, (asked, answered) in self.log.state.decisions.items():
             if asked.order_key == order_key and answered.decision != CLOSED:
+                report_answer(key, asked.question, answered)
                 digest = asked.question.digest
                 decisions[digest] = REJECT if answered.decision == EXPIRED else answered.decision
                 answerers[digest] = answered.answerer
@@ -83,7 +86,7 @@ class Questions:
         emit(
             kinds.ApprovalRequested(
                 approval=f"{key}-{asked.revision}",
-                about="payment" if question.kind is QuestionKind.PAYMENT_OUTCOME else "spending",
+                about=about_of(question),
                 question=question.subject,
                 until=asked.expires_at,
                 order_key=order_key,
@@ -95,6 +98,20 @@ class Questions:
         for key, asked in self.log.read().open_questions.items():
             if asked.order_key == order_key and key not in self.standing:
                 self.log.close_question(key, asked.revision)
+
+
+def about_of(question: Question) -> Literal["spending", "payment"]:
+    """What a question is about, for the events."""
+    return "payment" if question.kind is QuestionKind.PAYMENT_OUTCOME else "spending"
+
+
+def report_answer(key: str, question: Question, answered: Answered) -> None:
+    """Send the event of an answer, or of a question that nobody has answered in time."""
+    approval, about = f"{key}-{answered.revision}", about_of(question)
+    if answered.decision == EXPIRED:
+        emit(kinds.ApprovalExpired(approval=approval, about=about))
+    else:
+        emit(kinds.ApprovalAnswered(approval=approval, about=about, decision=answered.decision))
 
 
 def show_question(campaign_id: str, asked: Asked, account: str) -> None:

@@ -19,7 +19,7 @@ from prefect_assay.books.campaign_log import CampaignState, Ran, Started, Starte
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, began_last
 from prefect_assay.campaigns.setup import BLOCK_KEY
 from prefect_assay.errors import ConfigurationError, shortened
-from prefect_assay.runs.children import no_deployment, start_run
+from prefect_assay.runs.deployments import no_deployment, start_run
 from prefect_assay.runs.heartbeats import is_silent
 from prefect_assay.runs.queries import ASSAY_FLOWS, UNFINISHED, is_assay_run, read_runs, run_filter
 from prefect_assay.runs.states import (

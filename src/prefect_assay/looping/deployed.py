@@ -23,7 +23,7 @@ from prefect_assay.designs import Reading, read_pool
 from prefect_assay.errors import ConfigurationError, DesignerFailed, shorten
 from prefect_assay.looping.book import LoopBook, PoolFile
 from prefect_assay.looping.loop import Loop, Waiting, pause_after
-from prefect_assay.runs.children import start_run
+from prefect_assay.runs.deployments import start_run
 from prefect_assay.runs.tags import LOOP_TAG, tag_values
 from prefect_assay.runs.wake import wake
 

@@ -1,17 +1,6 @@
 """Results of the flows: small, without secrets, with references to everything else."""
 
-from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
-from prefect_assay.models.job import Order, Outcome, Payment
-
-
-class ExperimentReport(Model):
-    """The result of `experiment`."""
-
-    order: Order
-    payment: Payment | None  # None: the results were readable, and the invoice was not
-    outcome: Outcome
-    archive: ArchiveRecord | None
 
 
 class CampaignExperiment(Model):

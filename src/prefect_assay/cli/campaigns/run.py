@@ -242,7 +242,7 @@ def _designs(source: str) -> dict[str, str]:
 
 def start_deployed(flow: str, parameters: dict[str, Any], *, name: str) -> "FlowRun":
     """Start the deployment of a flow, whose worker runs it in another folder."""
-    from prefect_assay.runs.children import deployment_of, start_run
+    from prefect_assay.runs.deployments import deployment_of, start_run
     from prefect_assay.tasks.archive import refuse_relative
 
     refuse_relative(cast("Archive", parameters["archive"]))

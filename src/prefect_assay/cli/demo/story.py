@@ -30,7 +30,7 @@ from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering import find_order
 from prefect_assay.reporting.page.documents import kept_report
 from prefect_assay.results import outcome_line, rich_table, summarize
-from prefect_assay.runs.children import deployment_of, start_run
+from prefect_assay.runs.deployments import deployment_of, start_run
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 CAMPAIGN: Final = "egfr-round1"

@@ -16,7 +16,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.errors import InputError
 from prefect_assay.runs.block_references import as_parameter
-from prefect_assay.runs.children import deployment_of
+from prefect_assay.runs.deployments import deployment_of
 from prefect_assay.runs.parameters import check_parameters
 
 DEPLOYMENT: Final = deployment_of(LOOP)
