@@ -10,7 +10,7 @@ from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Plan
 from prefect_assay.ordering.stages import Stage, count_stages
 from prefect_assay.reporting import artifacts, facts
-from prefect_assay.results import summarize
+from prefect_assay.results import outcome_line, summarize
 from prefect_assay.tasks.archive import kept_location
 from prefect_assay.tasks.collate import collate_campaign
 from prefect_assay.tasks.report import report_campaign, report_command
@@ -58,8 +58,10 @@ def report_campaign_end(
         news=True,
     )
     if log.read().stopped is None:
+        designs = page.designs or summarize(table.rows)
+        outcome = [outcome_line(designs)] if designs else []
         log.finish(
-            shortened("; ".join([count_stages(list(stages.values())), *report.problems])),
+            shortened("; ".join([*outcome, count_stages(list(stages.values())), *report.problems])),
             complete=not report.problems and bool(table.rows),
             report=page.location,
         )
