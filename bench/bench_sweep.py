@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 from figures import Growth, Ratio, report
 from installation import installation
@@ -24,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.runs.tags import EXPERIMENT_TAG
 from support.counting import counted_requests
 from support.runs.sweeps import SweptHome
 
@@ -47,7 +49,7 @@ def main():
         lab = made.stack.lab
         home = SweptHome(made.api, Path(folder), base_url=lab.base_url, token=lab.token)
         for number in range(chosen.open):
-            home.run(home.start(f"open-{number}"))
+            home.run(home.start(f"open-{number}"), tags=(EXPERIMENT_TAG + str(uuid4()),))
         there, points, requests = 0, [], 0
         now = datetime.now(UTC)
         counts = (chosen.finished // 4, chosen.finished // 2, chosen.finished)

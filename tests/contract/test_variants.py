@@ -7,12 +7,21 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prefect_assay.blocks import AssayCredentials
+from prefect_assay.campaigns import play
 from prefect_assay.cli.services.init import token_owner
-from prefect_assay.errors import Unauthorized
-from prefect_assay.flows import experiment_billing, experiment_steps
+from prefect_assay.errors import DecisionNeeded, Unauthorized
 from prefect_assay.ordering import order_key, search_token
+from prefect_assay.ordering.stages import Stage
 from prefect_assay.waiting import PARTIAL_WAIT
-from support.contract.campaign import SEQUENCES, Asked, StillWaiting, a_run, flow, without_prefect
+from support.contract.campaign import (
+    CAMPAIGN,
+    SEQUENCES,
+    StillWaiting,
+    a_plan,
+    a_setup,
+    complete,
+    without_prefect,
+)
 from support.contract.forms import FORMS
 from support.contract.service import TOKEN, TOTAL, ContractService, Made, running
 from support.contract.table import OUTCOMES, READABLE, VARIANTS, ended
@@ -71,51 +80,66 @@ def carrying_the_key(service, number, spec):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_the_experiment_that_a_person_names_is_the_order_and_nothing_is_ordered(
-    monkeypatch, tmp_path, number
-):
+def test_the_experiment_that_a_person_names_is_the_order_and_nothing_is_ordered(tmp_path, number):
     with running(ContractService(form={**READABLE, "detail": "the list fields alone"})) as service:
-        run = a_run(service, tmp_path, "hosted")
-        first, second = (carrying_the_key(service, one, run.spec) for one in (1, 2))
-        with without_prefect(deployed=True), pytest.raises(Asked, match=f"{first.code}.*|{second.code}.*"):
-            flow._find_and_complete(run)
-        asked = []
-
-        def answered(*_, error, **__):
-            asked.append({one.code for one in error.candidates})
-            return next(one for one in error.candidates if one.code == f"ORG-001-00{number}")
-
-        with without_prefect(deployed=True):
-            monkeypatch.setattr(experiment_billing, "which_order", answered)
-            report = flow._find_and_complete(a_run(service, tmp_path, "hosted"))
-            again = flow._find_and_complete(a_run(service, tmp_path, "hosted"))
-        assert asked == [{first.code, second.code}]
-        assert {report.order.experiment_code, again.order.experiment_code} == {f"ORG-001-00{number}"}
+        setup = a_setup(service, tmp_path, "hosted")
+        plan = a_plan(setup)
+        spec = plan.experiments[0].spec
+        first, second = (carrying_the_key(service, one, spec) for one in (1, 2))
+        with pytest.raises(DecisionNeeded):
+            complete(setup, plan)
+        log = setup.log(CAMPAIGN)
+        (asked,) = log.read().open_questions.values()
+        assert {first.id, second.id} <= set(asked.question.decisions)
+        log.answer(
+            asked.question_id,
+            asked.revision,
+            (first, second)[number - 1].id,
+            amount_cents=None,
+            answerer="Ada",
+            how="test",
+            now=datetime.now(UTC),
+        )
+        for _ in range(2):
+            complete(setup, plan)
+            ordered = setup.books.order(CAMPAIGN, plan.experiments[0].order_key).read().ordered
+            assert ordered.experiment_id == (first, second)[number - 1].id
         assert (service.creates, service.billed, service.settled) == (0, [], [])
 
 
-def days_pass(monkeypatch, days):
-    """Between two readings of the clock, in the steps of an experiment."""
+@pytest.mark.parametrize("days", [0, 1])
+def test_done_with_partial_results_ends_after_the_stated_time_with_what_there_is(monkeypatch, tmp_path, days):
     times = [datetime.now(UTC)]
 
     def read_service_clock(_client):
         times.append(times[-1] + timedelta(days=days))
         return times[-1]
 
-    monkeypatch.setattr(experiment_steps, "time_at", read_service_clock)
-    return times
-
-
-@pytest.mark.parametrize("days", [0, 1])
-def test_done_with_partial_results_ends_after_the_stated_time_with_what_there_is(monkeypatch, tmp_path, days):
-    times = days_pass(monkeypatch, days)
-    with running(ContractService(form=READABLE, ends_partial=True)) as service, without_prefect() as seen:
-        run = a_run(service, tmp_path, "hosted")
+    monkeypatch.setattr(play, "time_at", read_service_clock)
+    with running(ContractService(form=READABLE, ends_partial=True)) as service, without_prefect() as played:
+        setup = a_setup(service, tmp_path, "hosted")
+        campaign = play.begin_campaign(setup, a_plan(setup))
+        play.approve_price(campaign)
         if not days:
             with pytest.raises(StillWaiting):
-                flow._find_and_complete(run)
+                play.play(campaign)
         else:
-            assert flow._find_and_complete(run).outcome.kind == "incomplete"
-            assert times[-1] - times[1] == PARTIAL_WAIT
-    own = {row.name for row in seen.kept[-1].rows if row.level == "summary" and row.result_id}
+            play.play(campaign)
+            assert played.stage is Stage.INCOMPLETE
+            (book,) = setup.books.orders()
+            assert times[-1] - book.read().partial.seen == PARTIAL_WAIT
+    own = {row.name for row in played.kept[-1].rows if row.level == "summary" and row.result_id}
     assert own == set(SEQUENCES)
+
+
+def test_a_service_that_refuses_the_filter_is_searched_by_the_names(tmp_path):
+    with running(ContractService(form=READABLE, refuses_filter=True)) as service:
+        setup = a_setup(service, tmp_path, "x402")
+        assert complete(setup, a_plan(setup)).stage is Stage.MEASURED
+        assert (service.creates, len(service.settled)) == (1, 1)
+
+
+def test_such_a_service_is_live(tmp_path):
+    with running(ContractService()) as service:
+        setup = a_setup(service, tmp_path, "hosted")
+        assert not setup.terms().simulated

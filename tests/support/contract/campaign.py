@@ -1,12 +1,11 @@
-"""One experiment by the steps of the flow, without Prefect, against a service with the contract's calls alone.
+"""A campaign of one experiment as a run plays it, without Prefect, against a service with the contract's calls alone.
 
-Everything but Prefect is real: HTTP, the client, the order's log, the rails, the archive in a folder. A deployed run's
-questions end the campaign as `Asked`, and waits that never end as `StillWaiting`.
+Everything but Prefect is real: HTTP, the client, the plan, the ledgers, the rails, the archive in a folder. Nothing is
+suspended: where a deployed run would wait for a person, `play` ends with `DecisionNeeded`, and waits that never end are
+`StillWaiting`.
 """
 
-import sys
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 from unittest.mock import patch
 
 from prefect import Task
@@ -14,7 +13,6 @@ from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
 from prefect_assay import ordering, payments
-from prefect_assay.approvals.spending import Approval
 from prefect_assay.blocks import (
     AssayCredentials,
     LocalArchive,
@@ -22,25 +20,21 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     X402Wallet,
 )
-from prefect_assay.flows import experiment_billing, experiment_steps
-from prefect_assay.flows.run_options import ExperimentRun, RunOptions
-from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.campaigns import advance, play, price, questions, suspension
+from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.runs import suspend
+from prefect_assay.ordering import order_key
+from prefect_assay.reporting import artifacts
 from prefect_assay.tasks import archive as archiving
+from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.report import ResultPlots
 from support.contract.service import NETWORK, NETWORK_ID, RECEIVER, TARGET, TOKEN, USDC
 from support.services.pay_server import CANARY_KEY
 
-flow = sys.modules["prefect_assay.flows.experiment"]  # the package exports the flow under this name
-
-ROUTES = ("hosted", "x402", "mpp", "quoted", "quoted x402")
+CAMPAIGN = "camp"
 SEQUENCES = {"D0": "MKTAYIAKQRQISFVKSHFSRQ", "binder-2": "GSHMKLVFFAEDVGSNKGAII", "c": "ACDEFGHIKLMNPQRSTVWY"}
 LOOKS = 60
-
-
-class Asked(Exception):
-    """A deployed run asks a person."""
 
 
 class StillWaiting(Exception):
@@ -56,26 +50,20 @@ class _Plain:
     def __call__(self, *given, **options):
         return self._function(*given, **options)
 
-    def with_options(self, **_):
-        return self
 
-
-def a_run(
-    service, folder, route, *, kind="affinity", accept_quotes=True, machine_payments=True, sequences=None
-):
-    """The run of one experiment on a route, with everything that it may spend."""
+def a_setup(service, folder, route, *, accept_quotes=True, machine_payments=True):
+    """The blocks and options of a campaign on a route, with everything that it may spend."""
     methods = {
         "x402": PaymentMethod.X402_EXACT,
         "mpp": PaymentMethod.MPP_SPT,
         "quoted x402": PaymentMethod.X402_EXACT,
     }
-    method = methods.get(route, PaymentMethod.ASYNC_INVOICE)
     wallet = None
     if "x402" in route:
         wallet = X402Wallet(private_key=CANARY_KEY, networks=[NETWORK], assets=[USDC], pay_to=[RECEIVER])
     if "mpp" in route:
         wallet = SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key")
-    options = RunOptions(
+    return CampaignSetup(
         credentials=AssayCredentials(base_url=service.base_url, token=TOKEN, provider_word=service.provider),
         policy=SpendingPolicy(
             per_experiment_cents=100_000,
@@ -86,13 +74,17 @@ def a_run(
             network_ids=[NETWORK_ID],
         ),
         archive=LocalArchive(root=str(folder)),
-        payment_method=method,
+        payment_method=methods.get(route, PaymentMethod.ASYNC_INVOICE),
         wallet=wallet,
         webhook=None,
         request_quote=route.startswith("quoted"),
         deadline_days=45,
         poll_seconds=0.0005,
     )
+
+
+def a_plan(setup, *, kind="affinity", sequences=None):
+    """The archived plan of one experiment."""
     binding = kind in {"affinity", "screening"}
     spec = ExperimentSpec.model_validate(
         {
@@ -102,106 +94,82 @@ def a_run(
             "sequences": {n: {"aa_string": s} for n, s in (sequences or SEQUENCES).items()},
         }
     )
-    return ExperimentRun(options, spec=spec, campaign_id="camp", batch_index=0, batch_count=1)
+    planned = PlannedExperiment(order_key=order_key(CAMPAIGN, 0, spec), batch_index=0, spec=spec)
+    plan = Plan(
+        campaign_id=CAMPAIGN,
+        archive_id=setup.books.archive_id,
+        source="designs",
+        assay=Assay(experiment_type=kind, target=TARGET["name"] if binding else None),
+        experiments=(planned,),
+    )
+    keep_plan.fn(setup.archive, plan)
+    return plan
 
 
-class Seen:
-    """What a run has archived, and how often it has waited."""
+class Played:
+    """How a campaign has ended: the stage and the problem of its order, and what was archived."""
 
     def __init__(self):
-        self.kept, self.pauses = [], 0
+        self.kept, self.pauses, self.stage, self.problem = [], 0, None, None
         self._archive = archiving.archive_experiment.fn
 
     def archive(self, *given, **options):
         self.kept.append(kept := self._archive(*given, **options))
         return kept
 
-    def pause(self, _attempt):
+    def pause(self):
         self.pauses += 1
         if self.pauses > LOOKS:
             raise StillWaiting
         return 0.0
 
-
-def _approve(_policy, *, what, amount_cents, cap_cents, because=None, **_):
-    if amount_cents <= cap_cents and because is None:
-        return Approval(amount_cents, "the cap")
-    raise Asked(f"{what} {because or 'over the cap'}")
+    def end(self, _setup, _plan, _log, orders, stages, problems):
+        self.stage, self.problem = stages[orders[0].key], problems.get(orders[0].key)
 
 
-def _ask(_run, _order, why, **_):
-    raise Asked(why)
-
-
-def _which(*_, error, **__):
-    raise Asked(str(error))
-
-
-def _nothing(*_, **__):
-    return None
-
-
-def _tasks_and_reports():
-    """Tasks as plain functions, and nothing shown in Prefect."""
-    for module in (flow, experiment_billing, experiment_steps):
+def _replaced(played):
+    for module in (advance, price):
         yield from (
             (module, name, _Plain(value.fn))
             for name, value in list(vars(module).items())
             if isinstance(value, Task)
         )
-        for name in ("artifacts", "facts"):
-            if hasattr(module, name):
-                yield (
-                    module,
-                    name,
-                    SimpleNamespace(payment_labels=lambda _: {}, **_silent(getattr(module, name))),
-                )
-
-
-def _replaced(seen):
-    yield from _tasks_and_reports()
-    yield flow, "emit", _nothing
-    yield flow, "require_blocks", _nothing
-    yield experiment_billing, "require_blocks", _nothing
-    yield experiment_steps, "archive_experiment", seen.archive
-    yield experiment_steps, "plot_results", lambda *_: ResultPlots()
-    yield experiment_steps, "show_progress_of", _nothing
-    yield experiment_steps, "set_labels", _nothing
-    yield suspend.PollPolicy, "pause", lambda _policy, attempt: seen.pause(attempt)
+    yield advance, "archive_experiment", played.archive
+    yield advance, "plot_results", lambda *_: ResultPlots()
+    yield suspension.PollPolicy, "pause_seconds", lambda _policy, _attempt: played.pause()
+    yield play, "report_campaign_end", played.end
+    yield play, "show_progress", lambda *_: None
     yield SharedPaymentTokens, "get_issuer", lambda _: lambda limits: SecretStr("spt_contract")
-
-
-def _deployed():
-    """A deployed run's questions."""
-    yield experiment_billing, "can_suspend", lambda: True
-    yield experiment_billing, "approve_spending", _approve
-    yield experiment_billing, "_ask_about_payment", _ask
-    yield experiment_billing, "payment_decision", _nothing
-    yield experiment_billing, "which_order", _which
-    yield experiment_billing, "set_labels", _nothing
+    for module, name in (
+        (artifacts, "create_markdown_artifact"),
+        (artifacts, "create_link_artifact"),
+        (artifacts, "show_once"),
+        (questions, "create_markdown_artifact"),
+    ):
+        yield module, name, lambda *_, **__: None
 
 
 @contextmanager
-def without_prefect(*, deployed=False):
-    """The steps as plain functions; yields what was archived, and how often the run has waited."""
-    seen = Seen()
+def without_prefect():
+    """The steps as plain functions; yields how the campaign ends."""
+    played = Played()
     with ExitStack() as stack, disable_run_logger():
-        for place, name, value in (*_replaced(seen), *(_deployed() if deployed else ())):
+        for place, name, value in _replaced(played):
             stack.enter_context(patch.object(place, name, value))
         stack.enter_context(patch.dict(ordering.find_or_create.__kwdefaults__, patience=(0.0,) * 3))
         stack.enter_context(patch.dict(payments.settle.__kwdefaults__, read_delays=(0.0, 0.0)))
-        yield seen
+        yield played
 
 
-def _silent(module):
-    return {
-        name: lambda *_, **__: None
-        for name, value in vars(module).items()
-        if callable(value) and name != "payment_labels"
-    }
+def begin(setup, plan):
+    """The campaign of one execution."""
+    return play.begin_campaign(setup, plan)
 
 
-def complete(run, *, deployed=False):
-    """Its report, and what was archived."""
-    with without_prefect(deployed=deployed) as seen:
-        return flow._find_and_complete(run), seen.kept
+def complete(setup, plan):
+    """Play the campaign to its end; how it has ended."""
+    with without_prefect() as played:
+        campaign = begin(setup, plan)
+        play.approve_price(campaign)
+        play.play(campaign)
+        return played

@@ -15,8 +15,9 @@ from pathlib import Path
 if str(Path(__file__).parents[2]) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from prefect_assay.errors import AssayError
-from support.contract.campaign import SEQUENCES, Asked, StillWaiting, a_run, complete
+from prefect_assay.errors import AssayError, DecisionNeeded
+from prefect_assay.ordering.stages import Stage
+from support.contract.campaign import SEQUENCES, StillWaiting, a_plan, a_setup, complete
 from support.contract.forms import FORMS, REFUSALS
 from support.contract.service import ContractService, running
 
@@ -106,19 +107,25 @@ def service_of(variant):
     return ContractService(form={**READABLE, **form}, **options)
 
 
+_WORDS = {Stage.MEASURED: "done", Stage.INCOMPLETE: "incomplete", Stage.UNREAD: "done, not readable"}
+
+
 def ended(variant, route, folder):
-    """How a deployed run of a variant ends, in words, and the service that counts what was ordered and paid."""
+    """How a campaign of a variant ends, in words, and the service that counts what was ordered and paid."""
     with running(service_of(variant)) as service:
         try:
-            report, kept = complete(a_run(service, folder, route), deployed=True)
-        except Asked as question:
+            setup = a_setup(service, folder, route)
+            played = complete(setup, a_plan(setup))
+        except DecisionNeeded as question:
             return f"a person is asked{_page(str(question))}", service
         except StillWaiting:
             return "waits", service
         except AssayError as error:
             billed = "" if service.billed or service.made else ", nothing is ordered"
             return f"{type(error).__name__}{billed}", service
-    rows = [row for row in kept[-1].rows if row.level == "summary"]
+    if not played.kept:
+        return str(played.stage), service
+    rows = [row for row in played.kept[-1].rows if row.level == "summary"]
     own = {row.name for row in rows if row.result_id} & SEQUENCES.keys()
     wrong = [
         row for row in rows if row.name in KD and row.kd_M is not None and not isclose(row.kd_M, KD[row.name])
@@ -126,11 +133,9 @@ def ended(variant, route, folder):
     assert not wrong, wrong
     valued = {row.name for row in rows if row.name in KD and row.kd_M is not None}
     others = [row for row in rows if row.name not in SEQUENCES]
-    words = (
-        str(report.outcome.kind)
-        if len(own) == len(SEQUENCES)
-        else f"{report.outcome.kind}, {len(own)} of 3 designs"
-    )
+    words = _WORDS.get(played.stage, str(played.stage))
+    if len(own) != len(SEQUENCES) and played.stage is not Stage.UNREAD:
+        words += f", {len(own)} of 3 designs"
     if own and not valued:
         words += ", no K_D"
     return words + (f", {len(others)} unmatched" if others else ""), service
