@@ -914,6 +914,19 @@ def test_a_token_that_is_refused_before_an_order_fails_the_round(loop):
     assert loop.open_logs() == []
 
 
+def test_a_token_that_is_refused_in_a_later_round_is_waited_for(loop):
+    def refuse():
+        raise Unauthorized("the token was revoked")
+
+    run = loop.prefect.start(PARAMETERS)
+    loop.laboratory.during["loop-round-002"] = refuse
+    with pytest.raises(Pause):
+        loop(run, designer="loop_designers:flat", max_rounds=2)
+    assert loop.log().read().is_open
+    loop.laboratory.during.clear()
+    assert loop(run, designer="loop_designers:flat", max_rounds=2).stop == "rounds"
+
+
 @pytest.mark.parametrize("asks", [True, False])
 def test_each_round_is_asked_about_if_the_loop_says_so(loop, asks):
     loop(designer="loop_designers:flat", max_rounds=2, ask_each_round=asks)

@@ -330,7 +330,7 @@ def describe_stop(what: str, stopped: Stopped, loop_id: str) -> str:
 def _may_pass(run: LoopRun, error: Exception) -> bool:
     """Return True if the loop may go on later.
 
-    A deployed run waits for whatever a person mends once a round is fixed, and with an order in the laboratory in any case.
+    A deployed run waits for whatever a person can mend once a round has ended, and with an open order for anything.
     """
     if is_temporary(error):
         return True
@@ -344,7 +344,8 @@ def _may_pass(run: LoopRun, error: Exception) -> bool:
             for entry in rounds
             if entry.ended is None and not entry.has_failed_under(run.loop.start)
         ]
-        return (mendable and bool(rounds)) or any(_has_ordered(run, name) for name in waiting)
+        has_ended = any(entry.ended for entry in rounds)
+        return (mendable and has_ended) or any(_has_ordered(run, name) for name in waiting)
     except (AssayError, OSError):  # what cannot be read counts as ordered
         return True
 
@@ -499,11 +500,10 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
         raise
     except AssayError as error:
         _raise_if_stopped(run, fixed, log)
-        ordered = _has_ordered(run, campaign_id)
-        if is_temporary(error) or (ordered and can_suspend()):
+        if _may_pass(run, error):
             raise
         problem = str(error)
-        if not ordered:
+        if not _has_ordered(run, campaign_id):
             log.finish(problem, complete=False)
     _raise_if_stopped(run, fixed, log)
     return problem
