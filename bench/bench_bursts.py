@@ -86,7 +86,7 @@ def played(world, story, campaigns):
         )
         for days in JUMPS:
             start = time.monotonic()
-            world.stack.lab.advance(days=days)
+            story.lab.advance(days=days)
             states = rest(world, runs)
             print(f"{states}; {time.monotonic() - start:.0f} s after {days} more days", flush=True)
         lost = [run for run in runs if world.api.read_flow_run(run).state.name == "Suspended"]

@@ -18,12 +18,15 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from figures import Ratio, report
 from rich.console import Console
 from rich.table import Table
 
 BENCH = Path(__file__).parent
 ROOT = BENCH.parent
 MAPPED = ("flows", "tasks", "blocks", "deployments")  # top-level folders that are packages of prefect_assay
+# What the same campaign took when each experiment was a run, on a quiet machine (docs/decisions/0017-one-run-per-campaign.md)
+LIMITS = {"prefect_requests": 1_196, "executions": 29, "rows": 7_997, "cpu_seconds": 166.9}
 LINES = {
     "prefect_requests": "Prefect requests",
     "prefect_requests_first": "of them in the first execution",
@@ -50,6 +53,19 @@ def main():
             columns[chosen.before] = measure(Path(folder) / "before", chosen.before)
         columns["this tree"] = measure(Path(folder) / "now", None)
     show(columns)
+    figures = columns["this tree"]
+    for key, limit in LIMITS.items():
+        report(
+            Ratio(
+                "campaign",
+                f"{LINES[key]}, 11 designs in 4 experiments",
+                ours=figures[key],
+                beside="those of a run per experiment (2026-11-27)",
+                other=limit,
+                unit="",
+                goal=1.0,
+            )
+        )
     if chosen.json:
         chosen.json.write_text(json.dumps(columns, indent=2) + "\n")
 
@@ -63,7 +79,11 @@ def measure(folder, revision):
     done = subprocess.run(probe, env=env, check=False, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(f"{revision or 'this tree'} could not be measured")
-    return json.loads(done.stdout.splitlines()[-1])
+    calls, figures = map(json.loads, done.stdout.splitlines()[-2:])
+    print(
+        f"{revision or 'this tree'}: {', '.join(f'{number} x {call}' for call, number in calls)}", flush=True
+    )
+    return figures
 
 
 def tree(folder, revision):

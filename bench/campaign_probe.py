@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import sqlite3
 import sys
 import time
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
@@ -24,6 +26,7 @@ DAYS_MAX = 25
 IDLE = ("get_scheduled_flow_runs", "/workers/heartbeat", "/health", "/admin/", "/csrf-token", "/ready")
 BUSY = ["SCHEDULED", "PENDING", "RUNNING", "CANCELLING"]
 FLOWS = ("campaign", "experiment")
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|inv_\w+")
 
 
 def main():
@@ -99,6 +102,10 @@ class Probe:
         time.sleep(5)  # events and logs are written in batches
         after = self.counted()
         figures = {name: after[name] - value for name, value in before.items()}
+        calls = Counter(
+            f"{entry['method']} {_ID.sub('{}', entry['path'])}" for entry in self.stack.lab.journal()
+        )
+        print(json.dumps(calls.most_common()))
         also = ("prefect_requests", "service_requests", "cpu_seconds")
         return figures | {f"{name}_first": first[name] - before[name] for name in also} | {"lab_days": days}
 

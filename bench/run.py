@@ -50,11 +50,12 @@ SHORT = (
     Part("selection", ("--designs", "60000"), bound=90),
     Part("report", ("--rounds", "1"), bound=150),
     Part("lab", bound=90),
-    Part("sweep", ("--runs", "200", "--copied", "--growth", "--idle", "3"), bound=120),
+    Part("sweep", ("--finished", "400", "--growth", "--idle", "3"), bound=180),
+    Part("campaign", bound=240),
 )
 LONG = (
     Part("waiting", bound=3 * 3600),
-    Part("sweep", bound=2 * 3600),
+    Part("sweep", ("--finished", "5000", "--growth"), bound=3600),
     Part("wake", bound=900),
     Part("receiver", bound=600),
     Part("intake", bound=1800),
