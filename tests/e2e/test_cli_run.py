@@ -54,22 +54,19 @@ def test_followed_and_in_process(world, blocks):
         eventually(lambda: world.orders("followed") and world.orders("here"), seconds=90, what="two orders")
         assert len(world.orders("followed")) == len(world.orders("here")) == 1
 
-        def both_asleep():
-            runs = _status(world, "followed").json()["runs"]
-            return runs if [line["state"] for line in runs] == ["Suspended", "Suspended"] else None
+        def in_the_laboratory():
+            (view,) = _status(world, "followed").json()["campaigns"]
+            return view if [one["stage"] for one in view["experiments"]] == ["in the laboratory"] else None
 
-        lines = eventually(both_asleep, seconds=60, what="two suspended runs")
-        assert [line["waits_for"] for line in lines] == ["its experiments", "the laboratory"]
-        assert lines[1]["experiment_code"].startswith("LAB-")
-        assert lines[1]["service_status"] is None
-        assert lines[0]["name"] == "followed, 1 design"
-        assert lines[1]["price_cents"] > 0
-        assert lines[1]["open_invoice"] is None, "it was paid by machine"
-        assert lines[1]["deadline"] > lines[1]["created"]
-        told = _status(
-            world, lines[1]["flow_run_id"], "--credentials", world.credentials._block_document_name
-        )
-        assert told.json()["runs"][0]["service_status"] == "waiting_for_materials"
+        view = eventually(in_the_laboratory, seconds=60, what="an experiment in the laboratory")
+        assert (view["progress"], view["planned"], view["terms"]["simulated"]) == ("open", 1, True)
+        assert view["experiments"][0]["paid_cents"] > 0
+        (run,) = view["runs"]
+        assert run["name"] == "followed, 1 design"
+        told = _status(world, run["run"], "--credentials", world.credentials._block_document_name)
+        experiment = told.json()["campaigns"][0]["experiments"][0]
+        assert experiment["experiment_code"].startswith("LAB-")
+        assert experiment["service_status"] == "waiting_for_materials"
 
         threading.Thread(target=world.advance, kwargs={"days": 16}).start()
         for process in (followed, here):
@@ -83,7 +80,8 @@ def test_followed_and_in_process(world, blocks):
             if process.poll() is None:
                 process.kill()
                 process.communicate()
-    assert {line["campaign_id"] for line in _status(world).json()["runs"]} >= {"followed"}
+    ended = {view["name"]: view["progress"] for view in _status(world, "--all").json()["campaigns"]}
+    assert (ended["followed"], ended["here"]) == ("complete", "complete")
     intact = command("archive", "verify", "--archive", world.archive._block_document_name, **world.stack.env)
     assert intact.code == 0, intact.err
 

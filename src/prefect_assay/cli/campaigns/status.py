@@ -6,7 +6,7 @@ One column takes all sentences, so that whole reasons and links fit a terminal o
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -68,7 +68,6 @@ class Known:
     views: Sequence[CampaignView]
     runs: Sequence[FlowRun] = ()  # that have begun no log
     rounds: Sequence[LoopReport] = ()
-    services: tuple[tuple[str, str], ...] = ()  # what the service says of an experiment, by its id
     money: OpenMoney = OpenMoney()  # noqa: RUF009 - frozen
 
     @property
@@ -216,26 +215,26 @@ def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
 
 
 def _with_service(known: Known, credentials: str) -> Known:
-    """The same, with what the service says of each experiment that it shows."""
+    """The same, with what the service says at this moment of each experiment."""
     from prefect_assay.blocks import AssayCredentials
     from prefect_assay.cli.prefect_api import load_block
 
     with load_block(AssayCredentials, credentials).get_client() as service:
-        pairs = [
-            (one.experiment_id, _service_words(service, one.experiment_id))
+        views = [
+            view.model_copy(update={"experiments": tuple(_asked(service, one) for one in view.experiments)})
             for view in known.views
-            for one in view.experiments
-            if one.experiment_id
         ]
-    return Known(known.views, known.runs, known.rounds, tuple(pairs), known.money)
+    return replace(known, views=views)
 
 
-def _service_words(service: AssayClient, experiment_id: str) -> str:
+def _asked(service: AssayClient, one: ExperimentView) -> ExperimentView:
+    if one.experiment_id is None:
+        return one
     try:
-        shown = service.experiment(experiment_id)
+        shown = service.experiment(one.experiment_id)
     except NotFound:
-        return "not visible to this token"
-    return f"{shown.code}: {in_words(shown.status)}"
+        return one.model_copy(update={"service_status": "not visible to this token"})
+    return one.model_copy(update={"service_status": str(shown.status), "experiment_code": shown.code})
 
 
 def campaigns_table(known: Known) -> Table:
@@ -245,7 +244,6 @@ def campaigns_table(known: Known) -> Table:
     built.add_column("State", no_wrap=True)
     built.add_column("Age", no_wrap=True)
     built.add_column("", overflow="fold", ratio=1)
-    services = dict(known.services)
     for view in known.views:
         name = Text(title_of(view))
         if view.run and (url := run_url(view.run.run)):
@@ -258,8 +256,7 @@ def campaigns_table(known: Known) -> Table:
         ]
         built.add_row(name, state, Text(_age(view)), Text("\n".join(lines)))
         for one in view.experiments:
-            service = services.get(one.experiment_id or "") or (one.service_status or "").replace("_", " ")
-            below = Text("\n".join(_experiment_sentences(one, service)))
+            below = Text("\n".join(_experiment_sentences(one)))
             built.add_row(Text(f"  {_experiment_title(view, one)}"), "", "", below)
     for run in known.runs:
         name = Text(run.name)
@@ -302,7 +299,8 @@ def _sentences(view: CampaignView) -> Iterator[str]:
     yield from view.notes
 
 
-def _experiment_sentences(one: ExperimentView, service: str) -> Iterator[str]:
+def _experiment_sentences(one: ExperimentView) -> Iterator[str]:
+    service = in_words(one.service_status) if one.service_status else ""
     expected = f", results expected {day(one.expected)}" if one.expected and one.stage not in OVER else ""
     yield f"{one.stage}{f': {service}' if service and one.stage not in OVER else ''}{expected}"
     money = []
