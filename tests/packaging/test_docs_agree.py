@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from prefect_assay import blocks, flows, tasks
+from prefect_assay.books.campaign_log import CampaignRecord
 from prefect_assay.books.log import OrderRecord
 from prefect_assay.cli.app import app
 from prefect_assay.events import EVENTS_LABEL
@@ -56,7 +57,8 @@ def test_every_record_and_tag_and_field_of_a_form_is_documented():
     books, waiting, ordering = (
         (DOCS / page).read_text(encoding="utf-8") for page in ("books.md", "waiting.md", "ordering.md")
     )
-    kinds = [get_args(kind.model_fields["kind"].annotation)[0] for kind in get_args(get_args(OrderRecord)[0])]
+    records = [kind for union in (OrderRecord, CampaignRecord) for kind in get_args(get_args(union)[0])]
+    kinds = [get_args(kind.model_fields["kind"].annotation)[0] for kind in records]
     assert [kind for kind in kinds if f"`{kind}`" not in books] == []
     names = [value for name, value in vars(run_tags).items() if name.endswith(("_TAG", "_LABEL"))]
     assert [name for name in (*names, EVENTS_LABEL) if name not in waiting] == []
