@@ -4,7 +4,7 @@ Every task may run twice, on another machine, after any crash: each reads the se
 """
 
 from prefect_assay.blocks.order_books import open_books
-from prefect_assay.tasks.archive import archive_experiment, fetch_results
+from prefect_assay.tasks.archive import archive_experiment, fetch_results, retrieve_results
 from prefect_assay.tasks.collate import collate_campaign, keep_plan
 from prefect_assay.tasks.estimate import check_access, estimate_cost, resolve_target
 from prefect_assay.tasks.order import confirm_order, find_order, order_experiment
@@ -34,5 +34,6 @@ __all__ = [
     "read_due",
     "report_campaign",
     "resolve_target",
+    "retrieve_results",
     "submit_draft",
 ]

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,32 @@ def check_archive(archive: Archive) -> None:
     archive.get_store().probe(archive.prefix)
 
 
+@dataclass(frozen=True)
+class RetrievedResults:
+    """Every answer that the service has on an experiment, byte for byte; `notes` say what is missing."""
+
+    experiment_id: str
+    documents: tuple[RawDocument, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+
+@task(name="retrieve-results", task_run_name="retrieve-results-{experiment_id}", **READ)
+def retrieve_results(credentials: AssayCredentials, experiment_id: str) -> RetrievedResults:
+    """Receive every answer that the service has on an experiment, as it came, before any of it is read.
+
+    Example:
+        ```python
+        received = retrieve_results(credentials, order.experiment_id)
+        archive_experiment(credentials, archive, experiment, received=received, campaign_id="c", order=order,
+                           payment=None, spec=spec)
+        ```
+    """
+    notes: list[str] = []
+    with credentials.get_client() as client:
+        documents = tuple(_received(client, experiment_id, notes))
+    return RetrievedResults(experiment_id, documents, tuple(notes))
+
+
 @task(name="fetch-results", task_run_name="fetch-results-{experiment_id}", **READ)
 def fetch_results(credentials: AssayCredentials, experiment_id: str) -> tuple[Result, ...]:
     """The results of an experiment as typed models, for your own flows."""
@@ -76,8 +103,9 @@ def archive_experiment(
     order: Order,
     payment: Payment | None,
     spec: ExperimentSpec,
+    received: RetrievedResults | None = None,
 ) -> ArchivedResults:
-    """Fetch everything that the service has on an experiment and archive it as a version.
+    """Archive everything that the service has on an experiment as a version; without `received` it is retrieved first.
 
     An unchanged experiment writes nothing; a changed result becomes a new version beside the old one. The version is
     sealed as the `experiment` reports its results, as it was last read.
@@ -89,9 +117,10 @@ def archive_experiment(
     notes: list[str] = []
     away: list[str] = []
     with credentials.get_client() as client, tempfile.TemporaryDirectory(prefix="assay-") as folder:
-        received = tuple(_received(client, experiment.id, notes))
+        documents = received.documents if received else tuple(_received(client, experiment.id, notes))
+        notes += received.notes if received else ()
         complete = experiment.reported == ResultsStatus.ALL
-        raw = [document for document in received if document.name.startswith("results-")]
+        raw = [document for document in documents if document.name.startswith("results-")]
         if complete and not raw:
             raise TransientError(
                 f"the results of experiment {experiment.id} are released, and cannot be read yet"
@@ -106,7 +135,7 @@ def archive_experiment(
             results,
             spec,
             experiment_code=experiment.code,
-            sequences=[document.body for document in received if document.name.startswith("sequences-")],
+            sequences=[document.body for document in documents if document.name.startswith("sequences-")],
             complete=complete,
             has_unread_answers=bool(unread),
             mapping=mapping,
@@ -120,7 +149,7 @@ def archive_experiment(
             experiment_code=experiment.code,
             results_status=str(experiment.reported),
             documents=[
-                *(_document(document) for document in received),
+                *(_document(document) for document in documents),
                 *_packages(client, experiment.id, results, Path(folder), notes, away),
                 *_own_documents(spec, order, payment, table),
                 *([lake.mapping_document(mapping)] if mapping else []),

@@ -26,6 +26,7 @@ from support.runs.world import EGFR, UNPRICED, WALLET_KEY
 
 TASKS = (
     "archive_experiment",
+    "retrieve_results",
     "estimate_cost",
     "confirm_order",
     "find_order",

@@ -16,7 +16,7 @@ TASKS = {
     "order-experiment",
     "poll-quote",
     "pay-invoice",
-    "fetch-results",
+    "retrieve-results",
     "archive-experiment",
 }
 

@@ -71,7 +71,7 @@ from prefect_assay.ordering.next_action import (
 from prefect_assay.ordering.stages import Stage
 from prefect_assay.payments.reconciliation import read_payment_status
 from prefect_assay.reporting import artifacts, facts
-from prefect_assay.tasks.archive import archive_experiment
+from prefect_assay.tasks.archive import archive_experiment, retrieve_results
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import confirm_order, find_order, order_experiment
 from prefect_assay.tasks.pay import pay_invoice, read_due, require_rail
@@ -545,6 +545,7 @@ class _Performing:
         experiment = experiment.model_copy(
             update={"status": row.status, "results_status": row.results_status, "code": row.code}
         )
+        received = retrieve_results(self.credentials, order.experiment_id)
         kept = archive_experiment(
             self.credentials,
             self.order.setup.archive,
@@ -553,6 +554,7 @@ class _Performing:
             order=order,
             payment=seen.payment,
             spec=self.order.spec,
+            received=received,
         )
         facts.archived(experiment, kept, news=not kept.record.unchanged)
         complete = experiment.reported == ResultsStatus.ALL
