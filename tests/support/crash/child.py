@@ -10,24 +10,9 @@ import json
 import os
 import runpy
 import sys
-import threading
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
-
-LONGEST_SLEEP: Final = 0.005  # product pauses (back-off, patience) take minutes; their order is what counts
-
-
-def shorten_pauses() -> None:
-    """The main thread never sleeps long; the product's own constants stay as they are."""
-    real = time.sleep
-
-    def sleep(seconds: float) -> None:
-        main = threading.current_thread() is threading.main_thread()
-        real(min(seconds, LONGEST_SLEEP) if main else seconds)
-
-    time.sleep = sleep
+from typing import Any
 
 
 def run_flow(job: Mapping[str, Any]) -> None:
@@ -73,13 +58,10 @@ def _say(line: str) -> None:
 def main() -> None:
     """Import everything, then fork for every line."""
     os.nice(5)
-    shorten_pauses()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from prefect_assay import tasks
-    from support.runs.forking import warm_up
+    from support.runs.forking import shorten_pauses, warm_up
 
-    for name in tasks.__all__:
-        getattr(tasks, name).retry_delay_seconds = 0
+    shorten_pauses()
     warm_up("boto3", "eth_account")  # the second takes half a second
     _say("ready")
     for line in sys.stdin:

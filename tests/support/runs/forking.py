@@ -3,6 +3,8 @@
 import gc
 import importlib
 import sys
+import threading
+import time
 from contextlib import suppress
 
 import pydantic
@@ -27,6 +29,26 @@ IMPORTED = (
     "pyarrow.parquet",
     "pandas",  # pyarrow imports it at its first table, wherever it is installed
 )
+
+
+LONGEST_SLEEP = 0.005  # product pauses (back-off, patience) take minutes; their order is what counts
+
+
+def shorten_pauses() -> None:
+    """The main thread never sleeps long; the product's own constants stay as they are."""
+    from prefect_assay import tasks
+
+    real = time.sleep
+
+    def sleep(seconds: float) -> None:
+        main = threading.current_thread() is threading.main_thread()
+        real(min(seconds, LONGEST_SLEEP) if main else seconds)
+
+    time.sleep = sleep
+    for name in tasks.__all__:
+        task = getattr(tasks, name)
+        if hasattr(task, "retry_delay_seconds"):
+            task.retry_delay_seconds = 0
 
 
 def warm_up(*further: str) -> None:
