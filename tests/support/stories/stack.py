@@ -100,9 +100,9 @@ class HomeStack(StoryStack):
 
 def apply_deployments() -> None:
     """Those that a served process makes, for the workers that fork."""
-    register(with_automations=True)
     for deployment in served_deployments(None):
         deployment.apply()
+    register(with_automations=True)  # the automation names the deployment of `decide`
 
 
 @contextmanager
