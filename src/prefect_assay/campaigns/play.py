@@ -76,6 +76,7 @@ class Campaign:
     terms: Terms
     carries: bool = False  # this run is the campaign's own
     estimates: dict[str, CostEstimate] = field(default_factory=dict)
+    failed_looks: int = 0  # in a row, of a process that polls
     retrieved: dict[str, ExperimentSummary] = field(
         default_factory=dict
     )  # rows whose results this process has archived
@@ -261,6 +262,7 @@ def play(campaign: Campaign) -> CampaignReport:
             _require_carrier(campaign)
             _wait_suspended(campaign, look)
         _refuse_endless_polling(campaign, look)
+        campaign.failed_looks = campaign.failed_looks + 1 if look.has_failed else 0
         time.sleep(PollPolicy(longest_seconds=campaign.setup.poll_seconds).pause_seconds(attempt))
         attempt += 1
 
@@ -272,7 +274,7 @@ def look_at_orders(campaign: Campaign) -> CampaignLook:
     questions = open_questions(campaign, now)
 
     def is_patient() -> bool:
-        return not can_suspend() or failures_before() < _PATIENT_LOOKS
+        return (failures_before() if can_suspend() else campaign.failed_looks) < _PATIENT_LOOKS
 
     looks: dict[str, OrderLook] = {}
     errors: list[Exception] = []
