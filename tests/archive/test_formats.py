@@ -11,13 +11,13 @@ from prefect_assay import lake
 from prefect_assay.archive import LocalStore, archive_version, latest, safe_name, verify
 from prefect_assay.archive.layout import lake_key, lake_part
 from prefect_assay.archive.read import chosen_version, read_plan
-from prefect_assay.books import Books, check_orders
+from prefect_assay.books import Books, check_campaigns, check_orders
 from prefect_assay.books.log import Ordered
 from prefect_assay.errors import NewerFormat
 from prefect_assay.looping import check_loops
 from prefect_assay.looping.book import LoopBook
 from prefect_assay.models.sequences import ProteinSequence
-from support.archive import archive_writer
+from support.archive import archive_writer, campaign_records
 from support.archive.campaigns import archive_rows, row
 from support.archive.loops import LOOP, archive_plan, selected_round
 
@@ -26,13 +26,14 @@ DESIGNS = [ProteinSequence(name="d1", aa_string="ACDEFGHIKLMNPQRSTVWY")]
 
 @pytest.fixture
 def store(tmp_path):
-    """An archive with a plan, an experiment, a lake, and the logs of an order and of a loop."""
+    """An archive with a plan, an experiment, a lake, and the logs of an order, of a campaign and of a loop."""
     made = LocalStore(tmp_path / "archive")
     archive_plan(made, "lab", "c", DESIGNS)
     archive_rows(made, "lab", "c", "E-1", [row("d1", "E-1", kd_M=1e-9)])
     lake.rebuild(made, "lab")
     Books(made, "lab", "org-1").order("c", "k1").record(lambda _: Ordered(experiment_id="id-E-1"))
     Books(made, "lab", "org-1").budget.reserve("k1", "c", 5)
+    campaign_records.a_log(made, "c").start(campaign_records.started("c"))
     selected_round(made, "lab")
     return made
 
@@ -79,6 +80,11 @@ STORED = {
     "manifest": ("c/E-1/v001/manifest.json", "manifest_schema", lambda s: latest(s, "lab", "c", "E-1")),
     "budget": ("BUDGET/000001.json", "record_schema", read_budget),
     "loop": (f"LOOPS/{safe_name(LOOP)}/000001.json", "record_schema", read_loop),
+    "campaign": (
+        "CAMPAIGNS/c/000001.json",
+        "record_schema",
+        lambda s: campaign_records.a_log(s, "c").read().started,
+    ),
     "the archive's id": ("BOOKS/ARCHIVE.json", "record_schema", read_id),
 }
 
@@ -127,11 +133,13 @@ def test_what_a_later_version_wrote_is_no_damage_and_not_intact(store):
     rewrite(store, of(store, "c/E-1/v001/manifest.json"), manifest_schema=2)
     rewrite(store, of(store, f"LOOPS/{safe_name(LOOP)}/000001.json"), record_schema=2)
     rewrite(store, of(store, "BUDGET/000001.json"), record_schema=2)
+    rewrite(store, of(store, "CAMPAIGNS/c/000001.json"), record_schema=2)
     report = verify(store)
     assert [(f.kind, f.is_damage) for f in report.findings] == [("newer", False)]
     assert not report.ok
-    found = [*check_orders(store, "lab"), *check_loops(store, "lab")]
-    assert {f.key.rpartition("/")[2] for f in found if f.kind == "newer"} >= {"BUDGET", safe_name(LOOP)}
+    found = [*check_orders(store, "lab"), *check_campaigns(store, "lab"), *check_loops(store, "lab")]
+    newer = {f.key.rpartition("/")[2] for f in found if f.kind == "newer"}
+    assert newer >= {"BUDGET", "c", safe_name(LOOP)}
 
 
 def test_nothing_is_written_beside_a_version_of_a_later_one(tmp_path):

@@ -210,6 +210,18 @@ def test_a_stopped_campaign_is_swept_until_it_is_settled(store, log):
     assert (list(list_open(store, "lab")), log.read().count) == ([], count)
 
 
+def test_the_report_of_an_earlier_cancellation_does_not_settle_a_later_one(store, log):
+    log.stop("ada", "cancel")
+    other = a_log(store)
+    other.reopen("ada")
+    other.stop("ada", "cancel")
+    log.settle()
+    assert not log.read().settled
+    assert open_names(store) == ["c"]
+    log.settle()
+    assert log.read().settled
+
+
 def test_a_campaign_that_was_not_stopped_is_not_settled(log, store):
     log.settle()
     assert log.read().count == 1

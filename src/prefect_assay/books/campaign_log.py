@@ -546,8 +546,9 @@ class CampaignLog:
         return self.state
 
     def settle(self) -> None:
-        """Record that the cancellation is reported to its end, and close the index entry."""
-        while self.read().stopped is not None and not self.state.settled:
+        """Record that the cancellation that this object last read is reported to its end, and close the index entry."""
+        stopped = self.state.stopped or self.read().stopped
+        while stopped is not None and self.read().stopped == stopped and not self.state.settled:
             self.append_unless_changed(Settled(), self.state)
         self.close_index()
 
