@@ -65,7 +65,7 @@ _CANCELED_BY: Final = "a person, in the Prefect UI"
 _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 
 
-@flow(name="sweep", timeout_seconds=_ENDS_AFTER_SECONDS, retries=0, persist_result=False)
+@flow(name="sweep", timeout_seconds=_ENDS_AFTER_SECONDS, retries=0, retry_delay_seconds=0)
 def sweep(
     full_check_minutes: Annotated[int, Field(ge=0, le=10_080), form.titled("Full check (minutes)")] = 60,
     alert_limits: Annotated[AlertLimits, form.titled("Limits of problems")] = AlertLimits(),  # noqa: B008 - frozen

@@ -39,11 +39,6 @@ def is_assay_run(run: FlowRun) -> bool:
     return run.parameters.keys() >= _REQUIRED
 
 
-def is_experiment(run: FlowRun) -> bool:
-    """Return True if an assay run is one of `experiment`, and no parent of such runs."""
-    return "spec" in run.parameters
-
-
 def run_filter(
     *,
     states: Iterable[StateType] | None = None,
@@ -224,13 +219,6 @@ def why_unreadable(run_id: UUID) -> tuple[str, str]:
     return "cannot be read: the Prefect server answers 500, also for each list with it", next_step
 
 
-def read_first_page(
-    client: SyncPrefectClient, wanted: FlowRunFilter, sort: FlowRunSort | None = None
-) -> list[FlowRun]:
-    """Read at most one page of assay runs, for a report that is not read further."""
-    return [run for run in _read_page(client, wanted, ASSAY_FLOWS, sort).runs if is_assay_run(run)]
-
-
 def newest_runs(client: SyncPrefectClient, flow_name: str, limit: int) -> list[FlowRun]:
     """Read the newest assay runs of one flow, without the starts that a schedule has planned.
 
@@ -253,8 +241,3 @@ def _is_planned(run: FlowRun, now: datetime) -> bool:
     """Return True if a schedule has made the run for later."""
     due = run.expected_start_time
     return run.auto_scheduled and run.start_time is None and due is not None and due > now
-
-
-def recoverable_runs(client: SyncPrefectClient, *states: StateType) -> list[FlowRun]:
-    """Read the assay runs in one of these states that a worker can start again."""
-    return read_runs(client, run_filter(states=states, tags=[ASSAY_TAG], deployed=True), ASSAY_FLOWS)
