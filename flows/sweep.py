@@ -50,7 +50,14 @@ from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import OpenSum, SweepMemory
 from prefect_assay.runs.home import home_id
-from prefect_assay.runs.queries import ASSAY_FLOWS, is_assay_run, read_runs, run_filter
+from prefect_assay.runs.queries import (
+    ASSAY_FLOWS,
+    is_assay_run,
+    read_runs,
+    run_filter,
+    unreadable_runs,
+    why_unreadable,
+)
 from prefect_assay.runs.states import waits_for_input
 
 # Clocks differ, and a state may be written a little after its time.
@@ -137,6 +144,8 @@ class _Sweep:
         money = before.open_money
         if self.is_check:
             money = self._check(campaigns)
+        for run_id in unreadable_runs(self.prefect):
+            progress.problems.append("run {} {}. {}".format(run_id, *why_unreadable(run_id)))
         attention = self._save_problems()
         digest = before.told
         with progress.part("report for people"):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from prefect_assay.errors import MESSAGE_MAX, AssayError, InputError, InvalidSpec, shortened
 from prefect_assay.runs.deployments import _refusal
-from prefect_assay.runs.durable import durable_flow
 from prefect_assay.runs.parameters import bytes_max, check_parameters
 
 RESIDUES = "MKVLAAGTSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE" * 30
@@ -27,15 +26,6 @@ def test_what_prefect_would_not_store_is_refused_without_being_quoted():
 def test_a_value_that_no_database_keeps_is_named_by_its_place(value, place):
     with pytest.raises(InputError, match=f": {place}: "):
         check_parameters({"x": value})
-
-
-def test_a_flow_in_this_process_is_checked_before_prefect_is_asked():
-    @durable_flow(name="large")
-    def large(designs: str) -> None:
-        del designs
-
-    with pytest.raises(InputError, match="'designs'"):
-        large.serialize_parameters({"designs": RESIDUES * 400})  # what the engine makes the run with
 
 
 @given(st.lists(st.text(), max_size=5), st.integers(min_value=1, max_value=20))

@@ -4,19 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from prefect import flow
-from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactCreate
 from prefect.states import Completed, Running
-from prefect.testing.utilities import prefect_test_harness
 
-from prefect_assay.sweeping import old_sweeps
-from prefect_assay.sweeping.old_sweeps import remove_old_sweeps
-
-
-@pytest.fixture(scope="module")
-def api():
-    with prefect_test_harness(server_startup_timeout=120), get_client(sync_client=True) as client:
-        yield client
+from prefect_assay.campaigns import old_sweeps
+from prefect_assay.campaigns.old_sweeps import remove_old_sweeps
 
 
 @pytest.fixture

@@ -1,29 +1,21 @@
 """How a sweep reads the updates feed: up to the watermark, nothing missed, nothing counted twice."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prefect.client.schemas.objects import FlowRun, State, StateDetails, StateType
 
+from prefect_assay.campaigns.updates_feed import read_feed
+from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.client.operations.updates import iter_updates
-from prefect_assay.events import sending
 from prefect_assay.models.base import Page
 from prefect_assay.models.billing import usd
-from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.sweep import Watermark
 from prefect_assay.models.update import Update
-from prefect_assay.reporting import facts
 from prefect_assay.reporting.artifacts import label_of
-from prefect_assay.runs.tags import INVOICE_LABEL, PRICE_LABEL
-from prefect_assay.sweeping.experiment_watch import NAME_LENGTH_MAX, NAMES_MAX
-from prefect_assay.sweeping.updates_feed import read_feed, select_runs_to_wake, waiting_run
-from prefect_assay.sweeping.watermarks import SweepState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=400)
@@ -67,10 +59,11 @@ class GrowingFeed:
             self.rows += self.grow(self.pages)
 
 
-def test_without_a_watermark_one_page_is_read_and_nothing_is_news():
+def test_without_a_watermark_one_page_is_read_and_all_of_it_is_news():
+    """Nobody knows what the runs that wait have seen of it."""
     feed = Feed(range(300))
     news = read_feed(feed, Watermark(), NOW)
-    assert (feed.read, news.newest, news.mark.read) == (100, {}, True)
+    assert (feed.read, news.updates, len(news.newest), news.mark.read) == (100, 100, 100, True)
 
 
 def test_everything_that_comes_after_an_empty_feed_is_news():
@@ -104,8 +97,7 @@ def test_a_feed_without_any_known_row_is_read_to_its_limit():
 
 def test_the_mark_of_any_feed_fits_a_variable():
     mark = read_feed(Feed([60] * 5_000), Watermark(reference="x" * 200), NOW).mark
-    people = {"name": "n" * 100, "behind": ("ü" * NAME_LENGTH_MAX,) * NAMES_MAX, "waiting": 10_000}
-    mark = mark.model_copy(update=people | {"full_check": NOW, "next_deadline": NOW, "used": NOW})
+    mark = mark.model_copy(update={"name": "n" * 100, "used": NOW})
     # A variable's limit counts the value as a JSON string.
     assert len(json.dumps(mark.model_dump_json())) < 5_000
 
@@ -230,8 +222,6 @@ def test_a_run_wakes_for_an_update_below_one_from_the_future():
         mark = read_feed(feed, mark, feed.now).mark
     feed.rows.append(Update(id="results", experiment_id="e-1", timestamp=feed.now))
     assert set(read_feed(feed, mark, feed.now).newest) == {"e-1"}
-    waiting = waiting_for_results()
-    assert select_runs_to_wake(Listing("canceled"), [waiting], NOW, news=True).wake
 
 
 @pytest.mark.parametrize("text", ["26.11.2026 14:00", None, "", {"at": 1}, "+99999-01-01T00:00:00Z"])
@@ -247,91 +237,3 @@ def test_labels_and_amounts_for_people():
     assert usd(123450) == "1,234.50 USD"
     assert usd(7) == "0.07 USD"
     assert usd(None) == "unknown"
-
-
-class Listing:
-    """The service's list of experiments: one with each status."""
-
-    service_time = None
-
-    def __init__(self, *statuses):
-        self.found = [ExperimentSummary(id="e-1", code="LAB-1", status=s, created_at=NOW) for s in statuses]
-
-    def iter_experiments(self, *, filter):  # noqa: A002 - the client's parameter
-        yield from self.found
-
-
-def waiting_for_results(method="x402-exact", **labels):
-    return waiting_run(
-        FlowRun(
-            flow_id=uuid4(),
-            deployment_id=uuid4(),
-            name="c-0",
-            parameters={"campaign_id": "c", "payment_method": method},
-            tags=["assay-experiment:e-1", "assay-order:k-1"],
-            labels=labels,
-            state=State(
-                type=StateType.PAUSED,
-                state_details=StateDetails(pause_key="results-k-1:1", pause_timeout=NOW),
-            ),
-        )
-    )
-
-
-def test_ids_in_capitals_in_feed_or_list_wake_the_run_that_waits():
-    experiment_id = "2f1a3c55-0000-4000-8000-00000000abcd"
-    waiting = replace(waiting_for_results(), experiment_ids=(experiment_id,))
-    update = Update(id="u-1", experiment_id=experiment_id.upper(), timestamp=NOW)
-    assert update.experiment_id == experiment_id
-    listing = Listing("canceled")
-    row = {"id": experiment_id.upper(), "code": "LAB-1", "status": "canceled", "created_at": NOW}
-    listing.found = [ExperimentSummary.model_validate(row)]
-    selection = select_runs_to_wake(listing, [waiting], NOW, news=False)
-    assert (selection.wake, selection.problem) == ((waiting.reference.run_id,), None)
-
-
-def test_the_stage_of_a_run_that_goes_on_waiting_is_reported_once(monkeypatch):
-    sent, labels = [], {}
-    monkeypatch.setattr(sending, "flush", lambda: True)
-    monkeypatch.setattr(sending, "send", lambda fact, run: sent.append((fact, run)) or True)
-    monkeypatch.setattr(facts, "set_labels", lambda run_id, new: labels.update(new))
-    for _ in range(2):
-        waiting = waiting_for_results(**labels)
-        selection = select_runs_to_wake(Listing("in_production"), [waiting], NOW, news=True)
-        assert selection.wake == ()
-        facts.of_waiting((run, found, None) for run, found in selection.asleep)
-    ((fact, run),) = sent
-    assert (fact.stage, fact.campaign_id, fact.order_key) == ("in_production", "c", "k-1")
-    assert (run.name, run.deployment_id) != (None, None)
-
-
-def test_a_run_that_is_woken_reports_its_stage_itself():
-    waiting = waiting_for_results()
-    selection = select_runs_to_wake(Listing("canceled"), [waiting], NOW, news=True)
-    assert (selection.wake, selection.asleep) == ((waiting.reference.run_id,), ())
-    assert select_runs_to_wake(Listing("in_production"), [waiting], NOW, news=False).asleep == ()
-
-
-@pytest.mark.parametrize(
-    ("labels", "news", "woken"),
-    [
-        ({}, True, True),
-        ({PRICE_LABEL: "21900", INVOICE_LABEL: "https://pay.example/inv_1"}, True, True),
-        ({PRICE_LABEL: "21900", INVOICE_LABEL: ""}, True, False),
-        ({}, False, False),
-    ],
-)
-def test_news_of_an_unpaid_experiment_wakes_its_run_to_record_a_payment(labels, news, woken):
-    """Without webhooks nothing else does, and `status` would ask for a second payment until the results come."""
-    waiting = waiting_for_results("async_invoice", **labels)
-    selection = select_runs_to_wake(Listing("waiting_for_materials"), [waiting], NOW, news=news)
-    assert selection.wake == ((waiting.reference.run_id,) if woken else ())
-
-
-@pytest.mark.parametrize(("waited", "woken"), [(timedelta(days=40), False), (timedelta(days=46), True)])
-def test_a_run_whose_experiment_the_token_does_not_see_is_named_and_woken_when_it_is_overdue(waited, woken):
-    """Such as after a token of another organisation was saved. A gap in the list ends no run in time."""
-    waiting = replace(waiting_for_results(), since=NOW - waited)
-    selection = select_runs_to_wake(Listing(), [waiting], NOW, news=False)
-    assert selection.wake == ((waiting.reference.run_id,) if woken else ())
-    assert "does not see 1 of the experiments" in str(selection.problem)
