@@ -48,7 +48,7 @@ _WORDS: Final = {
 }
 
 
-@flow(name="decide", retries=0, timeout_seconds=600)
+@flow(name="decide", retries=0, retry_delay_seconds=0, timeout_seconds=600)
 def decide(
     campaign_id: Annotated[bounds.Line | None, form.titled("Campaign or loop")] = None,
     action: Annotated[Action | None, form.titled("What to do")] = None,
