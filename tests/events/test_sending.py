@@ -3,16 +3,13 @@
 import time
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from uuid import uuid4
 
 import pytest
 
 from prefect_assay.events import (
     EVENTS_LABEL,
-    RunReference,
     concerning,
     emit,
-    emit_missing,
     is_news,
     recording,
     sending,
@@ -95,29 +92,6 @@ def test_outside_of_a_flow_run_nothing_is_sent(sent, monkeypatch):
     monkeypatch.setattr(sending, "FlowRunContext", SimpleNamespace(get=lambda: None))
     emit(stage("done"))
     assert sent == []
-
-
-def test_a_fact_about_a_run_without_a_process_names_that_run(sent):
-    run = RunReference(run_id=uuid4(), name="c-0", deployment_id=uuid4())
-    kept = []
-    emit_missing([(stage("in_queue"), run)], lambda _, label: kept.append(label))
-    later = RunReference(run.run_id, run.name, sent=kept[0])
-    again = [(stage(name), later) for name in ("in_queue", "in_production", "done")]
-    emit_missing(again, lambda _, label: kept.append(label))
-    assert [len(label.split()) for label in kept] == [1, 3]
-    event, *others = sent
-    assert len(others) == 2
-    assert event["related"][:2] == [
-        {
-            "prefect.resource.id": f"prefect.flow-run.{run.run_id}",
-            "prefect.resource.role": "flow-run",
-            "prefect.resource.name": "c-0",
-        },
-        {
-            "prefect.resource.id": f"prefect.deployment.{run.deployment_id}",
-            "prefect.resource.role": "deployment",
-        },
-    ]
 
 
 def test_a_failure_of_prefect_reaches_no_run(sent, monkeypatch):

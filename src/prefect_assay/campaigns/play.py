@@ -346,6 +346,9 @@ def _show(
             if shown.experiment_id and (before is None or before.status != shown.status):
                 shown = shown.model_copy(update={"expected": _read_expected(client, shown)})
             changed[order.key] = shown
+            row = rows.get(shown.experiment_id or "")
+            if row is not None and shown.stage == Stage.OVERDUE and (before is None or before.stage != Stage.OVERDUE):
+                facts.overdue(order.key, row, campaign.setup.deadline_days)
     if changed:
         facts.stages(known, changed)
         campaign.log.append(Looked(read_at=now, experiments=changed))

@@ -8,10 +8,8 @@ from prefect_assay.events.assets import Materialization, asset_key
 from prefect_assay.events.kinds import KINDS, Fact
 from prefect_assay.events.sending import (
     EVENTS_LABEL,
-    RunReference,
     concerning,
     emit,
-    emit_missing,
     flush,
     is_news,
     recording,
@@ -23,11 +21,9 @@ __all__ = [
     "KINDS",
     "Fact",
     "Materialization",
-    "RunReference",
     "asset_key",
     "concerning",
     "emit",
-    "emit_missing",
     "flush",
     "is_news",
     "recording",

@@ -7,14 +7,13 @@ that is killed in between sends the same ids again within seconds.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Thread
 from typing import Final, TypeVar
-from uuid import UUID
 
 from prefect.context import FlowRunContext
 from prefect.events import emit_event
@@ -32,18 +31,6 @@ _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 _log = logging.getLogger("prefect_assay.events")
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RunReference:
-    """A suspended run that another process reports about, with the label of what is sent already."""
-
-    run_id: UUID
-    name: str
-    deployment_id: UUID | None = None
-    campaign_id: str | None = None
-    order_key: str | None = None
-    sent: str = ""
 
 
 @dataclass
@@ -114,30 +101,14 @@ def emit(fact: Fact, *, news: bool = True) -> None:
             record.add(fact)
 
 
-def emit_missing(asked: Iterable[tuple[Fact, RunReference]], keep: Callable[[UUID, str], None]) -> None:
-    """Send the facts that their runs, which have no process, have not sent; `keep` gets each run's new label.
-
-    The run and its deployment are related to each event.
-    """
-    labels: dict[UUID, list[str]] = {}
-    for fact, run in asked:
-        known = run.sent.split()
-        if _short(fact) not in known and send(fact, run):
-            labels.setdefault(run.run_id, known).append(_short(fact))
-    if labels and flush():
-        for run_id, sent in labels.items():
-            label = " ".join(sent[-_SENT_MAX:])
-            _harmless(lambda run_id=run_id, label=label: keep(run_id, label))  # type: ignore[misc]
-
-
-def send(fact: Fact, run: RunReference | None = None) -> bool:
+def send(fact: Fact) -> bool:
     """Hand an event to Prefect's buffer; True if it was taken. It occurs now, because Prefect hides future events."""
 
     def hand_over() -> bool:
         sent = emit_event(
             event=fact.event,
             resource=resource(fact),
-            related=related(fact, run),
+            related=related(fact),
             payload=fact.payload(),
             id=fact.id,
         )
@@ -155,15 +126,9 @@ def resource(fact: Fact) -> dict[str, str]:
     }
 
 
-def related(fact: Fact, run: RunReference | None = None) -> list[dict[str, str]]:
-    """The campaign and order of a fact, and the run that it is about, if another run reports it."""
+def related(fact: Fact) -> list[dict[str, str]]:
+    """The campaign and order of a fact. Prefect adds the run, with its flow, deployment and tags."""
     named = [
-        ("flow-run", f"prefect.flow-run.{run.run_id}" if run else None, run.name if run else None),
-        (
-            "deployment",
-            f"prefect.deployment.{run.deployment_id}" if run and run.deployment_id else None,
-            None,
-        ),
         ("campaign", f"assay.campaign.{fact.campaign_id}" if fact.campaign_id else None, fact.campaign_id),
         ("order", f"assay.order.{fact.order_key}" if fact.order_key else None, fact.order_key),
     ]

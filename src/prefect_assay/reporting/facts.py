@@ -4,7 +4,7 @@ A run calls these at every execution, for one order after the other (`events.con
 What an earlier run has reported is no news: the times in the ledger, the campaign's log and an unchanged archive show it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -12,17 +12,13 @@ from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.books import OrderBook
 from prefect_assay.books.campaign_log import ShownExperiment
 from prefect_assay.events import (
-    EVENTS_LABEL,
     Materialization,
-    RunReference,
     asset_key,
     emit,
-    emit_missing,
     is_news,
     kinds,
 )
 from prefect_assay.events.assets import ASSETS
-from prefect_assay.events.kinds import Fact
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.billing import Quote
 from prefect_assay.models.experiment import Experiment, ExperimentSummary
@@ -31,7 +27,6 @@ from prefect_assay.models.report import RoundReport
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod, ResultsStatus
 from prefect_assay.results.row import ArchivedResults, CampaignTable
-from prefect_assay.runs.tags import set_labels
 
 _DESIGNS_MAX: Final = 100  # in the payload of an event
 
@@ -107,18 +102,6 @@ def stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperim
             )
 
 
-def of_waiting(seen: Iterable[tuple[RunReference, ExperimentSummary, Payment | None]]) -> None:
-    """The stage and the payment of suspended runs that go on waiting, as another process has read them."""
-    asked: list[tuple[Fact, RunReference]] = []
-    for run, found, made in seen:
-        read: list[Fact] = [_stage(found)]
-        if made is not None and made.state is PaymentState.SETTLED:
-            read.append(_paid(found.id, found.code, made))
-        concerns = {"campaign_id": run.campaign_id, "order_key": run.order_key}
-        asked += [(fact.model_copy(update=concerns), run) for fact in read]
-    emit_missing(asked, lambda run_id, sent: set_labels(run_id, {EVENTS_LABEL: sent}))
-
-
 def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
     """A version is in the archive, with the preliminary or with the released results."""
     record = kept.record
@@ -154,10 +137,11 @@ def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
     )
 
 
-def overdue(found: ExperimentSummary, deadline_days: int) -> None:
+def overdue(order_key: str, found: ExperimentSummary, deadline_days: int) -> None:
     """The deadline has passed without complete results."""
     emit(
         kinds.ExperimentOverdue(
+            order_key=order_key,
             experiment_id=found.id,
             experiment_code=found.code,
             stage=found.status,
@@ -266,15 +250,6 @@ def _paid(experiment_id: str, experiment_code: str | None, made: Payment) -> kin
         invoice_id=made.invoice_id,
         amount_cents=made.amount_cents,
         payment_method=made.method,
-    )
-
-
-def _stage(found: ExperimentSummary) -> kinds.StageChanged:
-    return kinds.StageChanged(
-        experiment_id=found.id,
-        experiment_code=found.code,
-        stage=found.status,
-        results_status=found.results_status,
     )
 
 
