@@ -4,7 +4,7 @@ import pytest
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import build_error_obj, validate
 
-from prefect_assay.flows import campaign, design_build_test, experiment, sweep
+from prefect_assay.flows import campaign, decide, design_build_test, sweep
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
 
@@ -12,7 +12,7 @@ BLOCK = {"$ref": {"block_document_id": "0190a3c4-0000-7000-8000-000000000000"}}
 GIVEN = {"designs": ">a\nMKV\n", "credentials": BLOCK, "policy": BLOCK, "archive": BLOCK}
 TARGET = "Human EGFR, extracellular domain"
 OTHERS = sorted(set(ExperimentType) - BINDING_TYPES)
-FLOWS = (campaign, experiment, design_build_test, sweep)
+FLOWS = (campaign, decide, design_build_test, sweep)
 
 
 def schema_of(flow):
@@ -53,12 +53,6 @@ def test_defaults_of_a_deployment_may_be_incomplete():
 def test_an_experiment_takes_both_forms_of_a_sequence(sequences):
     spec = {"experiment_type": "thermostability", "sequences": sequences}
     assert ExperimentSpec.model_validate(spec).sequences["a"].aa_string == "MKV"
-    given = GIVEN | {"campaign_id": "c", "spec": spec}
-    assert validate(given, schema_of(experiment)) == []
-    binding = given | {"spec": spec | {"experiment_type": "screening"}}
-    assert [e.message for e in validate(binding, schema_of(experiment))] == [
-        "'target_id' is a required property"
-    ]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +60,6 @@ def test_an_experiment_takes_both_forms_of_a_sequence(sequences):
     [
         (campaign, ["designs", "assay", "campaign_id", "limit_cents", "credentials", "policy", "archive"]),
         (design_build_test, ["source", "designer", "loop_id", "assay", "designs_per_round"]),
-        (experiment, ["spec", "campaign_id"]),
     ],
 )
 def test_a_form_begins_with_what_is_measured_and_ends_with_what_is_rarely_changed(flow, first):
