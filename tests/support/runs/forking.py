@@ -35,9 +35,7 @@ LONGEST_SLEEP = 0.005  # product pauses (back-off, patience) take minutes; their
 
 
 def shorten_pauses() -> None:
-    """The main thread never sleeps long; the product's own constants stay as they are."""
-    from prefect_assay import tasks
-
+    """The main thread never sleeps long; the product's own constants stay as they are. Before the product is imported."""
     real = time.sleep
 
     def sleep(seconds: float) -> None:
@@ -45,6 +43,8 @@ def shorten_pauses() -> None:
         real(min(seconds, LONGEST_SLEEP) if main else seconds)
 
     time.sleep = sleep
+    from prefect_assay import tasks
+
     for name in tasks.__all__:
         task = getattr(tasks, name)
         if hasattr(task, "retry_delay_seconds"):

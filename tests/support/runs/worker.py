@@ -212,14 +212,11 @@ class Worker:
 
 
 def execute(run_id: str, options: argparse.Namespace, number: int) -> int:
-    """In the fork: `python -m prefect.engine RUN`, without its pauses."""
-    from support.runs.forking import shorten_pauses
-
+    """In the fork: `python -m prefect.engine RUN`."""
     output = os.open(options.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(output, stream)
     random.seed()  # else every fork draws the same
-    shorten_pauses()
     if options.traps:
         from support.crash.points import Points, Traps, watch
 
@@ -266,8 +263,9 @@ def main() -> None:
     parser.add_argument("--names", default="{}", help="JSON: who listens at an origin, or what a folder is")
     options = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from support.runs.forking import warm_up
+    from support.runs.forking import shorten_pauses, warm_up
 
+    shorten_pauses()
     warm_up(*_NEEDED)
     api = Api(options.api)
     while not api.answers():  # the imports need not wait for the server

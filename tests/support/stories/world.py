@@ -59,7 +59,7 @@ CAPS: Final = {
 }
 ALIVE: Final = ("Scheduled", "Late", "Pending", "Running", "Resuming", "AwaitingRetry", "Cancelling")
 OVER: Final = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
-SECONDS: Final = 90.0  # until anything that is waited for is given up; a busy machine is slow
+SECONDS: Final = 240.0  # until anything that is waited for is given up; a busy machine is slow
 
 
 def fasta(designs: Mapping[str, str]) -> str:
