@@ -111,6 +111,9 @@ def test_a_failed_or_deleted_run_changes_nothing(client, archive, capsys):
 
 def test_a_run_that_has_begun_nothing_is_listed_with_its_reason(client, archive, capsys):
     waits = run(client, "round-9, 3 designs", campaign_id="round-9")
+    derived = run(client, "c-0f1e, 3 designs")
+    assert [one["flow_run_id"] for one in shown(capsys, "c-0f1e")["runs_without_log"]] == [str(derived.id)]
+    client.delete_flow_run(derived.id)
     failed = run(client, "round-8", state=Failed(message="InvalidSpec: the target is missing"))
     known = shown(capsys)
     assert {one["name"] for one in known["runs_without_log"]} == {"round-9, 3 designs", "round-8"}

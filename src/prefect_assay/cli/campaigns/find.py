@@ -233,11 +233,12 @@ def played_by(run: FlowRun) -> list[tuple[StartedKind, str]]:
 
 
 def runs_named(client: SyncPrefectClient, which: str) -> list[FlowRun]:
-    """The newest runs with a name or an id in their parameters that have begun nothing yet."""
+    """The newest runs with a name, or an id in their name or parameters, that have begun nothing yet."""
     return [
         run
         for flow in PLAYED_FLOWS
         for run in newest_runs(client, flow, _NEWEST)
         if not played_by(run)
-        and which in {run.name, run.parameters.get("campaign_id"), run.parameters.get("loop_id")}
+        and which
+        in {run.name, run.name.partition(",")[0], *map(run.parameters.get, ("campaign_id", "loop_id"))}
     ]

@@ -172,10 +172,12 @@ def _one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Kn
         if log.what is StartedKind.LOOP:
             report = read_rounds(archives.place_of(log).block, log)
             rounds += [report] if report.rounds else []
-            names = (one.campaign_id for one in report.rounds)
+            # The rounds that are measured are lines of the loop.
+            names = (one.campaign_id for one in report.rounds if not one.table)
             logs += [other for name in names for other in archives.logs_of(name, [StartedKind.CAMPAIGN])]
     views = [view_of(log) for log in logs]
-    money = _money(client, archives).of([view.name for view in views])
+    rounds_of_loop = (one.campaign_id for report in rounds for one in report.rounds)
+    money = _money(client, archives).of([*(view.name for view in views), *rounds_of_loop])
     return Known(views, named.runs, rounds, money=money)
 
 
