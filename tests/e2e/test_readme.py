@@ -174,10 +174,10 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     made.run(loop)
 
     def waiting():
-        found = made.runs("experiment")
+        found = made.runs("campaign") + made.runs("design-build-test")
         return len(found) == 2 and all(one["state"]["type"] == "PAUSED" for one in found)
 
-    eventually(waiting, seconds=STEP_SECONDS, what="both experiments to wait without a process")
+    eventually(waiting, seconds=STEP_SECONDS, what="campaign and loop to wait without a process")
     worker = part(process, "worker").pid
     eventually(
         lambda: not [p for p in descendants(worker) if "prefect.engine" in command_of(p)],

@@ -144,7 +144,7 @@ def test_the_search_finds_every_form(tmp_path):
 
 def test_a_campaign_on_the_worker_leaves_no_secret_anywhere(world):
     run = world.campaign(world.designs("canary", BINDER), campaign_id="canary")
-    world.suspended_children("canary")
+    world.asleep(run)
     world.advance(days=16)
     done = world.until(run, "Completed", seconds=90)
     assert "results of 1 of 1 experiment" in done.state.message

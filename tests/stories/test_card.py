@@ -34,9 +34,7 @@ def test_from_the_form_to_the_report(world):
         assert not campaign.asks(run)
 
         campaign.pass_days(2)  # the quotes come: their webhooks wake the run, which accepts and pays them
-        world.until(
-            lambda: len(campaign.settlements()) == campaign.experiments, "the payment of both quotes"
-        )
+        world.until(lambda: len(campaign.settlements()) == campaign.experiments, "the payment of both quotes")
         assert campaign.finish().id == run.id
         delivered = campaign.lab.deliveries()
         assert {delivery["status"] for delivery in delivered} == {200}

@@ -1,4 +1,4 @@
-"""One experiment, or a loop over a folder of design files, in a process of its own, without a deployment: `python here.py '<JSON>'`, one JSON line out.
+"""One campaign, or a loop over a folder of design files, in a process of its own, without a deployment: `python here.py '<JSON>'`, one JSON line out.
 
 Each process has a Prefect home, and so a Prefect server, of its own: a notebook or `run --here`.
 """
@@ -52,7 +52,7 @@ def kill(process: "subprocess.Popen[str]") -> None:
 
 
 def said(process: "subprocess.Popen[str]", seconds: float = 150) -> dict[str, Any]:
-    """Its answer: the experiment or the loop and how it ended, or the error."""
+    """Its answer: the campaign or the loop and how it ended, or the error."""
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -69,7 +69,7 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
     from prefect_assay import ordering, payments
     from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
     from prefect_assay.errors import AssayError
-    from prefect_assay.flows import design_build_test, experiment
+    from prefect_assay.flows import campaign, design_build_test
 
     ordering.find_or_create.__kwdefaults__["patience"] = (0.2,) * job.get("looks", 3)
     payments.settle.__kwdefaults__["read_delays"] = (0.0, 0.2)
@@ -95,14 +95,12 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
                 loop_id=job["loop_id"], source=job["source"], assay=job["assay"], settle_seconds=0, **shared
             )
             return {"stop": str(loop.stop), "rounds": [entry.campaign_id for entry in loop.rounds]}
-        report = experiment(spec=job["spec"], campaign_id=job["campaign_id"], **shared)
+        report = campaign(
+            designs=job["designs"], assay=job["assay"], campaign_id=job["campaign_id"], **shared
+        )
     except AssayError as error:
         return {"error": type(error).__name__, "message": str(error)}
-    return {
-        "experiment_id": report.order.experiment_id,
-        "surplus": list(report.order.surplus),
-        "kind": str(report.outcome.kind),
-    }
+    return {"rows": report.rows, "problems": list(report.problems)}
 
 
 if __name__ == "__main__":

@@ -244,6 +244,15 @@ class Story:
         """Fill in the form of a suspended run, as the UI does; whether Prefect accepts it."""
         return self.world.api.resume_flow_run(run.id, run_input=values).status.value
 
+    def answer(self, command: str, *, cents_more: int = 0, fails: bool = False) -> None:
+        """Answer the open question by the command `approve` or `reject`, as its artifact says, and wait for what follows."""
+        (asked,) = self.world.until(lambda: self.state.open_questions, "a question").values()
+        names = ["--question", asked.question_id, "--revision", str(asked.revision), "--yes"]
+        if command == "approve" and asked.question.amount_cents is not None:
+            names += ["--usd", f"{(asked.question.amount_cents + cents_more) / 100:.2f}"]
+        self.world.command(command, self.name, *names, fails=fails)
+        self.rest()
+
     def decide(self, action: str, **values: Any) -> FlowRun:
         """Fill in the form of the deployment `decide`, and wait for its end."""
         run = self.world.run_deployment(
