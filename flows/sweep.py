@@ -144,9 +144,9 @@ class _Sweep:
         money = before.open_money
         if self.is_check:
             money = self._check(campaigns)
-        for run_id in unreadable_runs(self.prefect):
-            progress.problems.append("run {} {}. {}".format(run_id, *why_unreadable(run_id)))
         attention = self._save_problems()
+        for run_id in unreadable_runs(self.prefect):
+            attention.append("run {} {}. {}".format(run_id, *why_unreadable(run_id)))
         digest = before.told
         with progress.part("report for people"):
             digest = _publish([*progress.problems, *attention], before.told)

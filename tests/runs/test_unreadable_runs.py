@@ -131,5 +131,5 @@ def test_status_check_and_sweep_name_it(client, flow_id, capsys, monkeypatch, tm
     assert "has not begun a campaign yet" in shown.out
     assert [line.ok for line in _runs(client) if bad in line.text] == [False]
     report = sweep()
-    assert [line for line in report.problems if bad in line and "prefect flow-run delete" in line]
+    assert [line for line in report.attention if bad in line and "prefect flow-run delete" in line]
     assert not [line for line in report.problems if "500" in line]
