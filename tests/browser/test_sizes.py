@@ -6,15 +6,13 @@ of docs/ui.md that other tests do not take are made again.
 """
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from prefect.states import Cancelled
 
 from prefect_assay.blocks import SpendingPolicy
+from prefect_assay.campaigns.stop import stop_campaign
 from prefect_assay.deployments.presets import preset_blocks
-from prefect_assay.sweeping.cancellations import report_canceled_runs
 from support.browser.steps import asks, in_production
 from support.runs.world import eventually
 
@@ -78,10 +76,7 @@ def canceled(world):
     """A canceled experiment that the laboratory goes on with, and what is known of it."""
     run = world.experiment("egfr-canceled", BINDER)
     world.asleep(run, seconds=SECONDS)
-    world.api.set_flow_run_state(run.id, Cancelled(), force=True)
-    problems = []
-    report_canceled_runs(world.api, datetime.now(UTC), problems)
-    assert problems == []
+    stop_campaign(world.credentials, world.archive, "egfr-canceled", person="Ada", how="a test")
     return run
 
 

@@ -14,14 +14,14 @@ from pydantic import ValidationError
 
 from prefect_assay import blocks
 from prefect_assay.flows.campaign import campaign
+from prefect_assay.flows.decide import decide
 from prefect_assay.flows.design_build_test import design_build_test
-from prefect_assay.flows.experiment import experiment
 from prefect_assay.flows.sweep import sweep
 from prefect_assay.models.bounds import DEPTH_MAX, NUMBER_MAX, FreeForm, unstorable
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
 
-FLOWS = (campaign, design_build_test, experiment, sweep)
+FLOWS = (campaign, decide, design_build_test, sweep)
 BLOCKS = [
     value
     for name in blocks.__all__
@@ -129,9 +129,8 @@ def test_a_value_that_is_not_kept_is_refused(make):
         (design_build_test, "budget_cents", HUGE),
         (design_build_test, "goal_tm_C", math.nan),
         (design_build_test, "stop_after_flat_rounds", HUGE),
-        (experiment, "batch_index", HUGE),
-        (experiment, "poll_seconds", math.inf),
-        (experiment, "campaign_id", "x" * 61),
+        (campaign, "poll_seconds", math.inf),
+        (campaign, "campaign_id", "x" * 61),
         (sweep, "full_check_minutes", HUGE),
     ],
 )

@@ -5,7 +5,7 @@ from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import build_error_obj, validate
 
 from prefect_assay.flows import campaign, decide, design_build_test, sweep
-from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
 
 BLOCK = {"$ref": {"block_document_id": "0190a3c4-0000-7000-8000-000000000000"}}
@@ -47,12 +47,6 @@ def test_what_code_sends_passes():
 def test_defaults_of_a_deployment_may_be_incomplete():
     for assay in ({}, {"target": None}, {"experiment_type": "thermostability", "target": TARGET}):
         assert errors_of(assay, ignore_required=True) == []
-
-
-@pytest.mark.parametrize("sequences", [{"a": "MKV"}, {"a": {"aa_string": "MKV", "control": True}}])
-def test_an_experiment_takes_both_forms_of_a_sequence(sequences):
-    spec = {"experiment_type": "thermostability", "sequences": sequences}
-    assert ExperimentSpec.model_validate(spec).sequences["a"].aa_string == "MKV"
 
 
 @pytest.mark.parametrize(

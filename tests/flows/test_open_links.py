@@ -8,11 +8,10 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.blocks import AssayCredentials, LocalArchive
-from prefect_assay.flows import experiment_steps as steps
 from prefect_assay.models.archived import open_links
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.job import Order, OutcomeKind, Payment, PaymentState
+from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus
@@ -119,15 +118,6 @@ def test_nothing_but_the_answers_holds_a_link(archived):
     version = latest(archived, "", "c", "LAB-001-001")
     assert b"lot" in version.read("results.csv")
     assert json.loads(version.read("receipt.json"))["invoice_id"] == "inv_1"
-
-
-def test_a_report_holds_no_link(monkeypatch):
-    monkeypatch.setattr(steps, "show_progress_of", lambda *_: None)  # it needs a Prefect API
-    finished = Experiment(id="e1", code="LAB-001-001", status="done", results_status="none", created_at=NOW)
-    report = steps._conclude(None, ORDER, PAYMENT, finished, OutcomeKind.DONE)
-    assert report.payment.invoice_id == "inv_1"
-    assert HOST not in report.model_dump_json()
-    assert steps._conclude(None, ORDER, None, finished, OutcomeKind.DONE).payment is None
 
 
 @pytest.mark.parametrize(("status", "shown"), [("open", True), ("paid", False)])
