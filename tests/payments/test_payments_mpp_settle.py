@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from prefect_assay.books import OrderLedger
 from prefect_assay.errors import (
     BudgetExceeded,
+    OrderStopped,
     PaymentFailed,
     PaymentOutcomeUnknown,
     PaymentRefused,
@@ -95,6 +96,16 @@ def world():
     core = lab_core()
     yield World(core)
     core.close()
+
+
+def test_no_token_is_issued_for_an_order_that_a_person_has_canceled(world):
+    world.book().stop("ada", "prefect-assay cancel")
+    with pytest.raises(OrderStopped):
+        world.settle()
+    assert (world.issued, world.spent(), world.api.settlements()) == ([], 0, [])
+    world.book().reopen("ada")
+    assert world.settle().state is PaymentState.SETTLED
+    assert len(world.issued) == 1
 
 
 def test_an_open_invoice_is_paid_once_and_the_receipt_is_kept(world):

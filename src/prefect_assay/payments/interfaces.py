@@ -163,7 +163,12 @@ class Ledger(Protocol):
         ...
 
     def reserve(self, cents: int, cap: RollingCap) -> None:
-        """Count the payment; BudgetExceeded, with nothing counted, when a cap would be passed."""
+        """Count the payment.
+
+        Raises:
+            BudgetExceeded: a cap would be passed; nothing is counted.
+            OrderStopped: a person has canceled the order; nothing is counted.
+        """
         ...
 
     def release(self) -> None:
@@ -171,7 +176,11 @@ class Ledger(Protocol):
         ...
 
     def begin(self, attempt: PaymentAttempt, *, previous: LedgerEntry | None) -> LedgerEntry | None:
-        """Record the attempt right before its credential leaves; None when it must not leave."""
+        """Record the attempt right before its credential leaves; None when it must not leave.
+
+        Raises:
+            OrderStopped: a person has canceled the order; the credential must not leave, and nothing is counted.
+        """
         ...
 
     def end(self, entry: LedgerEntry, state: AttemptEnd, *, remark: str | None = None) -> bool:

@@ -75,6 +75,7 @@ def settle(
         BudgetExceeded: over a cap; nothing was signed or sent.
         PaymentFailed: the invoice is not open, or the service refused the payment and it is still unpaid.
         PaymentOutcomeUnknown: money may have moved. A later call is safe: it reads the invoice first.
+        OrderStopped: a person has canceled the order; this call sent nothing.
         TransientError: the service was away before anything was sent.
     """
     reconciliation = Reconciliation(api, ledger, rail.method, sleep, read_delays)
