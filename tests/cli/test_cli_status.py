@@ -190,7 +190,7 @@ def test_two_blocks_of_one_archive_list_it_once(client, archive, capsys):
 
 def test_a_folder_needs_neither_a_block_nor_a_server(client, archive, capsys, tmp_path):
     campaign(archive, "c-1").log.note_run("r-1", "first")
-    with temporary_settings({PREFECT_API_URL: None}):
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
         for which in (None, "c-1"):
             (view,) = shown(capsys, which, archive=str(tmp_path / "archive"))["campaigns"]
             assert view["name"] == "c-1"

@@ -103,6 +103,11 @@ def _begun(place: Place, name: str, kinds: tuple[StartedKind, ...]) -> Iterator[
             yield log
 
 
+def names_folder(archive: str) -> bool:
+    """Return True if an archive is named by its folder, which needs no Prefect server, and not by a block."""
+    return archive.startswith((".", "/", "~"))
+
+
 def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Archives:
     """The archive that is named, a folder or a block; or those of all saved blocks.
 
@@ -110,7 +115,7 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
         ConfigurationError: there is no such block, or no archive block at all.
         ArchiveError: there is no such folder.
     """
-    if archive is not None and archive.startswith((".", "/", "~")):
+    if archive is not None and names_folder(archive):
         opened(Path(archive), None)
         folder = LocalArchive(root=archive)
         candidates = [Place(archive, folder, folder.get_store())]

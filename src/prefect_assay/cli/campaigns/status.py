@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
-from prefect.settings import get_current_settings
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -32,6 +31,7 @@ from prefect_assay.cli.campaigns.find import (
     PLAYED_FLOWS,
     Archives,
     find_named,
+    names_folder,
     open_archives,
     played_by,
 )
@@ -108,12 +108,12 @@ def show_status(
         ConfigurationError: no API is configured, or a block does not exist.
         SystemExit: an archive cannot be read, so that campaigns may be missing.
     """
-    if archive is None or get_current_settings().api.url:
-        require_api()
-        with api_errors(), get_client(sync_client=True) as client:
-            _show(client, which, archive, credentials, limit, every=every, watch=watch, as_json=as_json)
-    else:
+    if archive is not None and names_folder(archive):
         _show(None, which, archive, credentials, limit, every=every, watch=watch, as_json=as_json)
+        return
+    require_api()
+    with api_errors(), get_client(sync_client=True) as client:
+        _show(client, which, archive, credentials, limit, every=every, watch=watch, as_json=as_json)
 
 
 def _show(
@@ -185,7 +185,7 @@ def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, ev
     views = {
         (view.kind, view.name): view
         for view in archives.collect(
-            lambda place: list_campaigns(place.store, place.prefix, open_only=not every)
+            lambda place: list_campaigns(place.store, place.prefix, open_only=not (every or client is None))
         )
     }
     runs: list[FlowRun] = []
