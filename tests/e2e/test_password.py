@@ -153,14 +153,14 @@ def test_server_worker_receiver_and_commands_share_the_password(tmp_path):
             options = ["--campaign-id", "behind", "--webhook", "main"]
             machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
             eventually(
-                lambda: "waits for the laboratory" in machine.command("status"), seconds=300, what="the wait"
+                lambda: "waits for its payment" in machine.command("status"), seconds=300, what="the wait"
             )
             machine.ready()
             other = {"PREFECT_HOME": str(tmp_path / "other"), "PREFECT_API_URL": f"{machine.url}/api"}
             machine.command("status", code=3, **other)
         with machine.up():  # a restart needs no option
             assert machine.refuses()
-            assert "waits for the laboratory" in machine.command("status")
+            assert "waits for its payment" in machine.command("status")
             machine.ready()
             parts = json.loads(machine.command("check", "--json", code=None))["lines"]
             # The first sweep may still be to come.
@@ -187,7 +187,7 @@ def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_o
             options = ["--campaign-id", "changed", "--webhook", "main"]
             machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
             eventually(
-                lambda: "waits for the laboratory" in machine.command("status"), seconds=300, what="the wait"
+                lambda: "waits for its payment" in machine.command("status"), seconds=300, what="the wait"
             )
         changed = {
             "PREFECT_ASSAY_SERVER_PASSWORD": NEXT_PASSWORD,
@@ -203,7 +203,7 @@ def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_o
             assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
             lab.advance(days=16)
             eventually(
-                lambda: "Completed" in machine.command("status", "changed"), seconds=300, what="the end"
+                lambda: " complete" in machine.command("status", "changed"), seconds=300, what="the end"
             )
 
 
@@ -243,7 +243,7 @@ def test_a_password_that_is_changed_while_a_run_executes_costs_that_execution_an
                 with machine.workers():
                     machine.sweep_often(NEXT_PASSWORD)
                     eventually(
-                        lambda: "waits for the laboratory" in machine.command("status"),
+                        lambda: "waits for its payment" in machine.command("status"),
                         seconds=600,
                         what="the wait",
                     )
@@ -252,7 +252,7 @@ def test_a_password_that_is_changed_while_a_run_executes_costs_that_execution_an
                     assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
                     lab.advance(days=16)
                     eventually(
-                        lambda: "Completed" in machine.command("status", "executing"),
+                        lambda: " complete" in machine.command("status", "executing"),
                         seconds=300,
                         what="the end",
                     )

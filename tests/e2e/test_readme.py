@@ -189,7 +189,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     shown = made.run(status)
     assert shown.count(" USD  ordered, not paid: ") == 2
     assert {one["provider_hosted_invoice_url"] for one in made.listed("invoices")} <= set(shown.split())
-    assert shown.count("waits for the laboratory") == 2
+    assert shown.count("1 waits for its payment") == 2, "the campaign and the round of the loop"
     made.pay()
     made.lab.advance(days=20)
     eventually(
