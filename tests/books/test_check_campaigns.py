@@ -1,13 +1,16 @@
 """`archive verify` reads the logs of campaigns, and corrects the index of open ones from them."""
 
 import pytest
+from typer.testing import CliRunner
 
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_campaigns, check_orders
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind, list_open
 from prefect_assay.books.homes import note_sweep
+from prefect_assay.cli.app import app
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from support.archive import archive_writer
 from support.archive.campaign_records import NOW, a_log, started
 from support.archive.memory_store import MemoryStore, a_book
 
@@ -62,6 +65,25 @@ def test_an_open_campaign_that_the_index_lacks_is_in_it_again(store):
     assert "campaign c is open and was not in the index" in findings[0].detail
     assert opened(store) == ["c", "l"]
     assert found(store) == []
+
+
+def test_the_command_says_what_it_has_corrected_and_that_the_archive_is_intact(tmp_path):
+    store = LocalStore(tmp_path / "archive")
+    archive_writer.archive(store, "x", large=False)
+    a_log(store, "c").start(started("c"))
+    (tmp_path / "archive" / OPEN / "campaign-c.json").unlink()
+
+    def verified():
+        command = ["archive", "verify", str(tmp_path / "archive" / "lab")]
+        done = CliRunner().invoke(app, command, env={"COLUMNS": "300"})
+        return done.exit_code, done.output
+
+    code, output = verified()
+    assert code == 0, output
+    assert "repaired: BOOKS/OPEN/campaign-c.json: campaign c is open and was not in the index" in output
+    assert "intact" in output
+    assert "repaired" not in verified()[1]
+    assert opened(store) == ["c"]
 
 
 def test_entries_of_what_has_ended_or_was_never_started_are_removed(store):
