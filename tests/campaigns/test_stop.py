@@ -13,7 +13,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.states import Failed, Running, Suspended
 from pydantic import SecretStr
 
-from prefect_assay.blocks import AssayCredentials
+from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind, list_open
 from prefect_assay.books.log import ACTIONS, Confirming, Paying, Sending, Stopped
@@ -22,6 +22,7 @@ from prefect_assay.campaigns.remains import CanceledOrderState
 from prefect_assay.campaigns.stop import reopen_campaign, settle_stop, stop_log
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError, InputError, OrderStopped
+from prefect_assay.looping.book import LoopBook, PoolFile, RoundEnded, RoundFixed
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -350,8 +351,6 @@ def test_what_is_over_is_not_canceled(prefect):
 
 
 def test_only_a_person_reopens_and_every_order_with_it(prefect, tmp_path):
-    from prefect_assay.blocks import LocalArchive
-
     archive = LocalArchive(root=str(tmp_path))
     store = archive.get_store()
     written = WrittenCampaign(store, archive.prefix, "c-reopened")
@@ -367,16 +366,18 @@ def test_only_a_person_reopens_and_every_order_with_it(prefect, tmp_path):
     assert [log.name for log in list_open(store, archive.prefix)] == [written.name]
 
 
-def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect, tmp_path, monkeypatch):
-    from prefect_assay.blocks import LocalArchive
-
+def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect, tmp_path):
     archive = LocalArchive(root=str(tmp_path))
     store = archive.get_store()
     over, running = (WrittenCampaign(store, archive.prefix, name) for name in ("l-1", "l-2"))
     over.log.finish("2 measured", complete=True)
     loop = CampaignLog(store, archive.prefix, "l", StartedKind.LOOP)
     loop.start(started(running.books, "l", StartedKind.LOOP))
-    monkeypatch.setattr(stop, "round_logs", lambda log: rounds(log, "l-1", "l-2"))
+    book = LoopBook(store, archive.prefix, "l")
+    for number in (1, 2, 3):  # the last one has not begun
+        book.fix(a_round(number))
+        if number < 3:
+            book.end(RoundEnded(number=number, table="t", rows=0, start=loop.state.started.at))
     carrier = a_run(prefect, LOOP_TAG + "l", CAMPAIGN_TAG + "l-2", state=Suspended(timeout_seconds=60))
     report = stop_log(None, loop, person="Ada", how="a test")
     assert {order.campaign_id for order in report.orders} == {"l-2"}
@@ -384,6 +385,7 @@ def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect,
     assert state_of(prefect, carrier).is_cancelled()
     assert over.log.read().stopped is None
     assert running.log.read().settled
+    assert CampaignLog(store, archive.prefix, "l-3").read().count == 0
     with pytest.raises(OrderStopped):
         running.book(1).require_not_stopped()
 
@@ -393,6 +395,8 @@ def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect,
     running.book(1).require_not_stopped()
 
 
-def rounds(log, *names):
-    is_loop = log.what is StartedKind.LOOP
-    return [CampaignLog(log.store, log.prefix, name) for name in names] if is_loop else []
+def a_round(number):
+    pool = PoolFile(name="p", key="POOLS/p", sha256="0" * 64, size=1, designs=2)
+    return RoundFixed(
+        loop_id="l", number=number, name=str(number), campaign_id=f"l-{number}", origin="a folder", pool=pool
+    )
