@@ -70,6 +70,33 @@ def test_an_upload_whose_answers_are_lost_is_found_by_the_next_try(proxy, store,
     assert store.read("a") == body
 
 
+# --- hints ---
+
+HINT = "lab/BOOKS/OPEN/campaign-c.json"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [Refused(403, "AccessDenied"), Refused(405, "MethodNotAllowed"), Refused(501, "NotImplemented")],
+)
+def test_a_server_that_deletes_nothing_keeps_the_hint(proxy, store, refusal):
+    assert store.put_if_absent(HINT, b"1", "application/json")
+    proxy.times(99, refusal, lambda request: request.method == "DELETE")
+    assert store.delete(HINT) is False
+    assert store.read(HINT) == b"1"
+
+
+@pytest.mark.parametrize("trouble", [Refused(503, "SlowDown"), Refused(500, "InternalError"), LOST])
+def test_a_server_that_is_busy_is_asked_again_later_and_the_hint_is_deleted_then(proxy, store, trouble):
+    assert store.put_if_absent(HINT, b"1", "application/json")
+    proxy.times(99, trouble, lambda request: request.method == "DELETE")
+    with pytest.raises(ArchiveUnavailable):
+        store.delete(HINT)
+    proxy.decide = lambda _request: None
+    assert store.delete(HINT)
+    assert store.find(HINT) is None
+
+
 # --- checksums ---
 
 
