@@ -224,7 +224,8 @@ def canceled_run(campaign: OpenCampaign) -> FlowRun | None:
     last = canceled[-1] if canceled else None
     if last is None or last.state is None:
         return None
-    opened = [record.at for record in campaign.log.records() if record.kind in {"started", "reopened"}]
+    # No cancellation precedes the first start, whose clock may be another one.
+    opened = [record.at for record in campaign.log.records() if record.kind in {"started", "reopened"}][1:]
     return last if not opened or last.state.timestamp > max(opened) else None
 
 
