@@ -35,15 +35,22 @@ def test_the_table_has_every_variant():
     }
 
 
+# A quoted create commits nothing, so another one may follow where the service shows no experiment.
+SENT_AGAIN = {"the answer to the create is lost, and the list is late"}
+# The service has billed on a rail that the campaign may not use: the run looks again, until a person pays the page.
+PAID_BY_HAND = {"the token's policy has pinned x402-exact"}
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_campaign_ends_as_the_page_says(variant, tmp_path):
     for route in VARIANTS[variant][2]:
         words, service = ended(variant, route, tmp_path / route)
         assert words == EXPECTED[variant][route], route
-        assert service.creates <= 1
+        again = variant in SENT_AGAIN and route == "quoted"
+        assert service.creates <= (2 if again else 1)
         assert len(service.billed) <= 1
         assert len(service.settled) <= 1
-        assert words != "waits"
+        assert words != "waits" or variant in PAID_BY_HAND
 
 
 @pytest.mark.parametrize("form", FORMS["outside"])
