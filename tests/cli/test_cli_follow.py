@@ -14,7 +14,7 @@ from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.cli.campaigns import follow as follow_module
 from prefect_assay.cli.campaigns import run as run_module
 from prefect_assay.cli.campaigns.follow import follow
-from prefect_assay.errors import ArchiveUnavailable, CampaignFailed, NotFound
+from prefect_assay.errors import ArchiveUnavailable, CampaignFailed, InputError, NotFound
 from prefect_assay.runs.tags import CAMPAIGN_TAG, add_tags
 from support.campaign_logs import WrittenCampaign
 
@@ -151,8 +151,12 @@ def test_the_campaign_that_the_run_has_begun_is_followed_whatever_id_was_expecte
 
 def test_reopen_opens_what_a_person_has_canceled_and_invents_no_campaign(archive):
     written = WrittenCampaign(archive.get_store(), archive.prefix, "c-1")
+    run_module.refuse_stopped(archive, "c-1")
     written.log.stop("grace", "prefect-assay cancel")
+    with pytest.raises(InputError, match=r"canceled by grace on .*; nothing was started\. .* --reopen"):
+        run_module.refuse_stopped(archive, "c-1")
     run_module._reopen(archive, "c-1")
+    run_module.refuse_stopped(archive, "c-1")
     assert written.log.read().is_open
     with pytest.raises(NotFound):
         run_module._reopen(archive, "c-2")

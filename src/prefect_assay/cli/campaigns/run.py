@@ -125,6 +125,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         archive = cast("Archive", blocks["archive"])
         if request.reopen:
             _reopen(archive, campaign_id)
+        refuse_stopped(archive, campaign_id)
         settings = {
             **request.settings(),
             # Without an id the flow derives the same one, from the designs and the target that it has looked up.
@@ -149,6 +150,18 @@ def _reopen(archive: "Archive", campaign_id: str) -> None:
     from prefect_assay.cli.campaigns.answer import user_name
 
     reopen_campaign(archive, campaign_id, person=user_name())
+
+
+def refuse_stopped(archive: "Archive", campaign_id: str) -> None:
+    """Raise InputError for a campaign that a person has canceled: its run would end at once."""
+    from prefect_assay.books.campaign_log import CampaignLog
+
+    stopped = CampaignLog(archive.get_store(), archive.prefix, campaign_id).read().stopped
+    if stopped is not None:
+        raise InputError(
+            f"campaign {campaign_id} was canceled by {stopped.person} on {stopped.at:%Y-%m-%d}; nothing was started. To go on "
+            "with it, repeat the command with --reopen"
+        )
 
 
 def _offer(
