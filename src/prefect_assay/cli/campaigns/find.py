@@ -92,8 +92,8 @@ class Archives:
 
     def raise_first(self) -> None:
         """Raise why an archive could not be read, if one could not."""
-        for name, error in self.failures.items():
-            raise type(error)(f"archive {name}: {error.message}") from error
+        for error in self.failures.values():
+            raise error
 
 
 def _begun(place: Place, name: str, kinds: tuple[StartedKind, ...]) -> Iterator[CampaignLog]:
@@ -115,15 +115,15 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
         ConfigurationError: there is no such block, or no archive block at all.
         ArchiveError: there is no such folder.
     """
+    candidates: list[tuple[str, Archive]]
     if archive is not None and names_folder(archive):
         opened(Path(archive), None)
-        folder = LocalArchive(root=archive)
-        candidates = [Place(archive, folder, folder.get_store())]
+        candidates = [(archive, LocalArchive(root=archive))]
     elif archive is not None:
-        block = load_archive(archive)
-        candidates = [Place(archive, block, block.get_store())]
+        candidates = [(archive, load_archive(archive))]
     elif client is not None:
-        candidates = list(_saved_places(client))
+        kinds = (LocalArchive, S3Archive)
+        candidates = [named for kind in kinds for named in _saved_blocks(client, kind)]
     else:
         candidates = []
     if not candidates:
@@ -133,22 +133,17 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
         )
     archives = Archives([])
     seen: set[str] = set()
-    for place in candidates:
+    for name, block in candidates:
         try:
+            place = Place(name, block, block.get_store())
             archive_id = place.require_reachable()
         except AssayError as error:
-            archives.failures[place.name] = error
+            archives.failures[name] = error
             continue
         if archive_id is not None and archive_id not in seen:
             seen.add(archive_id)
             archives.places.append(place)
     return archives
-
-
-def _saved_places(client: SyncPrefectClient) -> Iterator[Place]:
-    for kind in (LocalArchive, S3Archive):
-        for name, block in _saved_blocks(client, kind):
-            yield Place(name, block, block.get_store())
 
 
 def _saved_blocks(client: SyncPrefectClient, kind: type[Any]) -> Iterator[tuple[str, Any]]:
