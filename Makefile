@@ -116,7 +116,6 @@ crash: $(VENV)/.installed
 	  ASSAY_CRASH_END=$$(($$(date +%s) + 60 * $(CRASH_MINUTES))) \
 	  $(BIN)/pytest -q -m crash -n 2 --maxschedchunk 1 tests/crash
 
-
 # The same seed draws the same faults and kills. Within SOAK_MINUTES it is over: late batches are left out.
 # SOAK_ON=redis runs it on PostgreSQL and Redis in place of the server's own PostgreSQL.
 SOAK_ON ?= own

@@ -23,9 +23,9 @@ def soak(tmp_path, record_property, pytestconfig):
             story = Soak(world, plan, tell if aloud else lambda line: None)
             story.play()
             lost = lost_wakes(story)
-            if lost:  # says whether the hourly full check would have found them
-                story.sweep_to_the_end(full_check_minutes=0)
-                story.tell(f"{len(lost)} wakes lost, {len(lost_wakes(story))} after a full check")
+            if lost:  # says whether the next sweep would have found them
+                story.sweep_to_the_end()
+                story.tell(f"{len(lost)} wakes lost, {len(lost_wakes(story))} after another sweep")
             found = judge(story, lost)
         record_property("soak", found.figures)
         some = "\n".join(found.violations[:50])

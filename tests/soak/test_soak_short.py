@@ -1,4 +1,4 @@
-"""A soak of a few experiments, for `make test-long`. `make soak` plays two thousand, `make test` one in a single process."""
+"""The soak in small, for every test run: nothing is lost, whatever becomes of its webhooks. `make soak` is large."""
 
 import pytest
 
@@ -12,7 +12,7 @@ DISTURBANCES = {
 }
 
 
-@pytest.mark.soak
+@pytest.mark.e2e
 @pytest.mark.timeout(600)
 def test_a_few_experiments_are_archived_once(soak):
     plan = Plan(8, 5, 5.0, batches=1, step_days=7.5, disturbances=DISTURBANCES, machine_every=2)

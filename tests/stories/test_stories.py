@@ -81,8 +81,8 @@ def its_worker_is_killed(campaign: Story) -> None:
         reached()
         stack.kill_runner()
     stack.start_runner()
-    campaign.sweep(later_minutes=0)
-    assert campaign.in_state(run, "Running")
+    campaign.world.sweep()
+    assert campaign.world.read(run).state.name == "Running"
     campaign.sweep(later_minutes=15)
     campaign.finish(sweeps=True)
     assert campaign.world.read(run).state.name == "Crashed"
@@ -190,20 +190,45 @@ def its_archive_is_unreachable_when_results_are_due(campaign: Story) -> None:
     campaign.finish(sweeps=True)
 
 
+@story()
+def the_service_is_unreachable_when_results_are_due(campaign: Story) -> None:
+    """Each look fails, and nothing is concluded from that."""
+    campaign.start_and_wait()
+    with campaign.lab.fault("status", status=503, count=100_000):
+        campaign.pass_days(16)
+        campaign.sweep(later_minutes=5)
+        assert not campaign.is_over
+    campaign.finish(sweeps=True)
+
+
+@story()
+def everything_is_switched_off_for_twenty_days(campaign: Story) -> None:
+    """The laboratory works on, and its webhooks find nobody."""
+    campaign.start_and_wait()
+    stack = campaign.world.stack
+    stack.stop_runner()
+    stack.stop_receiver()
+    stack.stop_server()
+    campaign.lab.advance(days=20)
+    stack.start_server()
+    stack.start_receiver()
+    stack.start_runner()
+    campaign.sweep(later_minutes=25)
+    campaign.finish(days=3, sweeps=True)
+
+
 # Twice
 
 
 @story()
 def started_twice_at_once(campaign: Story) -> None:
-    """Two runs of one campaign order side by side, and both come to its end."""
-    first, second = campaign.start(), campaign.start()
-    campaign.suspended(first)
-    campaign.suspended(second)
+    """Two runs of one campaign order side by side; the later one carries it on. Started once more, it orders nothing."""
+    for _ in range(2):
+        campaign.start()
+    campaign.rest()
+    assert {run.state.name for run in campaign.runs()} == {"CarriedOn", "Suspended"}
     campaign.finish()
-    for run in (first, second):
-        assert campaign.world.until_over(run).state.is_completed()
-    again = campaign.world.until_over(campaign.start())
-    assert again.state.is_completed()
+    assert campaign.world.until_over(campaign.start()).state.is_completed()
 
 
 @story()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -22,9 +23,11 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 
+from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
+from support.runs.sweeps import swept
 from support.runs.world import EGFR
 from support.soak.world import SoakWorld
 from support.stories.world import fasta
@@ -109,6 +112,7 @@ class Soak:
         self._paid: set[str] = set()
         self._background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lab-days")
         self._step = 0
+        self._ahead = timedelta()
 
     @property
     def seconds(self) -> float:
@@ -130,25 +134,34 @@ class Soak:
         for _ in range(int(WINDOW_DAYS // self.plan.step_days) + 2):
             self._one_step()
         self._drain(0)
+        self._lab.release()
         for _ in range(_STEPS_MORE):  # an order that came late, after kills, takes its days all the same
-            if all(experiment.status == "done" for experiment in self.world.service.iter_experiments()):
-                break
+            self.sweep_to_the_end()
+            if self._all_over():
+                return
             self._one_step()
             self._drain(0)
-        self._lab.release()
-        self._drain(0)
-        while not self.sweep_to_the_end():
-            self.tell("the last sweep was killed; the next one is the last")
+            self._lab.release()
 
     def sweep(self, **parameters: Any) -> None:
         """The sweep as it is shipped, as a run of its own deployment."""
         self.sweeps.append(self._create("sweep", f"sweep-{len(self.sweeps)}", parameters))
 
-    def sweep_to_the_end(self, **parameters: Any) -> bool:
-        """One more sweep, and everything that it has woken."""
-        self.sweep(**parameters)
+    def sweep_to_the_end(self) -> None:
+        """One more sweep, half an hour later than the last, because pauses before restarts grow; and all that follows.
+
+        It is played in this process.
+        """
+        self._ahead += timedelta(minutes=30)
+        patiently(lambda: swept(after=self._ahead))
         self._drain(0)
-        return patiently(lambda: self.world.api.read_flow_run(self.sweeps[-1])).state.is_completed()
+
+    def _all_over(self) -> bool:
+        """By the campaigns' logs."""
+        archive = self.world.blocks["archive"]
+        return all(
+            CampaignLog(archive.get_store(), archive.prefix, campaign).read().over for campaign in self.runs
+        )
 
     def _start(self, number: int) -> None:
         campaign = f"soak-{self.plan.seed}-{number:05d}"
