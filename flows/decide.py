@@ -54,7 +54,9 @@ def decide(
     action: Annotated[Action | None, form.titled("What to do")] = None,
     *,
     question_id: Annotated[bounds.Line | None, form.titled("Question")] = None,
-    revision: Annotated[int | None, Field(ge=1, le=1_000_000), form.titled("Revision of the question")] = None,
+    revision: Annotated[
+        int | None, Field(ge=1, le=1_000_000), form.titled("Revision of the question")
+    ] = None,
     amount_cents: Annotated[bounds.Cents | None, form.titled("Exact amount (US cents)")] = None,
     experiment: Annotated[bounds.Line | None, form.titled("Which experiment")] = None,
     person: Annotated[bounds.Line | None, form.titled("Your name")] = None,
