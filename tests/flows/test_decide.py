@@ -151,10 +151,18 @@ def test_cancel_of_a_loops_run_cancels_the_loop(world):
         Cancelled(message="Runner is shutting down."),
         Cancelled(message="Deployment {deployment} no longer exists, so it was canceled"),
         Cancelled(message=REPLACED),
+        Cancelled(message="Deployment concurrency limit reached."),
         Crashed(),
         Failed(),
     ],
-    ids=["its worker was stopped", "its deployment was made again", "replaced", "crashed", "failed"],
+    ids=[
+        "its worker was stopped",
+        "its deployment was made again",
+        "replaced",
+        "a limit",
+        "crashed",
+        "failed",
+    ],
 )
 def test_what_no_person_has_canceled_goes_on(world, state):
     written = begun(world)

@@ -13,6 +13,8 @@ from prefect.client.schemas.responses import SetStateStatus
 _WOKEN: Final = frozenset({"Resuming", "Late", "Pending", "Submitting", "InfrastructurePending", "Running"})
 # Prefect's message for the runs that `serve` executes when it ends
 _RUNNER_STOPS: Final = "Runner is shutting down."
+# The beginning of Prefect's messages for a run that an operator's limit of its deployment refuses (`CANCEL_NEW`)
+_LIMIT_REACHED: Final = "Deployment concurrency "
 REPLACED: Final = "Another run of its campaign goes on."  # the message of a run that the sweep has replaced
 
 
@@ -56,6 +58,8 @@ def is_canceled_by_person(run: FlowRun) -> bool:
     """Return True if a run is Cancelled, neither by its runner's end nor because of its deployment nor in favour of another."""
     state = run.state
     if state is None or not state.is_cancelled() or state.message == REPLACED:
+        return False
+    if (state.message or "").startswith(_LIMIT_REACHED):
         return False
     return not was_stopped_with_its_runner(state) and not lost_its_deployment(run)
 
