@@ -1,5 +1,6 @@
 """A gateway in front of a real lab mixes answers up: no design gets another's value, and nothing is confirmed or paid."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,16 +8,16 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay.blocks import AssayCredentials
+from prefect_assay.campaigns.play import Campaign
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.errors import AssayError
-from prefect_assay.flows.run_options import ExperimentRun, RunOptions
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.ordering import confirm_order
 from support.contract import campaign
-from support.contract.campaign import StillWaiting, a_run, complete
+from support.contract.campaign import StillWaiting, a_plan, a_setup, complete
 from support.services.mixing_proxy import mixing_proxy
 
 D1 = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
@@ -62,12 +63,13 @@ class Place:
             self.target = next(one.id for one in client.iter_targets(selfservice_only=True))
 
     def run(self, name, residues, *, direct=False, route="hosted"):
-        base = a_run(SimpleNamespace(base_url=self.proxy.base_url, provider="provider"), self.folder, route)
+        base = a_setup(SimpleNamespace(base_url=self.proxy.base_url, provider="provider"), self.folder, route)
         url = self.lab.base_url if direct else self.proxy.base_url
-        values = {field: getattr(base.options, field) for field in RunOptions.__dataclass_fields__}
-        credentials = AssayCredentials(base_url=url, token=SecretStr(self.lab.token))
-        policy = base.options.policy.model_copy(
-            update={"per_experiment_cents": 10**7, "per_campaign_cents": 10**7}
+        caps = {"per_experiment_cents": 10**7, "per_campaign_cents": 10**7}
+        setup = replace(
+            base,
+            credentials=AssayCredentials(base_url=url, token=SecretStr(self.lab.token)),
+            policy=base.policy.model_copy(update=caps),
         )
         spec = ExperimentSpec.model_validate(
             {
@@ -77,10 +79,29 @@ class Place:
                 "sequences": {"d1": {"aa_string": residues}},
             }
         )
-        options = RunOptions(**{**values, "credentials": credentials, "policy": policy})
-        return ExperimentRun(
-            options, spec=spec, campaign_id=f"{self.label}-{name}", batch_index=0, batch_count=1
-        )
+        # Terms pin the service's address: the ledgers are opened at the lab's own, which the gateway stands for.
+        return Run(setup, f"{self.label}-{name}", spec)
+
+
+class Run:
+    """A campaign of one experiment, as any execution finds it: by its plan and the archive."""
+
+    def __init__(self, setup, campaign_id, spec):
+        self.setup, self.campaign_id, self.spec = setup, campaign_id, spec
+
+    def play(self):
+        return complete(self.setup, a_plan(self.setup, campaign_id=self.campaign_id, spec=self.spec))
+
+    @property
+    def book(self):
+        setup = replace(self.setup)
+        plan = a_plan(setup, campaign_id=self.campaign_id, spec=self.spec)
+        return Campaign(setup, plan, setup.log(self.campaign_id), setup.terms()).orders[0].book
+
+    def ordered(self):
+        """The experiment of the campaign's order, after playing it to its end."""
+        self.play()
+        return self.book.read().ordered.experiment_id
 
 
 @pytest.fixture
@@ -95,7 +116,7 @@ def stays_open(run, monkeypatch, looks=2):
     with monkeypatch.context() as impatient:
         impatient.setattr(campaign, "LOOKS", looks)
         with pytest.raises((AssayError, StillWaiting)):
-            complete(run)
+            run.play()
 
 
 def values_of(kept):
@@ -116,24 +137,29 @@ def is_untouched(service, experiment_id):
 def test_an_order_whose_create_is_answered_with_another_s_experiment_keeps_its_own(
     place, proxy, service, form
 ):
-    a = complete(place.run("a", D2, direct=True))[0].order
-    wrong = {"experiment_id": a.experiment_id, "provider_hosted_invoice_url": "https://pay.example/a"}
+    a = place.run("a", D2, direct=True).ordered()
+    wrong = {"experiment_id": a, "provider_hosted_invoice_url": "https://pay.example/a"}
     if form == "partial":
         proxy.answer_with("POST", "/experiments", 500, {**wrong, "error": "the invoice failed"})
     else:
         proxy.answer_with("POST", "/experiments", 201, wrong)
     run = place.run("b", D1)
-    report, kept = complete(run)
+    kept = run.play().kept
     own = proxy.created()[0]["experiment_id"]
     state = run.book.read()
-    assert report.order.experiment_id == state.ordered.experiment_id == own != a.experiment_id
-    assert state.named == (a.experiment_id,)
-    assert (state.surplus, state.others, report.order.surplus) == ((), (), ())
+    assert state.ordered.experiment_id == own != a
+    assert state.named == (a,)
+    assert (state.surplus, state.others) == ((), ())
     assert {residues for _, residues in values_of(kept).values()} <= {D1}
     assert service.experiment(own).status == ExperimentStatus.DONE
     first = place.run("a", D2, direct=True)
-    assert confirm_order(service, first.spec, first.book) == a.experiment_id
-    assert first.book.state.surplus == ()
+    book = first.book
+    book.read()
+    assert confirm_order(service, first.spec, book) == a
+    assert book.state.surplus == ()
+
+
+BEFORE_RESULTS = {"", "/quote", "/invoice"}
 
 
 @pytest.mark.parametrize(
@@ -144,33 +170,23 @@ def test_an_order_whose_create_is_answered_with_another_s_experiment_keeps_its_o
 def test_no_answer_about_another_experiment_is_used_or_archived(
     place, proxy, service, lab, what, monkeypatch
 ):
-    a = complete(place.run("a", D2, direct=True))[0].order
+    a = place.run("a", D2, direct=True).ordered()
     run = place.run("b", D1)
-    first = complete(run)[0].order if what in {"/results", "/sequences", "/updates"} else None
-    if first is None:  # the order is placed, and every later answer of this kind is another's
-        proxy.answer_with_that_of(
-            rf"/experiments/(?!{a.experiment_id})[0-9a-f-]{{36}}{what}",
-            f"/experiments/{a.experiment_id}{what}",
-            lab.token,
-        )
-    else:
-        for path in Path(place.folder).glob(f"{run.campaign_id}/*"):
-            path.rename(path.with_name(f"before-{path.name}"))
-        proxy.answer_with_that_of(
-            f"/experiments/{first.experiment_id}{what}", f"/experiments/{a.experiment_id}{what}", lab.token
-        )
-    stays_open(run, monkeypatch)
+    # The order is placed, and every later answer of this kind is another's.
+    proxy.answer_with_that_of(
+        rf"/experiments/(?!{a})[0-9a-f-]{{36}}{what}", f"/experiments/{a}{what}", lab.token
+    )
+    stays_open(run, monkeypatch, looks=2 if what in BEFORE_RESULTS else 20)
     own = proxy.created()[0]["experiment_id"]
-    newest = [path for path in Path(place.folder).rglob("raw/*.json") if "before-" not in str(path)]
-    newest = [path for path in newest if run.campaign_id in str(path)]
-    assert not [path for path in newest if a.experiment_id in path.read_text(errors="replace")]
+    newest = [path for path in Path(place.folder).rglob("raw/*.json") if run.campaign_id in str(path)]
+    assert not [path for path in newest if a in path.read_text(errors="replace")]
     state = run.book.read()
     assert state.ordered is None or state.ordered.experiment_id == own
     assert (state.settled, state.payment, state.surplus) == (None, None, ())
     assert is_untouched(service, own)
     proxy.pass_everything()
-    report, kept = complete(run)
-    assert report.order.experiment_id == own
+    kept = run.play().kept
+    assert run.book.read().ordered.experiment_id == own
     assert {residues for _, residues in values_of(kept).values()} <= {D1}
 
 
@@ -178,11 +194,9 @@ def test_no_answer_about_another_experiment_is_used_or_archived(
 def test_a_quote_is_not_confirmed_while_the_record_read_is_another_s(place, proxy, service, lab, monkeypatch):
     first = place.run("a", D2, direct=True, route="quoted")
     stays_open(first, monkeypatch)
-    a = first.book.read().ordered
+    a = first.book.read().ordered.experiment_id
     run = place.run("b", D1, route="quoted")
-    proxy.answer_with_that_of(
-        rf"/experiments/(?!{a.experiment_id})[0-9a-f-]{{36}}", f"/experiments/{a.experiment_id}", lab.token
-    )
+    proxy.answer_with_that_of(rf"/experiments/(?!{a})[0-9a-f-]{{36}}", f"/experiments/{a}", lab.token)
     stays_open(run, monkeypatch)
     own = proxy.created()[0]["experiment_id"]
     assert not [one for one in proxy.seen if one[0] == "POST" and one[1].endswith("/confirm")]
@@ -203,10 +217,10 @@ IN_CAPITALS = pytest.mark.parametrize(
 def test_upper_case_ids_in_some_answers_are_the_same_ids(place, proxy, service, method, path):
     proxy.shout_ids(method, path)
     run = place.run("b", D1)
-    report, kept = complete(run)
+    kept = run.play().kept
     own = proxy.created()[0]["experiment_id"]
     state = run.book.read()
-    assert (report.order.experiment_id, report.order.surplus, state.surplus) == (own, (), ())
+    assert (state.ordered.experiment_id, state.surplus) == (own, ())
     assert kept
     assert service.experiment(own).status == ExperimentStatus.DONE
 

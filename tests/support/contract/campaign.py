@@ -83,10 +83,10 @@ def a_setup(service, folder, route, *, accept_quotes=True, machine_payments=True
     )
 
 
-def a_plan(setup, *, kind="affinity", sequences=None):
+def a_plan(setup, *, kind="affinity", sequences=None, campaign_id=CAMPAIGN, spec=None):
     """The archived plan of one experiment."""
     binding = kind in {"affinity", "screening"}
-    spec = ExperimentSpec.model_validate(
+    spec = spec or ExperimentSpec.model_validate(
         {
             "experiment_type": kind,
             "method": "bli" if binding else None,
@@ -94,9 +94,9 @@ def a_plan(setup, *, kind="affinity", sequences=None):
             "sequences": {n: {"aa_string": s} for n, s in (sequences or SEQUENCES).items()},
         }
     )
-    planned = PlannedExperiment(order_key=order_key(CAMPAIGN, 0, spec), batch_index=0, spec=spec)
+    planned = PlannedExperiment(order_key=order_key(campaign_id, 0, spec), batch_index=0, spec=spec)
     plan = Plan(
-        campaign_id=CAMPAIGN,
+        campaign_id=campaign_id,
         archive_id=setup.books.archive_id,
         source="designs",
         assay=Assay(experiment_type=kind, target=TARGET["name"] if binding else None),
