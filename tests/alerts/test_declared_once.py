@@ -27,11 +27,11 @@ def test_every_kind_is_documented_and_has_an_automation():
 
 
 def test_every_kind_is_counted_from_zero():
-    known = Problem(kind="run-stuck", subject="s", since=NOW, text="t", next_step="n")
+    known = Problem(kind="campaign-without-run", subject="s", since=NOW, text="t", next_step="n")
     other = known.model_copy(update={"subject": "other"})
     found = samples(SavedState(problems=(known, other), swept=datetime.now(UTC)))
     assert {kind: found["assay_problems", kind] for kind in ALERTS} == dict.fromkeys(ALERTS, 0) | {
-        "run-stuck": 2
+        "campaign-without-run": 2
     }
     assert 0 <= found["assay_sweep_age_seconds", None] < 60
 

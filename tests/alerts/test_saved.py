@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from prefect_assay.alerts import find, kinds, saved
+from prefect_assay.models.open_money import OpenItem, OpenKind
 from prefect_assay.models.problem import AlertLimits
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -11,8 +12,18 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def unpaid(*experiments):
-    due = [find.Due(experiment, f"run of {experiment}", LONG_AGO, 100) for experiment in experiments]
-    return list(find.unpaid_invoices(due, NOW, AlertLimits()))
+    items = [
+        OpenItem(
+            kind=OpenKind.TO_PAY,
+            campaign_id="c",
+            order_key=f"k-{one}",
+            experiment_id=one,
+            amount_cents=100,
+            since=LONG_AGO,
+        )
+        for one in experiments
+    ]
+    return list(find.open_money(items, lambda _: True, NOW, AlertLimits()))
 
 
 def test_a_problem_that_is_unclear_stays_open_and_others_of_its_kind_are_over(monkeypatch):
