@@ -12,11 +12,12 @@ from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy,
 from prefect_assay.campaigns import advance as advance_module
 from prefect_assay.campaigns import play as play_module
 from prefect_assay.campaigns import questions as questions_module
+from prefect_assay.campaigns.advance import Look as OrderLook
 from prefect_assay.campaigns.orders import PlannedOrder
-from prefect_assay.campaigns.play import Campaign, look_at_orders
+from prefect_assay.campaigns.play import Campaign, CampaignLook, look_at_orders
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
-from prefect_assay.errors import ServiceUnavailable
+from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -390,3 +391,14 @@ def test_what_is_bought_does_not_name_the_run(lab, tmp_path):
     assert lines["campaign"] == "`c`"
     assert lines["paid"] == "by machine (x402-exact)"
     assert "affinity by BLI" in lines["assay"]
+
+
+def test_a_polling_run_ends_where_only_a_person_can_help(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path)
+    look(campaign)
+    error = PaymentsDisabled("no wallet for the rail that the service has named")
+    held = OrderLook(Stage.PAYMENT, "no wallet", retriable=True, error=error)
+    busy = OrderLook(Stage.PAYMENT, "503", retriable=True)
+    with pytest.raises(PaymentsDisabled):
+        play_module._refuse_endless_polling(campaign, CampaignLook({"a": held}, {}, frozenset()))
+    play_module._refuse_endless_polling(campaign, CampaignLook({"a": held, "b": busy}, {}, frozenset()))

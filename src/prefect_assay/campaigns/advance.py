@@ -43,7 +43,7 @@ from prefect_assay.models.vocabulary import (
     ResultsStatus,
 )
 from prefect_assay.ordering import choose
-from prefect_assay.ordering.billing import withdraw
+from prefect_assay.ordering.billing import CONFIRMABLE, check_total, withdraw
 from prefect_assay.ordering.next_action import (
     APPROVE,
     Action,
@@ -100,6 +100,7 @@ class Look:
     stage: Stage
     problem: str | None = None
     retriable: bool = False
+    error: AssayError | None = None  # that only a person can mend, such as a missing wallet
 
 
 class _Held(Exception):
@@ -339,6 +340,8 @@ class _Performing:
         order = self.order.known_order(seen)
         billing = poll_quote(self.credentials, order.experiment_id)
         if billing.quote is not None:
+            if billing.stage in CONFIRMABLE:
+                check_total(billing.quote, order.experiment_id)  # no answer accepts another currency
             facts.quoted(order, billing.quote)
         return seen.add(billing=billing)
 

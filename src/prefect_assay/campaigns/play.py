@@ -306,7 +306,8 @@ def _look_after(order: PlannedOrder, error: Exception) -> OrderLook:
     )
     unexpected = not isinstance(error, AssayError | OSError)
     get_run_logger().warning("%s: %s", order.name, text, exc_info=unexpected)
-    return OrderLook(stage_of(order.book.state), f"{order.name}: {text}", retriable=True)
+    lasting = error if isinstance(error, AssayError) and not is_temporary(error) else None
+    return OrderLook(stage_of(order.book.state), f"{order.name}: {text}", retriable=True, error=lasting)
 
 
 def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], datetime]:
@@ -347,7 +348,11 @@ def _show(
                 shown = shown.model_copy(update={"expected": _read_expected(client, shown)})
             changed[order.key] = shown
             row = rows.get(shown.experiment_id or "")
-            if row is not None and shown.stage == Stage.OVERDUE and (before is None or before.stage != Stage.OVERDUE):
+            if (
+                row is not None
+                and shown.stage == Stage.OVERDUE
+                and (before is None or before.stage != Stage.OVERDUE)
+            ):
                 facts.overdue(order.key, row, campaign.setup.deadline_days)
     if changed:
         facts.stages(known, changed)
@@ -472,6 +477,9 @@ def _refuse_endless_polling(campaign: Campaign, look: CampaignLook) -> None:
     questions = campaign.log.read().open_questions
     if left and questions and all(one.stage is Stage.ASKS for one in left):
         raise DecisionNeeded(next(iter(questions.values())).question)
+    lasting = [one.error for one in left if one.error is not None]
+    if lasting and len(lasting) == len(left):
+        raise lasting[0]
     if left and all(one.stage is Stage.OVERDUE for one in left):
         raise Overdue(
             f"campaign {campaign.plan.campaign_id}: {count_stages([one.stage for one in look.orders.values()])}; run it again "
