@@ -129,14 +129,14 @@ class Probe:
 
     def until_calm(self, flows):
         """Wait until no run of a campaign has had anything to do for two seconds."""
-        deadline, since = time.monotonic() + 300, None
+        deadline, since = time.monotonic() + 600, None
         busy = {
             "flow_runs": {"state": {"type": {"any_": BUSY}}},
             "flows": {"id": {"any_": [str(one) for one in flows]}},
         }
         while since is None or time.monotonic() - since < 2:
             if time.monotonic() > deadline:
-                raise SystemExit("the campaign's runs did not come to rest in five minutes")
+                raise SystemExit("the campaign's runs did not come to rest in ten minutes")
             count = self.api.request("POST", "/flow_runs/count", json=busy).json()
             since = None if count else since or time.monotonic()
             time.sleep(0.25)
