@@ -123,17 +123,14 @@ def test_a_loop_waits_for_the_next_object_of_a_bucket(world, swift_endpoint, sto
         monkeypatch.setenv(name, value)  # the sweep runs in this process
     store = bucket_store(swift_endpoint)
     assert store.put_if_absent("rounds/first.fasta", b">a\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEV\n", "text/plain")
-    run = world.start(
-        "design-build-test",
-        **world.shared()
-        | {
-            "loop_id": "egfr-bucket",
-            "source": f"s3://{store.bucket}/rounds/",
-            "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
-            "max_rounds": 2,
-            "wait_days": 30,
-        },
-    )
+    parameters = world.shared() | {
+        "loop_id": "egfr-bucket",
+        "source": f"s3://{store.bucket}/rounds/",
+        "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
+        "max_rounds": 2,
+        "wait_days": 30,
+    }
+    run = world.start("design-build-test", **parameters)
 
     def rounds():
         return LoopBook(world.archive.get_store(), world.archive.prefix, "egfr-bucket").read().rounds
@@ -142,6 +139,9 @@ def test_a_loop_waits_for_the_next_object_of_a_bucket(world, swift_endpoint, sto
     eventually(lambda: all(entry.ended for entry in rounds()), seconds=200, what="the first round to end")
     world.until(run, "Suspended")
     assert store.put_if_absent("rounds/second.fasta", b">b\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEW\n", "text/plain")
+    # Another start has the run look at once, in place of its next look.
+    other = world.start("design-build-test", **parameters)
+    world.until(other, "RunsElsewhere", seconds=100)
     report = world.result(world.until(run, "Completed", seconds=300), LoopReport)
     assert [r.campaign_id for r in report.rounds] == ["egfr-bucket-first", "egfr-bucket-second"]
     assert [order.name.split()[0] for order in world.orders("egfr-bucket-")].count("egfr-bucket-second") == 1

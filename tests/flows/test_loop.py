@@ -27,6 +27,7 @@ from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, 
 from prefect_assay.campaigns import loop as loop_module
 from prefect_assay.campaigns import plan as plan_module
 from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.errors import (
     ApprovalExpired,
     ApprovalRejected,
@@ -243,8 +244,8 @@ def loop(tmp_path, monkeypatch, prefect):
         choosing, "estimate_cost", lambda _, spec: SimpleNamespace(total_cents=PRICE * len(spec.sequences))
     )
 
-    def run(flow_run=None, **changes):
-        """Play the loop in this process, or in a deployed run."""
+    def run(flow_run=None, *, whole_state=False, **changes):
+        """Play the loop in this process, or in a deployed run; returns its report, or the final state."""
         given = {
             "loop_id": "loop",
             "assay": Assay(target="t"),
@@ -259,7 +260,8 @@ def loop(tmp_path, monkeypatch, prefect):
         monkeypatch.setattr(loop_module, "can_suspend", lambda: flow_run is not None)
         monkeypatch.setattr(loop_module, "this_run", lambda: flow_run)
         try:
-            return design_build_test.fn(**given | changes).result()
+            state = design_build_test.fn(**given | changes)
+            return state if whole_state else state.result()
         except (Pause, Killed):
             ended = False
             raise
@@ -925,6 +927,25 @@ def test_a_token_that_is_refused_in_a_later_round_is_waited_for(loop):
     assert loop.log().read().is_open
     loop.laboratory.during.clear()
     assert loop(run, designer="loop_designers:flat", max_rounds=2).stop == "rounds"
+
+
+def test_a_run_that_was_suspended_too_often_ends_and_the_loop_stays_open(loop, folder, monkeypatch):
+    """A loop that waits a year for files would fill one run with thousands of states."""
+
+    def refuse(message, **_):
+        raise RunContinues(f"another run goes on: {message}")
+
+    write(folder, "a.fasta", "ACDEF")
+    first, second = loop.prefect.start(PARAMETERS), loop.prefect.start(PARAMETERS)
+    suspend = loop_module.suspend_until_news
+    monkeypatch.setattr(loop_module, "suspend_until_news", refuse)
+    state = loop(first, whole_state=True, source=str(folder), wait_days=300)
+    assert (state.name, "next design file" in state.message) == ("Continued", True)
+    assert loop.log().read().is_open
+    monkeypatch.setattr(loop_module, "suspend_until_news", suspend)
+    with pytest.raises(Pause):
+        loop(second, source=str(folder), wait_days=300)
+    assert len(loop.laboratory.measured) == 1
 
 
 @pytest.mark.parametrize("asks", [True, False])
