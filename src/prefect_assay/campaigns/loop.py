@@ -215,8 +215,9 @@ def begin_loop(run: LoopRun) -> LoopRun:
         with get_client(sync_client=True) as client:
             home, deployment = home_id(client), _deployment_name(client, flow_run)
         parameters = recorded_parameters(flow_run.parameters, setup)
+        person = flow_run.created_by.display_value if flow_run.created_by else None
         started = started.model_copy(
-            update={"home": home, "deployment": deployment, "parameters": parameters}
+            update={"home": home, "deployment": deployment, "parameters": parameters, "requester": person}
         )
     carriers_before: set[str] = set()  # of starts that have ended
     while True:
