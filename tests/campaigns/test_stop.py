@@ -270,6 +270,13 @@ def test_a_campaign_whose_run_has_failed_is_canceled_and_the_report_is_on_its_pa
     assert "nothing will be billed" in artifact.data.lower()
 
 
+def test_a_campaign_whose_run_was_deleted_is_canceled(prefect):
+    written = WrittenCampaign(MemoryStore(), "", f"c-{uuid4().hex[:8]}")
+    written.log.note_run(str(uuid4()), "deleted")
+    assert stop_log(None, written.log, person="Ada", how="a test").is_settled
+    assert len(artifacts(prefect, written.name)) == 1
+
+
 def test_runs_of_the_campaign_end_and_those_of_others_go_on(prefect):
     written = WrittenCampaign(MemoryStore(), "", f"c-{uuid4().hex[:8]}")
     waits = a_run(prefect, CAMPAIGN_TAG + written.name, state=Suspended(timeout_seconds=60))
