@@ -1,11 +1,8 @@
 """Artifacts with inline plots: images beside the table, and notes that cannot become markup."""
 
-from types import SimpleNamespace
-
 from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.report import CampaignExperiment, CampaignReport, LoopReport, RoundReport
-from prefect_assay.models.spec import Assay, ExperimentSpec, Plan
+from prefect_assay.models.spec import Assay, Plan
 from prefect_assay.reporting import artifacts
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.results import DesignSummary
@@ -87,10 +84,3 @@ def test_reasons_and_warnings_of_others_are_no_markup(monkeypatch):
     text = shown(monkeypatch, lambda: artifacts.show_loop(loop))
     assert f"Stopped: {PLAIN}." in text
     assert f"| {PLAIN} |" in text
-
-    unavailable = SimpleNamespace(materials_unavailable=SimpleNamespace(reason=ODD))
-    estimate = CostEstimate.model_construct(incomplete=unavailable, warnings=(ODD,))
-    spec = ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": {"a": "ACD"}})
-    text = shown(monkeypatch, lambda: artifacts.show_estimate("l", "n", spec, estimate))
-    assert f"No price yet: {PLAIN}. " in text
-    assert text.endswith(f"\n- {PLAIN}")

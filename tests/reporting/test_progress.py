@@ -149,6 +149,17 @@ def test_a_stage_is_an_event_of_its_own_order_when_it_has_changed(sent):
     assert event["payload"]["stage"] == "in_production"
 
 
+def test_an_experiment_that_the_laboratory_cancels_is_an_event_of_its_own(sent):
+    with sending.recording(None):
+        facts.stages({"k1": shown()}, {"k1": shown("canceled")})
+        facts.stages({"k1": shown("canceled")}, {"k1": shown("canceled", problem="its invoice")})
+    assert [event["event"] for event in sent] == [
+        "assay.experiment.stage-changed",
+        "assay.experiment.canceled",
+    ]
+    assert {event["payload"]["order_key"] for event in sent} == {"k1"}
+
+
 def test_another_run_gives_the_same_fact_the_same_id(sent):
     for _ in range(2):
         with sending.recording(None):

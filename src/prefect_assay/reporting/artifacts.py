@@ -20,7 +20,7 @@ from prefect.runtime import flow_run as current_run
 from prefect_assay.designs import design_warnings
 from prefect_assay.events import emit, kinds
 from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
-from prefect_assay.models.billing import CostEstimate, usd
+from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec, Plan
@@ -52,27 +52,6 @@ def label_of(campaign_id: str, batch_index: int | None = None) -> str:
     if plain != campaign_id:
         plain += f"-{hashlib.sha256(campaign_id.encode()).hexdigest()[:_KEY_DIGITS]}"
     return plain if batch_index is None else f"{plain}-{batch_index + 1}"
-
-
-def show_estimate(label: str, name: str, spec: ExperimentSpec, estimate: CostEstimate) -> None:
-    """The price of one experiment before it is ordered."""
-    lines = [
-        f"# Estimate for {name}",
-        "",
-        f"{many(len(spec.sequences), 'design')}, {in_words(spec.experiment_type)}",
-        "",
-    ]
-    if parts := estimate.breakdown:
-        lines += ["| part | price |", "|---|---:|"]
-        if parts.assay:
-            lines.append(f"| assay | {usd(parts.assay.subtotal_cents)} |")
-        if parts.materials:
-            lines.append(f"| materials | {usd(parts.materials.subtotal_cents)} |")
-        lines.append(f"| **total without VAT** | **{usd(parts.total_cents)}** |")
-    elif estimate.incomplete:
-        lines.append(f"No price yet: {verbatim(estimate.reason)}. The experiment is ordered by quote.")
-    lines += ["", *(f"- {verbatim(str(warning))}" for warning in estimate.warnings)]
-    _show(lines, key=f"assay-estimate-{label}", description=f"Estimate for {name}")
 
 
 def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None:

@@ -25,7 +25,7 @@ from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import RoundReport
 from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod, ResultsStatus
+from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod, ResultsStatus
 from prefect_assay.results.row import ArchivedResults, CampaignTable
 
 _DESIGNS_MAX: Final = 100  # in the payload of an event
@@ -100,6 +100,14 @@ def stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperim
                     results_status=shown.results_status or ResultsStatus.NONE,
                 )
             )
+            if shown.status == ExperimentStatus.CANCELED:
+                emit(
+                    kinds.ExperimentCanceled(
+                        order_key=order_key,
+                        experiment_id=shown.experiment_id,
+                        experiment_code=shown.experiment_code,
+                    )
+                )
 
 
 def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
@@ -148,11 +156,6 @@ def overdue(order_key: str, found: ExperimentSummary, deadline_days: int) -> Non
             deadline_days=deadline_days,
         )
     )
-
-
-def canceled(experiment_id: str, experiment_code: str | None) -> None:
-    """The experiment is canceled at the service."""
-    emit(kinds.ExperimentCanceled(experiment_id=experiment_id, experiment_code=experiment_code))
 
 
 def campaign_archived(
