@@ -167,6 +167,31 @@ def test_it_is_stopped_and_reopened_once():
     assert kinds(store) == ["planned", "ordered", "stopped", "reopened"]
 
 
+def test_a_new_start_retries_what_was_refused_and_nothing_that_a_person_has_stopped():
+    store = MemoryStore()
+    a_book(store, experiment=None).retry_refused("a new start")
+    assert store.objects == {}
+    write(a_book(store, experiment=None), Withdrawn(reason="refused"))
+    a_book(store, experiment=None).retry_refused("a new start")
+    assert not a_book(store, experiment=None).read().withdrawn
+    write(a_book(store, experiment=None), Withdrawn(reason="refused"))
+    a_book(store, experiment=None).stop("ada", "cancel")
+    a_book(store, experiment=None).retry_refused("a new start")
+    state = a_book(store, experiment=None).read()
+    assert (state.stopped.person, state.withdrawn) == ("ada", True)
+    a_book(store, experiment=None).reopen("ada")
+    state = a_book(store, experiment=None).read()
+    assert (state.stopped, state.withdrawn) == (None, False)
+    assert kinds(store)[-2:] == ["stopped", "reopened"]
+
+
+def test_an_order_with_an_experiment_is_not_retried():
+    book = a_book()
+    write(book, Withdrawn(reason="expired"))
+    book.retry_refused("a new start")
+    assert (book.read().withdrawn, [record.kind for record in book.records()][-1]) == (True, "withdrawn")
+
+
 @pytest.mark.parametrize("record", [Confirming(amount_cents=3000), paying()])
 def test_a_stop_that_comes_while_an_action_is_written_wins_or_comes_after_it(record):
     """Whichever the store puts first: the run meets `stopped`, or its action was before."""

@@ -121,6 +121,17 @@ class OrderBook:
             lambda state: reopened if state.stopped or (state.withdrawn and state.ordered is None) else None
         )
 
+    def retry_refused(self, why: str) -> None:
+        """Let an order that was refused before it was ordered be tried again, unless a person has canceled it."""
+        again = Reopened(person=why)
+        if not self.read().withdrawn:
+            return  # such as an order whose log is empty, and stays so
+        self.record(
+            lambda state: (
+                again if state.withdrawn and state.ordered is None and state.stopped is None else None
+            )
+        )
+
     def require_not_stopped(self) -> None:
         """Raise OrderStopped if a person has canceled the order by now.
 

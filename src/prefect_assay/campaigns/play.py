@@ -195,10 +195,7 @@ def _origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict[str, Any
 def _reopen_unordered(setup: CampaignSetup, plan: Plan) -> None:
     """Let orders be tried again that were refused, or not approved, before they were sent."""
     for planned in plan.experiments:
-        book = setup.books.order(plan.campaign_id, planned.order_key)
-        state = book.read()
-        if state.withdrawn and state.ordered is None:
-            book.reopen("a new start of the campaign")
+        setup.books.order(plan.campaign_id, planned.order_key).retry_refused("a new start of the campaign")
 
 
 def _decide_terms(campaign: Campaign, setup: CampaignSetup, present: Terms) -> Campaign:
