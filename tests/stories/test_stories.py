@@ -252,7 +252,7 @@ def two_homes_and_one_is_lost(campaign: Story) -> None:
         other.sweep()
         assert there.runs() == []
         campaign.world.api.delete_flow_run(run.id)  # all that the first home knows of it
-        other.command("adopt", campaign.name)
+        other.command("adopt", "--archive", campaign.block_name, "--yes")
         other.sweep()
         assert len(there.runs()) == 1
         campaign.sweep()

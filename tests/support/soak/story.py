@@ -152,18 +152,26 @@ class Soak:
 
         It is played in this process.
         """
+        self._start_what_never_began()
+        self._drain(0)
         self._ahead += timedelta(minutes=30)
         patiently(lambda: swept(after=self._ahead))
         self._drain(0)
 
     def _all_over(self) -> bool:
-        """By the campaigns' logs."""
-        archive = self.world.blocks["archive"]
-        return all(
-            CampaignLog(archive.get_store(), archive.prefix, campaign).read().over for campaign in self.runs
-        )
+        return all(self._log(campaign).read().over for campaign in self.runs)
 
-    def _start(self, number: int) -> None:
+    def _log(self, campaign: str) -> CampaignLog:
+        archive = self.world.blocks["archive"]
+        return CampaignLog(archive.get_store(), archive.prefix, campaign)
+
+    def _start_what_never_began(self) -> None:
+        """A run that dies before its campaign's log begins has ordered nothing: a person starts it again."""
+        for number, campaign in enumerate(list(self.runs)):
+            if self._log(campaign).read().started is None:
+                self._start(number, again=True)
+
+    def _start(self, number: int, *, again: bool = False) -> None:
         campaign = f"soak-{self.plan.seed}-{number:05d}"
         blocks = self.world.blocks
         parameters = {
@@ -175,7 +183,8 @@ class Soak:
         }
         names = ["credentials", "policy", "archive", "webhook"] + ["wallet"] * (not self._hosted(campaign))
         parameters |= {name: as_parameter(blocks[name]) for name in names}
-        self.runs[campaign] = self._create("campaign", campaign, parameters)
+        key = f"{campaign}-{time.time()}" if again else campaign
+        self.runs[campaign] = self._create("campaign", key, parameters)
 
     def _create(self, flow: str, key: str, parameters: dict[str, Any]) -> UUID:
         return patiently(
