@@ -224,8 +224,9 @@ class _Sweep:
 
     def _is_ours(self, campaign: OpenCampaign, home: str) -> bool:
         """Whether this home looks after it; a loop's round has no home, and the run of its loop carries it."""
-        carried = any(campaign.is_carried_by(run) for run in self.live.runs.values())
-        return campaign.state.home == home or (campaign.state.home is None and carried)
+        if campaign.state.home is not None:
+            return campaign.state.home == home
+        return any(campaign.is_carried_by(run) for run in self.live.runs.values())
 
     def _look_after(self, campaign: OpenCampaign, restarts: Restarts, home: str) -> None:
         if campaign.state.stopped is None and (run := canceled_run(campaign)) is not None:

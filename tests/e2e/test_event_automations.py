@@ -69,12 +69,12 @@ NOTIFIED |= {f"notify-{kind}": (fact, fact.text) for kind, fact in PROBLEMS.item
 NOTIFIED["notify-problem"] = (PROBLEMS[SWEEP_SILENT], f"something about {SWEEP_SILENT}")
 NOTIFIED["notify-solved"] = (
     kinds.ProblemSolved(
-        kind="run-stuck",
+        kind="campaign-without-run",
         subject="s-7",
         since=datetime(2030, 1, 1, tzinfo=UTC),
         until=datetime(2030, 1, 2, tzinfo=UTC),
     ),
-    "Over: run-stuck s-7",
+    "Over: campaign-without-run s-7",
 )
 READY = kinds.ResultsReady(**OF, version=1, table="s3://assay/c-7/LAB-7/v001/results.csv", rows=1)
 

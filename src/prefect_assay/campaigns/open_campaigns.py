@@ -89,9 +89,11 @@ class OpenCampaign:
 
     def is_carried_by(self, run: FlowRun) -> bool:
         """Return True if a run has its tag and its archive."""
+        if self.tag not in run.tags:
+            return False
         reference = block_reference(run, "archive") or {}
         document_id = self.archive.block._block_document_id  # noqa: SLF001 - Prefect has no public name for it
-        return self.tag in run.tags and reference.get("block_document_id") == str(document_id)
+        return reference.get("block_document_id") == str(document_id)
 
     def block_name(self, parameter: str) -> str | None:
         """The `type/name` of the block that it was started with."""
