@@ -49,8 +49,8 @@ def test_deploying_again_makes_everything_once(world):
     with get_client(sync_client=True) as client:
         deployments = {d.entrypoint: d for d in client.read_deployments()}
         assert set(deployments) == {
-            "prefect_assay.flows.experiment:experiment",
             "prefect_assay.flows.campaign:campaign",
+            "prefect_assay.flows.decide:decide",
             "prefect_assay.flows.design_build_test:design_build_test",
             "prefect_assay.flows.sweep:sweep",
         }
@@ -61,11 +61,9 @@ def test_deploying_again_makes_everything_once(world):
         assert schedule.schedule.interval.total_seconds() == 300
         assert sweep.global_concurrency_limit.limit == 1
         assert sweep.concurrency_options.collision_strategy == "CANCEL_NEW"
-        automations = client.read_automations()
-        assert sorted((a.name, a.enabled) for a in automations) == [
-            ("assay-crashes", True),
-            ("assay-zombies", True),
-        ]
+        (automation,) = client.read_automations()
+        assert (automation.name, automation.enabled) == ("assay-cancel", True)
+        assert automation.actions[0].deployment_id == deployments["prefect_assay.flows.decide:decide"].id
         limits = [limit.name for limit in client.read_global_concurrency_limits()]
         assert not [name for name in limits if name.startswith("assay-")]  # orders and payments take none
 
@@ -73,18 +71,18 @@ def test_deploying_again_makes_everything_once(world):
 def test_deploying_again_keeps_what_an_operator_has_changed(world):
     with get_client(sync_client=True) as client:
         sweep = client.read_deployment_by_name("sweep/assay-sweep")
-        experiment = client.read_deployment_by_name("experiment/assay-experiment")
-        (crashes,) = client.read_automations_by_name("assay-crashes")
+        campaign = client.read_deployment_by_name("campaign/assay-campaign")
+        (automation,) = client.read_automations_by_name("assay-cancel")
         (schedule,) = sweep.schedules
         client.update_deployment_schedule(sweep.id, schedule.id, active=False)
         client.pause_deployment(sweep.id)
-        client.pause_automation(crashes.id)
+        client.pause_automation(automation.id)
         operators = {
             "job_variables": {"env": {"NOTE": "{{ prefect.blocks.secret.mine }}"}},
             "parameters": {"deadline_days": 60},
             "concurrency_limit": 20,
         }
-        client.update_deployment(experiment.id, DeploymentUpdate(**operators))
+        client.update_deployment(campaign.id, DeploymentUpdate(**operators))
 
         done = deploy(world)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -93,17 +91,17 @@ def test_deploying_again_keeps_what_an_operator_has_changed(world):
         now = client.read_deployment_by_name("sweep/assay-sweep")
         assert now.paused
         assert [s.active for s in now.schedules] == [False]
-        assert not client.read_automations_by_name("assay-crashes")[0].enabled
-        assert "assay-crashes: unchanged; it is disabled" in done.stdout
-        then = client.read_deployment_by_name("experiment/assay-experiment")
+        assert not client.read_automations_by_name("assay-cancel")[0].enabled
+        assert "assay-cancel: unchanged; it is disabled" in done.stdout
+        then = client.read_deployment_by_name("campaign/assay-campaign")
         assert then.job_variables == operators["job_variables"]  # a reference, not what it stands for
         assert then.parameters == operators["parameters"]
         assert then.global_concurrency_limit.limit == 20
 
         client.update_deployment_schedule(sweep.id, now.schedules[0].id, active=True)
         client.resume_deployment(sweep.id)
-        client.resume_automation(crashes.id)
-        client.update_deployment(experiment.id, DeploymentUpdate(job_variables={}, parameters={}))
+        client.resume_automation(automation.id)
+        client.update_deployment(campaign.id, DeploymentUpdate(job_variables={}, parameters={}))
 
 
 def test_the_server_schedules_the_sweep_by_itself(world):
