@@ -36,6 +36,7 @@ def the_price_is_approved_in_prefects_form(campaign: Story) -> None:
     assert campaign.asks(again)
     assert campaign.orders() == []
     assert campaign.answer_form(again, decision="approve") == "ACCEPT"
+    campaign.rest()
     campaign.pass_days(1)  # the invoices are finalized
     campaign.pay_invoices()
     campaign.finish()

@@ -167,8 +167,9 @@ class Soak:
 
     def _start_what_never_began(self) -> None:
         """A run that dies before its campaign's log begins has ordered nothing: a person starts it again."""
-        for number, campaign in enumerate(list(self.runs)):
-            if self._log(campaign).read().started is None:
+        for number, (campaign, run_id) in enumerate(list(self.runs.items())):
+            run = patiently(lambda run_id=run_id: self.world.api.read_flow_run(run_id))
+            if run.state.is_crashed() and self._log(campaign).read().started is None:
                 self._start(number, again=True)
 
     def _start(self, number: int, *, again: bool = False) -> None:
@@ -198,6 +199,7 @@ class Soak:
     def _one_step(self) -> None:
         """Some lab days, with their deliveries, while executions and whatever the plan says go on."""
         disturbances = self.plan.disturbances.get(self._step, ())
+        self._start_what_never_began()
         if "forge" in disturbances:
             self._drain(0)  # a genuine wake-up at that moment would be taken for a forged one
             self.forge()
