@@ -19,8 +19,8 @@ from prefect_assay.models.experiment import Created, CreateRequest, Experiment, 
 from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.ordering import acceptance_of
-from prefect_assay.payments.due import invoice_id_of
 from prefect_assay.ordering.billing import check_total
+from prefect_assay.payments.due import invoice_id_of
 from support.interface.calls import CALLS
 
 SPEC = ExperimentSpec(experiment_type="thermostability", sequences={"a": SequenceValue(aa_string="MKT")})

@@ -13,7 +13,7 @@ from prefect.logging import get_run_logger
 from prefect_assay.books import OrderState
 from prefect_assay.books.log import Approved
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
-from prefect_assay.campaigns.questions import Questions, question_id
+from prefect_assay.campaigns.questions import Questions, question_id, report_budget
 from prefect_assay.campaigns.remains import reject_quote, reject_surplus
 from prefect_assay.errors import (
     AssayError,
@@ -219,6 +219,8 @@ class _Performing:
 
         The order ends if a person has rejected the question.
         """
+        cap_cents = self.order.setup.policy.per_experiment_cents
+        report_budget(self.order.key, question.subject, question.amount_cents, cap_cents)
         decision = self.questions.decide(question, order_key=self.order.key, topic=topic)
         if decision is not None and decision != REJECT:
             return seen.add(decisions={**seen.decisions, question.digest: decision})
@@ -524,6 +526,8 @@ class _Performing:
                 if over.cap is None or over.total_cents is None or over.cap_cents is None:
                     raise
                 question = sum_question(self.order, over)
+                key = f"{self.order.key}/{over.cap}"
+                report_budget(key, question.subject, over.total_cents, over.cap_cents)
                 decision = self.questions.decide(question, order_key=self.order.key, topic=over.cap)
                 if decision != APPROVE:
                     if decision == REJECT and self.order.book.state.ordered is None:

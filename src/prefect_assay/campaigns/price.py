@@ -19,6 +19,7 @@ from prefect_assay.campaigns.questions import (
     question_id,
     question_markdown,
     report_answer,
+    report_budget,
     show_question,
 )
 from prefect_assay.client.http.dates import time_at
@@ -182,20 +183,12 @@ def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
         if answered is not None:
             report_answer(key, question, answered)
             return answered
+        cap_cents = order.campaign_cap_cents
+        report_budget(order.plan.campaign_id, question.subject, question.amount_cents, cap_cents)
         if not can_suspend():
-            amount = question.amount_cents or 0
-            emit(
-                kinds.BudgetReached(
-                    key=order.plan.campaign_id,
-                    what=question.subject,
-                    amount_cents=amount,
-                    cap_cents=order.campaign_cap_cents,
-                    asks=False,
-                )
-            )
             raise BudgetExceeded(
                 f"{question.subject} The cap is {usd(order.campaign_cap_cents)}; nothing was ordered. To approve it, raise "
-                f"`per_campaign_cents` of the spending policy to {amount}, or start the flow from its deployment to be asked"
+                f"`per_campaign_cents` of the spending policy to {question.amount_cents}, or start the flow from its deployment to be asked"
             )
         asked_now = log.ask(
             key, question, order_key=None, now=now, expires_at=now + timedelta(hours=policy.approval_hours)

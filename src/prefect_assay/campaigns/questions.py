@@ -18,6 +18,7 @@ from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.models.billing import usd
 from prefect_assay.models.question import REJECT, Question, QuestionKind
 from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.runs.current import can_suspend
 
 _ID_LENGTH: Final = 8
 
@@ -103,6 +104,16 @@ class Questions:
 def about_of(question: Question) -> Literal["spending", "payment"]:
     """What a question is about, for the events."""
     return "payment" if question.kind is QuestionKind.PAYMENT_OUTCOME else "spending"
+
+
+def report_budget(key: str, what: str, amount_cents: int | None, cap_cents: int) -> None:
+    """Send the event of an amount over its cap."""
+    if amount_cents is not None and amount_cents > cap_cents:
+        emit(
+            kinds.BudgetReached(
+                key=key, what=what, amount_cents=amount_cents, cap_cents=cap_cents, asks=can_suspend()
+            )
+        )
 
 
 def report_answer(key: str, question: Question, answered: Answered) -> None:
