@@ -34,11 +34,17 @@ from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.report import report_campaign_end
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
-from prefect_assay.campaigns.terms import describe_account, find_differences, terms_question
+from prefect_assay.campaigns.terms import (
+    describe_account,
+    find_differences,
+    is_another_ledger,
+    terms_question,
+)
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import (
     AssayError,
+    ConfigurationError,
     DecisionNeeded,
     Overdue,
     shortened,
@@ -134,6 +140,12 @@ def begin_campaign(
         raise CampaignStopped(describe_stop(plan.campaign_id, state.stopped))
     present = setup.terms(limit_cents)
     run = this_run() if FlowRunContext.get() else None
+    if state.terms is not None and state.over is not None and is_another_ledger(state.terms, present):
+        changed = ", ".join(find_differences(state.terms, present))
+        raise ConfigurationError(
+            f"campaign {plan.campaign_id} was started and ended under another account ({changed}); nothing was ordered. "
+            "To measure the same designs there, choose another campaign id"
+        )
     if state.started is None or state.over is not None:
         started = Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=present)
         started = started.model_copy(
@@ -142,6 +154,8 @@ def begin_campaign(
         if state.over is not None:
             _reopen_unordered(setup, plan)
         state = log.start(started)
+        if state.stopped is not None:  # canceled at this moment
+            raise CampaignStopped(describe_stop(plan.campaign_id, state.stopped))
     assert state.terms is not None  # noqa: S101 - it was just written or read
     campaign = Campaign(setup.under(state.terms), plan, log, state.terms, carries)
     if run is not None and can_suspend():

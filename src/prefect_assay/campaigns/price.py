@@ -185,6 +185,12 @@ def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
             return answered
         cap_cents = order.campaign_cap_cents
         report_budget(order.plan.campaign_id, question.subject, question.amount_cents, cap_cents)
+        ceiling_cents = policy.answer_ceiling_cents
+        if (question.amount_cents or 0) > ceiling_cents:
+            raise BudgetExceeded(
+                f"{question.subject} No answer may approve more than {usd(ceiling_cents)}; nothing was ordered. To approve "
+                f"it, raise `answer_ceiling_cents` of the spending policy to {question.amount_cents}, and start it again"
+            )
         if not can_suspend():
             raise BudgetExceeded(
                 f"{question.subject} The cap is {usd(order.campaign_cap_cents)}; nothing was ordered. To approve it, raise "
