@@ -169,6 +169,7 @@ class Story:
     options: dict[str, Any] = field(default_factory=dict)
     designs: dict[str, str] = field(default_factory=lambda: dict(DESIGNS))
     organization: LabOrganization | None = None
+    started: list[FlowRun] = field(default_factory=list)  # a run has its campaign's tag only once it has begun
 
     def __post_init__(self) -> None:
         slug = re.sub("[^a-z0-9]", "", self.name) + uuid4().hex[:6]
@@ -186,7 +187,7 @@ class Story:
 
     def at(self, world: World) -> "Story":
         """The same campaign, looked after by another home."""
-        return replace(self, world=world, organization=self.lab)
+        return replace(self, world=world, organization=self.lab, started=[])
 
     # What a person does
 
@@ -210,7 +211,9 @@ class Story:
 
     def start(self, **changes: Any) -> FlowRun:
         """Start the campaign or the loop."""
-        return self.world.run_deployment(self.flow, **self.parameters(**changes))
+        run = self.world.run_deployment(self.flow, **self.parameters(**changes))
+        self.started.append(run)
+        return run
 
     def start_and_wait(self, **changes: Any) -> FlowRun:
         """Start the campaign, and wait until everything is ordered and its run is suspended."""
@@ -316,7 +319,12 @@ class Story:
 
     def rest(self) -> None:
         """Wait until no run of the campaign is executed or about to be."""
-        self.world.until(lambda: not self.runs(*ALIVE), f"the runs of {self.name} to rest")
+
+        def at_rest() -> bool:
+            started = [run for one in self.started if (run := self.world.read(one))]
+            return not [run for run in [*self.runs(), *started] if run.state.name in ALIVE]
+
+        self.world.until(at_rest, f"the runs of {self.name} to rest")
 
     def finish(self, *, days: int = 21, step: int = 3, sweeps: bool = False) -> FlowRun:
         """Lab days pass until the campaign is over; its webhooks suffice, unless there are sweeps, each half an hour later."""
