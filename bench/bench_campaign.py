@@ -25,8 +25,8 @@ from rich.table import Table
 BENCH = Path(__file__).parent
 ROOT = BENCH.parent
 MAPPED = ("flows", "tasks", "blocks", "deployments")  # top-level folders that are packages of prefect_assay
-# What the same campaign took when each experiment was a run, on a quiet machine (docs/decisions/0017-one-run-per-campaign.md)
-LIMITS = {"prefect_requests": 1_196, "executions": 29, "rows": 7_997, "cpu_seconds": 166.9}
+# What the same campaign took when each experiment was a run (docs/decisions/0017-one-run-per-campaign.md)
+LIMITS = {"prefect_requests": 936, "executions": 29, "rows": 6_369, "cpu_seconds": 133.4}
 LINES = {
     "prefect_requests": "Prefect requests",
     "prefect_requests_first": "of them in the first execution",
