@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
+from uuid import uuid4
 
 from prefect.client.orchestration import get_client
 from prefect.context import FlowRunContext
@@ -156,6 +157,10 @@ def begin_campaign(
         state = log.start(started)
         if state.stopped is not None:  # canceled at this moment
             raise CampaignStopped(describe_stop(plan.campaign_id, state.stopped))
+    elif carries and can_suspend() and state.started.deployment is None:
+        # It was started in a notebook or with --here; from now on the sweep looks after it.
+        origin = _origin(setup, plan, carries=True)
+        state = log.start(_again(state.started, **origin))
     assert state.terms is not None  # noqa: S101 - it was just written or read
     campaign = Campaign(setup.under(state.terms), plan, log, state.terms, carries)
     if run is not None and can_suspend():
@@ -189,6 +194,11 @@ def describe_stop(campaign_id: str, stopped: Stopped) -> str:
         f"campaign {campaign_id} was canceled on {stopped.at:%Y-%m-%d} by {stopped.person} ({stopped.how}), and nothing more "
         "is ordered. To go on, start it by command with --reopen"
     )
+
+
+def _again(started: Started, **changes: Any) -> Started:
+    """Another record of a start, with changes."""
+    return Started(**{**dict(started.model_copy(update=changes)), "id": uuid4().hex, "at": datetime.now(UTC)})
 
 
 def _origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict[str, Any]:
@@ -226,8 +236,7 @@ def _decide_terms(campaign: Campaign, setup: CampaignSetup, present: Terms) -> C
     if decision == APPROVE:
         started = campaign.log.state.started
         assert started is not None  # noqa: S101 - it was read
-        accepted = started.model_copy(update={"terms": present})
-        campaign.log.append(Started(**accepted.model_dump(exclude={"id", "at", "by"})))
+        campaign.log.append(_again(started, terms=present))
         return replace(campaign, setup=setup.under(present), terms=present)
     if not can_suspend():
         raise DecisionNeeded(question)

@@ -37,7 +37,7 @@ def load_named(client: SyncPrefectClient, named: str, kind: type[B]) -> B:
         raise ConfigurationError(f"{named} is not an {kind.__name__} block")
     try:
         document = client.read_block_document_by_name(name, slug)
-        return kind._from_block_document(document)  # noqa: SLF001 - `load` hides whether it is missing or not valid
+        return kind._load_from_block_document(document)  # noqa: SLF001 - `load` hides whether it is missing or not valid
     except ObjectNotFound:
         raise ConfigurationError(
             f"the block {named}, which the campaign was started with, was deleted; save a block of this type under this "
@@ -73,7 +73,7 @@ def saved_archives(client: SyncPrefectClient) -> Iterator[tuple[str, Archive]]:
             continue
         for document in documents:
             try:
-                yield f"{slug}/{document.name}", kind._from_block_document(document)  # noqa: SLF001 - as above
+                yield f"{slug}/{document.name}", kind._load_from_block_document(document)  # noqa: SLF001 - as above
             except UNUSABLE:
                 continue
 
