@@ -57,7 +57,7 @@ CAPS: Final = {
     "accept_quotes": True,
     "machine_payments": True,
 }
-ALIVE: Final = ("Scheduled", "Late", "Pending", "Running", "Resuming", "AwaitingRetry", "Cancelling")
+ALIVE: Final = frozenset({StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CANCELLING})
 OVER: Final = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 SECONDS: Final = 240.0  # until anything that is waited for is given up; a busy machine is slow
 
@@ -169,7 +169,9 @@ class Story:
     options: dict[str, Any] = field(default_factory=dict)
     designs: dict[str, str] = field(default_factory=lambda: dict(DESIGNS))
     organization: LabOrganization | None = None
-    started: list[FlowRun] = field(default_factory=list)  # a run has its campaign's tag only once it has begun
+    started: list[FlowRun] = field(
+        default_factory=list
+    )  # a run has its campaign's tag only once it has begun
 
     def __post_init__(self) -> None:
         slug = re.sub("[^a-z0-9]", "", self.name) + uuid4().hex[:6]
@@ -322,7 +324,7 @@ class Story:
 
         def at_rest() -> bool:
             started = [run for one in self.started if (run := self.world.read(one))]
-            return not [run for run in [*self.runs(), *started] if run.state.name in ALIVE]
+            return not [run for run in [*self.runs(), *started] if run.state.type in ALIVE]
 
         self.world.until(at_rest, f"the runs of {self.name} to rest")
 
