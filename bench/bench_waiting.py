@@ -134,7 +134,8 @@ def suspend(made, runs, database):
             parameters=parameters_of(made),
             tags=tags(0),
             state=Suspended(
-                pause_expiration_time=datetime.now(UTC) + timedelta(days=75), pause_key=f"look-0-{int(time.time()) + 21_600}-{uuid4().hex}"
+                pause_expiration_time=datetime.now(UTC) + timedelta(days=75),
+                pause_key=f"look-0-{int(time.time()) + 21_600}-{uuid4().hex}",
             ),
         )
         others = [tags(number) for number in range(1, runs)]

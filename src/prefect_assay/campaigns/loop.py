@@ -27,7 +27,7 @@ from prefect_assay.books.campaign_log import (
     Terms,
 )
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
-from prefect_assay.campaigns.play import approve_price, begin_campaign, play
+from prefect_assay.campaigns.play import approve_price, begin_campaign, play, start_again
 from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
@@ -309,7 +309,7 @@ def _decide_terms(run: LoopRun, recorded: Started, present: Terms) -> Started:
             look=Look.after_failure(utc_now(), failures_before() + 1),
             has_news=lambda: False,
         )
-    accepted = Started(**recorded.model_dump(exclude={"id", "at", "by"}) | {"terms": present})
+    accepted = start_again(recorded, terms=present)
     run.log.append(accepted)
     return accepted
 

@@ -160,7 +160,7 @@ def begin_campaign(
     elif carries and can_suspend() and state.started.deployment is None:
         # It was started in a notebook or with --here; from now on the sweep looks after it.
         origin = _origin(setup, plan, carries=True)
-        state = log.start(_again(state.started, **origin))
+        state = log.start(start_again(state.started, **origin))
     assert state.terms is not None  # noqa: S101 - it was just written or read
     campaign = Campaign(setup.under(state.terms), plan, log, state.terms, carries)
     if run is not None and can_suspend():
@@ -196,7 +196,7 @@ def describe_stop(campaign_id: str, stopped: Stopped) -> str:
     )
 
 
-def _again(started: Started, **changes: Any) -> Started:
+def start_again(started: Started, **changes: Any) -> Started:
     """Another record of a start, with changes."""
     return Started(**{**dict(started.model_copy(update=changes)), "id": uuid4().hex, "at": datetime.now(UTC)})
 
@@ -236,7 +236,7 @@ def _decide_terms(campaign: Campaign, setup: CampaignSetup, present: Terms) -> C
     if decision == APPROVE:
         started = campaign.log.state.started
         assert started is not None  # noqa: S101 - it was read
-        campaign.log.append(_again(started, terms=present))
+        campaign.log.append(start_again(started, terms=present))
         return replace(campaign, setup=setup.under(present), terms=present)
     if not can_suspend():
         raise DecisionNeeded(question)

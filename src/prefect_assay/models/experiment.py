@@ -118,7 +118,7 @@ class ExperimentSummary(WireModel):
 class ExperimentRow(ExperimentSummary):
     """A list item whose `results_status` is required, as contract 2.1 has it: a campaign decides from the row."""
 
-    results_status: AnyResultsStatus
+    results_status: AnyResultsStatus  # pyright: ignore[reportGeneralTypeIssues] - required, unlike in a detail record
 
 
 class Experiment(ExperimentSummary):

@@ -28,8 +28,8 @@ class BillingStage(StrEnum):
     QUOTE_OPEN = "quote_open"
     QUOTE_UNKNOWN = "quote_unknown"  # sent (contract 3), with a status that this version does not know
     INVOICED = "invoiced"
-    QUOTE_REJECTED: Final = "quote_rejected"
-    QUOTE_EXPIRED: Final = "quote_expired"
+    QUOTE_REJECTED = "quote_rejected"
+    QUOTE_EXPIRED = "quote_expired"
     CANCELED = "canceled"
 
 
