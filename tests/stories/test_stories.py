@@ -83,7 +83,9 @@ def its_worker_is_killed(campaign: Story) -> None:
     stack.start_runner()
     campaign.world.sweep()
     assert campaign.world.read(run).state.name == "Running"
-    campaign.world.sweep(later_minutes=1)  # the sweep before may be long ago, and then nobody is judged by silence
+    campaign.world.sweep(
+        later_minutes=1
+    )  # the sweep before may be long ago, and then nobody is judged by silence
     campaign.sweep(later_minutes=15)
     campaign.finish(sweeps=True)
     assert campaign.world.read(run).state.name == "Crashed"
