@@ -1,4 +1,4 @@
-"""Runs that code starts: the examples of docs/flows.md, what is refused, and the clients that Prefect generates."""
+"""Runs that code starts: the example of docs/flows.md, what is refused, and the clients that Prefect generates."""
 
 import asyncio
 import re
@@ -11,9 +11,9 @@ from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterTags
 
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.flows import campaign
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.runs.deployments import deployment_of, start_run
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -42,17 +42,16 @@ def blocks(world):
     return {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
 
 
-def test_the_examples_start_campaigns_without_a_secret_in_their_runs(world, blocks):
+def test_the_example_starts_a_campaign_without_a_secret_in_its_run(world, blocks):
     examples = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
-    assert len(examples) == 3
-    for code in examples[:2]:
-        found = {}
-        exec(compile(code, "docs/flows.md", "exec"), found)
-        world.asleep(found["run"])
-        kept = str(world.run(found["run"]).parameters)
-        assert "block_document_id" in kept
-        assert world.stack.lab.token not in kept
-    assert [len(world.orders(f"from-code-{number}")) for number in (1, 2)] == [1, 1]
+    (code,) = (code for code in examples if "run_deployment" in code)
+    names = {}
+    exec(compile(code, "docs/flows.md", "exec"), names)
+    world.asleep(names["run"])
+    parameters = str(world.run(names["run"]).parameters)
+    assert "block_document_id" in parameters
+    assert world.stack.lab.token not in parameters
+    assert len(world.orders("from-code")) == 1
 
 
 def test_mapped_estimates_are_limited_by_a_tag_and_told_apart_while_the_loop_goes_on(world, blocks):
@@ -93,12 +92,12 @@ def estimates(world):
 
 
 def test_what_cannot_be_started_is_refused_in_words(blocks):
-    given = {"designs": ">a\nMKV\n", "assay": Assay(), **blocks}
+    parameters = {"designs": ">a\nMKV\n", "assay": Assay(), **blocks}
     with pytest.raises(ConfigurationError, match=r"'assay.target'.* None is not of type 'string'"):
-        campaign.start(**given)
+        start_run(deployment_of("campaign"), parameters)
     unsaved = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
     with pytest.raises(ConfigurationError, match="SpendingPolicy block of this run is not saved"):
-        campaign.start(**given | {"policy": unsaved})
+        start_run(deployment_of("campaign"), parameters | {"policy": unsaved})
 
 
 @pytest.mark.long

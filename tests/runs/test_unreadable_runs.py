@@ -6,6 +6,7 @@ from prefect.client.orchestration import get_client
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.testing.utilities import prefect_test_harness
 
+from prefect_assay.blocks import LocalArchive
 from prefect_assay.cli.campaigns.find import Archives, find_named
 from prefect_assay.cli.campaigns.status import show_status
 from prefect_assay.cli.services.check import _runs
@@ -124,8 +125,8 @@ def test_status_check_and_sweep_name_it(client, flow_id, capsys, monkeypatch, tm
     monkeypatch.setattr("prefect_assay.cli.campaigns.status.require_api", lambda: None)
     add_good(client, flow_id, 1)
     bad = add_bad(client, flow_id, deployment=client.create_deployment(flow_id, name="d"))
-    folder = str(tmp_path)
-    show_status(None, archive=folder, credentials=None, limit=5, every=False, watch=False, as_json=False)
+    LocalArchive(root=str(tmp_path)).save("here", overwrite=True)
+    show_status(None, archive="here", credentials=None, limit=5, every=False, watch=False, as_json=False)
     shown = capsys.readouterr()
     assert bad in shown.err
     assert "has not begun a campaign yet" in shown.out
