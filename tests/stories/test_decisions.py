@@ -151,16 +151,27 @@ def canceled_by_decide_while_it_waits(campaign: Story) -> int:
     return expect_stopped(campaign)
 
 
-@story()
-def canceled_while_a_run_is_about_to_order(campaign: Story) -> int:
-    """The ledgers are stopped, and a create cannot follow there, whichever run is alive."""
-    with campaign.held_at("before archive os.link .*(000002|BOOKS)") as reached:
+def cancel_while_held(campaign: Story, point: str) -> int:
+    """Cancel by command while the run waits at a point, and let it go on at once."""
+    with campaign.held_at(point) as reached:
         campaign.start()
         reached()
         campaign.world.command("cancel", campaign.name, "--yes")
     campaign.rest()
     assert campaign.orders() == []
     return expect_stopped(campaign)
+
+
+@story()
+def canceled_before_its_run_has_begun_a_log(campaign: Story) -> int:
+    """The archive knows nothing of it yet: its run sees that it is canceled before it orders."""
+    return cancel_while_held(campaign, "before archive os.link .*BOOKS")
+
+
+@story()
+def canceled_while_a_run_is_about_to_order(campaign: Story) -> int:
+    """The ledgers are stopped, and a create cannot follow there, whichever run is alive."""
+    return cancel_while_held(campaign, "before lab POST .*estimate")
 
 
 @story(**BY_QUOTE)

@@ -28,7 +28,7 @@ def test_the_processes_are_killed(world):
     """SIGKILL to the runner and everything below it."""
     with world.story("machine-killed") as campaign:
         order_until_stopped(campaign, world.stack.kill_runner)
-        world.sweep()  # the first one cannot tell a silent process from a server that was away
+        world.sweep(later_minutes=1)  # the first one cannot tell a silent process from a server that was away
         campaign.sweep(later_minutes=15)
         campaign.finish(sweeps=True)
         assert judge(campaign) == []

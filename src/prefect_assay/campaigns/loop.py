@@ -27,7 +27,7 @@ from prefect_assay.books.campaign_log import (
     Terms,
 )
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
-from prefect_assay.campaigns.play import approve_price, begin_campaign, play, start_again
+from prefect_assay.campaigns.play import approve_price, begin_campaign, play, start_again, stop_with_run
 from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
@@ -241,6 +241,8 @@ def begin_loop(run: LoopRun) -> LoopRun:
             break
     if flow_run is not None:
         add_tags(flow_run.id, [LOOP_TAG + run.loop.loop_id])
+        stop_with_run(log, flow_run.id)
+        run.check_not_stopped()
     recorded = log.state.started
     assert recorded is not None  # noqa: S101 - it was just read
     if find_differences(recorded.terms, terms):

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 
@@ -64,6 +65,8 @@ from prefect_assay.reporting.progress import day
 from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
+from prefect_assay.runs.queries import read_run
+from prefect_assay.runs.states import is_canceling_by_person
 from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags
 from prefect_assay.runs.transient_failures import is_temporary
 
@@ -147,6 +150,7 @@ def begin_campaign(
             f"campaign {plan.campaign_id} was started and ended under another account ({changed}); nothing was ordered. "
             "To measure the same designs there, choose another campaign id"
         )
+    is_new = state.started is None or state.over is not None
     if state.started is None or state.over is not None:
         started = Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=present)
         started = started.model_copy(
@@ -164,12 +168,36 @@ def begin_campaign(
     assert state.terms is not None  # noqa: S101 - it was just written or read
     campaign = Campaign(setup.under(state.terms), plan, log, state.terms, carries)
     if run is not None and can_suspend():
-        if carries:
-            log.note_run(str(run.id), run.name)
-        add_tags(run.id, [CAMPAIGN_TAG + plan.campaign_id])
+        _note_run(campaign, run, is_new=is_new)
     if find_differences(state.terms, present):
         campaign = _decide_terms(campaign, setup, present)
     return campaign
+
+
+def _note_run(campaign: Campaign, run: FlowRun, *, is_new: bool) -> None:
+    """Note that a run carries the campaign.
+
+    Raises:
+        CampaignStopped: a person has canceled the run before it had begun the campaign.
+    """
+    if campaign.carries:
+        campaign.log.note_run(str(run.id), run.name)
+    add_tags(run.id, [CAMPAIGN_TAG + campaign.plan.campaign_id])
+    stopped = stop_with_run(campaign.log, run.id) if campaign.carries and is_new else None
+    if stopped is not None:
+        raise CampaignStopped(describe_stop(campaign.plan.campaign_id, stopped))
+
+
+def stop_with_run(log: CampaignLog, run_id: UUID) -> Stopped | None:
+    """Stop what a run has just begun if a person has canceled the run meanwhile; who has stopped it, None if nobody.
+
+    The command cancels such a run first, and then looks for what it has begun; so one of the two sees the other.
+    """
+    with get_client(sync_client=True) as client:
+        run = read_run(client, run_id)
+    if run.state is not None and is_canceling_by_person(run.state):
+        log.stop("a person who gave no name", "Cancel of its run")
+    return log.read().stopped
 
 
 class CampaignStopped(StoppedError):

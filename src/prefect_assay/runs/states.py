@@ -54,6 +54,11 @@ def was_stopped_with_its_runner(state: State[Any]) -> bool:
     return state.type in {StateType.CANCELLING, StateType.CANCELLED} and state.message == _RUNNER_STOPS
 
 
+def is_canceling_by_person(state: State[Any]) -> bool:
+    """Return True if a person has canceled a run whose process has not ended yet."""
+    return state.type is StateType.CANCELLING and not was_stopped_with_its_runner(state)
+
+
 def is_canceled_by_person(run: FlowRun) -> bool:
     """Return True if a run is Cancelled, neither by its runner's end nor because of its deployment nor in favour of another."""
     state = run.state

@@ -1,7 +1,8 @@
 """A quick S3 stand-in in this process, and the same one made to overwrite or to look first, as some real servers do."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from threading import Lock
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
@@ -15,10 +16,12 @@ def moto_server(*, overwrites: bool = False, looks_first: bool = False) -> Itera
     """Serve S3 on loopback; yields the address.
 
     With `overwrites` conditional headers are ignored. With `looks_first` they are honoured by a look before the write, as
-    some servers do: two writers at once may both be told that they were first.
+    some servers do: two writers at once may both be told that they were first. Moto itself looks first as well, so without
+    either conditional writes are served one after the other.
     """
     app = DomainDispatcherApplication(create_backend_app)
     present = set()
+    one_writer = Lock()
 
     def serve(environ, start_response):
         condition = environ.get("HTTP_IF_NONE_MATCH")
@@ -28,7 +31,8 @@ def moto_server(*, overwrites: bool = False, looks_first: bool = False) -> Itera
         if looks_first and condition and path in present:
             start_response("412 Precondition Failed", [("Content-Type", "application/xml")])
             return [b"<Error><Code>PreconditionFailed</Code></Error>"]
-        answer = app(environ, start_response)
+        with one_writer if "HTTP_IF_NONE_MATCH" in environ else nullcontext():
+            answer = app(environ, start_response)
         if environ["REQUEST_METHOD"] == "PUT":
             present.add(path)
         return answer

@@ -43,7 +43,7 @@ from support.archive.swift_server import s3_client
 from support.crash.process import token_issuer
 from support.runs.sweeps import swept
 from support.runs.world import EGFR, WALLET_KEY, eventually
-from support.stories.stack import HomeStack, Kind, StoryStack, running
+from support.stories.stack import HomeStack, Kind, StoryStack, apply_deployments, running
 
 DESIGNS: Final = {
     "one": "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE",
@@ -83,7 +83,28 @@ class World:
     def story(self, name: str, **options: Any) -> Iterator["Story"]:
         """One story; its blocks are deleted at its end, so that later sweeps have nothing to do with it."""
         with ExitStack() as ends:
-            yield Story(self, name, ends=ends, **options)
+            try:
+                yield Story(self, name, ends=ends, **options)
+            except BaseException:
+                with suppress(Exception):  # the story's own failure is the one to tell
+                    self.clear()
+                raise
+
+    def clear(self) -> None:
+        """After a story that failed: end its executions, start what it has stopped, delete its runs."""
+        stack = self.stack
+        stack.kill_runner()
+        if not stack.running("server"):
+            stack.start_server()
+        if not stack.running("receiver"):
+            stack.start_receiver()
+        if stack.kind == "fork":
+            with self.here():
+                apply_deployments()
+        for run in self.api.read_flow_runs():
+            if run.state is None or not run.state.is_final():
+                self.api.delete_flow_run(run.id)
+        stack.start_runner()
 
     @contextmanager
     def here(self) -> Iterator[None]:
@@ -169,9 +190,8 @@ class Story:
     options: dict[str, Any] = field(default_factory=dict)
     designs: dict[str, str] = field(default_factory=lambda: dict(DESIGNS))
     organization: LabOrganization | None = None
-    started: list[FlowRun] = field(
-        default_factory=list
-    )  # a run has its campaign's tag only once it has begun
+    # A run has its campaign's tag only once it has begun.
+    started: list[FlowRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         slug = re.sub("[^a-z0-9]", "", self.name) + uuid4().hex[:6]

@@ -1,7 +1,8 @@
 """`prefect-assay cancel`: cancels campaigns and loops by their logs, and says what remains of each order."""
 
+import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import typer
@@ -20,7 +21,7 @@ from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
-from prefect_assay.errors import AssayError, ConfigurationError, InputError
+from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound
 from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenKind, OpenMoney
 from prefect_assay.runs.states import cancel, has_ended
@@ -62,6 +63,9 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
         reports = [_stop(client, log, person) for log in logs]
         for run in runs:
             cancel(client, run)
+        if runs:
+            logs = list(_begun_meanwhile(client, runs, archive))
+            reports = [_stop(client, log, person) for log in logs]
         money = find_open_money(client).of({name for log in logs for name in _campaigns_of(log)})
     if as_json:
         print_json(
@@ -88,6 +92,16 @@ def _find(client: SyncPrefectClient, which: str, archive: str | None, *, or_none
         if not or_none:
             raise
         return Named()  # a loop that its schedule has not started yet
+
+
+def _begun_meanwhile(
+    client: SyncPrefectClient, runs: Sequence[FlowRun], archive: str | None
+) -> Iterator[CampaignLog]:
+    """The logs that runs have begun before they were canceled. One that begins later sees that its run is canceled."""
+    archives = open_archives(client, archive)
+    for run in runs:
+        with contextlib.suppress(NotFound):
+            yield from find_named(client, archives, str(run.id)).logs
 
 
 def _stop(client: SyncPrefectClient, log: CampaignLog, person: str) -> StopReport:
@@ -142,7 +156,8 @@ def _confirm(logs: Sequence[CampaignLog], runs: Sequence[FlowRun], *, scheduled:
 def _show(reports: Sequence[StopReport], runs: Sequence[FlowRun], money: OpenMoney) -> None:
     console = TerminalConsole(highlight=False)
     for run in runs:
-        console.print(f"run {run.name} is canceled. It had begun nothing: nothing was ordered.")
+        nothing = "" if reports else " It had begun nothing: nothing was ordered."
+        console.print(f"run {run.name} is canceled.{nothing}")
     for report in reports:
         nothing = "" if report.orders else " It had ordered nothing."
         console.print(f"{report.what.capitalize()} {report.name} is canceled.{nothing}")
