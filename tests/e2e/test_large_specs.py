@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from prefect_assay.blocks import AssayExperiment, SpendingPolicy
 from prefect_assay.cli.app import app
 from prefect_assay.errors import InputError
-from prefect_assay.flows import campaign
 from prefect_assay.models.spec import Assay
+from prefect_assay.runs.deployments import deployment_of, start_run
 from support.runs.world import EGFR
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -57,20 +57,26 @@ def test_an_experiment_of_384_long_designs_is_ordered_woken_and_canceled_like_an
 def test_what_is_too_large_is_refused_before_anything_and_the_id_stays_usable(world):
     text = "".join(f">d{n}\n{line}\n" for n, line in enumerate(residues(384)))
     blocks = {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
-    given = {"campaign_id": "too-large", "assay": Assay(experiment_type="screening", target=EGFR), **blocks}
-    for start in (campaign.start, campaign):
-        with pytest.raises(InputError, match=r"'designs'.*file") as refused:
-            start(designs=text, **given)
-        assert len(str(refused.value)) < 1000
-    run = campaign.start(designs=">a\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n", **given)
+    parameters = {
+        "campaign_id": "too-large",
+        "assay": Assay(experiment_type="screening", target=EGFR),
+    } | blocks
+    deployment = deployment_of("campaign")
+    with pytest.raises(InputError, match=r"'designs'.*file") as refused:
+        start_run(deployment, parameters | {"designs": text})
+    assert len(str(refused.value)) < 1000
+    design = ">a\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
+    run = start_run(deployment, parameters | {"designs": design})
     world.asleep(run)
     assert len(world.orders("too-large")) == 1
     assert world.run(run).state.name == "Suspended"
 
 
-def test_a_job_that_is_too_large_is_refused_and_its_id_stays_usable(world):
+def test_a_job_of_384_long_designs_is_ordered_by_its_archived_plan(world):
+    policy = SpendingPolicy(per_experiment_cents=10**9, per_campaign_cents=10**9, accept_quotes=True)
+    policy.save("large-job", overwrite=True)
     path = world.designs("large-job", *residues(384))
-    blocks = {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
+    blocks = {"credentials": world.credentials, "policy": policy, "archive": world.archive}
 
     def job(designs):
         made = AssayExperiment(
@@ -82,13 +88,11 @@ def test_a_job_that_is_too_large_is_refused_and_its_id_stays_usable(world):
         made.save("large-job", overwrite=True)
         return AssayExperiment.load("large-job")
 
-    with pytest.raises(InputError, match="campaign") as refused:
-        job(path).trigger()
-    assert len(str(refused.value)) < 1000
-    assert world.orders("large-job") == []
     with pytest.raises(ValueError, match="at most 500000"):
         job(path.read_text())
-
-    run = job(world.designs("small-job", *residues(1))).trigger()
-    world.until(world.api.read_flow_run(run.flow_run_id), "Suspended", seconds=200)
-    assert len(world.orders("large-job")) == 1
+    started = job(path).trigger()
+    run = world.api.read_flow_run(started.flow_run_id)
+    assert len(json.dumps(run.parameters)) < PREFECT_STORES // 100
+    world.asleep(run, seconds=200)
+    (order,) = world.orders("large-job")
+    assert len(world.service.experiment(order.id).experiment_spec["sequences"]) == 384
