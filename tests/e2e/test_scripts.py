@@ -14,6 +14,7 @@ from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.cli.campaigns.run import _run_here
 from prefect_assay.errors import (
     CampaignFailed,
+    DecisionNeeded,
     InvalidSequences,
     InvalidSpec,
     PaymentsDisabled,
@@ -100,19 +101,32 @@ def test_a_plain_script_polls_and_ends_with_the_same_archive(world, days_pass):
     assert verify(LocalStore(world.folder / "archive"), "script").ok
 
 
-def test_a_script_without_results_raises_with_the_report(world, capsys):
+def test_a_script_over_the_cap_of_an_experiment_orders_nothing_and_says_where_to_be_asked(world):
     parameters = world.shared() | {
         "designs": f">a\n{DESIGN}\n",
         "assay": Assay.model_validate(assay(EGFR)),
         "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=10**7),
         "payment_method": "async_invoice",
         "wallet": None,
+        "campaign_id": "capped",
+        "webhook": None,
+    }
+    with pytest.raises(DecisionNeeded, match=r"cap per experiment, 0\.01 USD.* from its deployment"):
+        campaign(**parameters)
+    assert world.orders("capped") == []
+
+
+def test_a_script_without_results_raises_with_the_report(world, capsys):
+    world.fault("status", status=422, method="POST", path="/api/v1/experiments", count=2)
+    parameters = world.shared() | {
+        "designs": f">a\n{DESIGN}\n",
+        "assay": Assay.model_validate(assay(EGFR)),
+        "payment_method": "async_invoice",
+        "wallet": None,
         "campaign_id": "none",
         "webhook": None,
     }
-    with pytest.raises(
-        CampaignFailed, match=r"results of 0 of 1 experiment, 0 rows; .* the cap is"
-    ) as caught:
+    with pytest.raises(CampaignFailed, match=r"1 not ordered; .* answered 422") as caught:
         campaign(**parameters)
     (line,) = caught.value.report.experiments
     assert (line.location, line.problem in str(caught.value)) == (None, True)
@@ -123,7 +137,9 @@ def test_a_script_without_results_raises_with_the_report(world, capsys):
         _run_here(parameters, as_json=True)
     shown = json.loads(capsys.readouterr().out)
     assert (shown["state"], shown["rows"]) == ("Failed", 0)
-    assert shown["experiments"][0]["problem"] == line.problem
+    problem, request, _ = line.problem.partition("(request ")
+    assert request
+    assert shown["experiments"][0]["problem"].startswith(problem)
     assert world.orders("none") == []
 
 
