@@ -8,12 +8,14 @@ from uuid import uuid4
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import State, StateType
 from prefect.states import Running, Scheduled, Suspended
 from prefect.testing.utilities import prefect_test_harness
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
+from prefect_assay.campaigns.play import stop_with_run
 from prefect_assay.campaigns.remains import CanceledOrderState, CancellationReport
 from prefect_assay.campaigns.stop import OrderRemains, StopReport
 from prefect_assay.cli.app import app
@@ -272,6 +274,40 @@ def test_a_run_that_has_begun_nothing_is_canceled(world):
     shown = command("cancel", "late", "--yes")
     assert "run late is canceled. It had begun nothing: nothing was ordered." in shown
     assert world.server.read_flow_run(run.id).state.is_cancelled()
+
+
+def test_what_a_run_begins_before_its_cancellation_is_canceled_with_it(world, monkeypatch):
+    run = a_run(world.server, campaign_id="c-begun", name="early")
+    at_prefect, logs = cancel.cancel, []
+
+    def begin_and_cancel(client, canceled):
+        logs.append(begun(world).log)
+        client.update_flow_run(run.id, tags=[CAMPAIGN_TAG + logs[0].name])
+        at_prefect(client, canceled)
+
+    monkeypatch.setattr(cancel, "cancel", begin_and_cancel)
+    shown = command("cancel", "early", "--yes")
+    assert "had begun nothing" not in shown
+    assert logs[0].read().stopped is not None
+
+
+@pytest.mark.parametrize(
+    ("state", "stops"),
+    [
+        (State(type=StateType.CANCELLING), True),
+        (State(type=StateType.CANCELLED), True),
+        (State(type=StateType.CANCELLING, message="Runner is shutting down."), False),
+        (None, False),
+    ],
+    ids=["by a person", "ended by a person", "with its runner", "not at all"],
+)
+def test_what_a_run_begins_after_its_cancellation_is_stopped(world, state, stops):
+    run = a_run(world.server, campaign_id="c-late", state=Running())
+    if state is not None:
+        world.server.set_flow_run_state(run.id, state, force=True)
+    log = begun(world).log
+    assert (stop_with_run(log, run.id) is not None) is stops
+    assert (log.read().stopped is not None) is stops
 
 
 def test_the_schedule_of_a_loop_ends_with_it(world, monkeypatch):

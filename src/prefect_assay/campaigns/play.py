@@ -66,7 +66,7 @@ from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.queries import read_run
-from prefect_assay.runs.states import is_canceling_by_person
+from prefect_assay.runs.states import is_canceled_by_person, is_canceling_by_person
 from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags
 from prefect_assay.runs.transient_failures import is_temporary
 
@@ -195,7 +195,7 @@ def stop_with_run(log: CampaignLog, run_id: UUID) -> Stopped | None:
     """
     with get_client(sync_client=True) as client:
         run = read_run(client, run_id)
-    if run.state is not None and is_canceling_by_person(run.state):
+    if is_canceling_by_person(run) or is_canceled_by_person(run):
         log.stop("a person who gave no name", "Cancel of its run")
     return log.read().stopped
 

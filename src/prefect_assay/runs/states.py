@@ -54,9 +54,10 @@ def was_stopped_with_its_runner(state: State[Any]) -> bool:
     return state.type in {StateType.CANCELLING, StateType.CANCELLED} and state.message == _RUNNER_STOPS
 
 
-def is_canceling_by_person(state: State[Any]) -> bool:
+def is_canceling_by_person(run: FlowRun) -> bool:
     """Return True if a person has canceled a run whose process has not ended yet."""
-    return state.type is StateType.CANCELLING and not was_stopped_with_its_runner(state)
+    state = run.state
+    return state is not None and state.is_cancelling() and not was_stopped_with_its_runner(state)
 
 
 def is_canceled_by_person(run: FlowRun) -> bool:
