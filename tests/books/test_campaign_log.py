@@ -613,3 +613,14 @@ class AnyStory(RuleBasedStateMachine):
 
 AnyStory.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 TestAnyStory = AnyStory.TestCase
+
+
+def test_an_answer_does_not_count_for_the_same_question_asked_anew(log):
+    question = a_question()
+    ask(log, question)
+    answer(log)
+    assert log.read().decision_for("q1", question) is not None
+    assert not ask(log, question), "it is answered"
+    assert log.ask("q1", question, order_key="k", now=NOW, expires_at=LATER, anew=True)
+    assert log.read().open_questions["q1"].revision == 2
+    assert log.read().decision_for("q1", question) is None

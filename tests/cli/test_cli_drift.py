@@ -28,6 +28,8 @@ NO_OPERATIONS = {
     "documents",
     "download",
     "find_invoice",
+    "is_simulated",
+    "list_states",
     "openapi",
     "run",
     "service_time",

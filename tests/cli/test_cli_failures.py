@@ -27,8 +27,6 @@ def _made(kind):
         return kind(["first", "second"])
     if kind is errors.PartialOrder:
         return kind("partial", experiment_id="e1")
-    if issubclass(kind, errors.BlockMissing):
-        return kind("deleted; save it again", parameter="archive", block="local/results")
     if kind is errors.NewerFormat:
         return kind("BOOKS/FORMAT", 3, 2)
     if kind is errors.DecisionNeeded:

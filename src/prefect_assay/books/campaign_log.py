@@ -250,7 +250,9 @@ class CampaignState:
         return tuple(run.at for run in self.runs.values() if run.restarted)
 
     def decision_for(self, question_id: str, question: Question) -> Answered | None:
-        """The answer to exactly this question; None while it is open, or for other figures."""
+        """The answer to exactly this question; None while it is open, or open again, or for other figures."""
+        if question_id in self.open_questions:
+            return None  # asked anew: an earlier answer has been used
         known = self.decisions.get(question_id)
         return known[1] if known and known[0].question.digest == question.digest else None
 
@@ -429,10 +431,12 @@ class CampaignLog:
         order_key: str | None,
         now: datetime,
         expires_at: datetime,
+        anew: bool = False,
     ) -> bool:
         """Record a question, or its next revision if it is asked with other figures or has expired.
 
-        Returns False if it stands already, or if a person has answered exactly this question meanwhile.
+        Returns False if it stands already, or if a person has answered exactly this question meanwhile. With `anew`, an
+        answer that was used does not count any more.
         """
         while True:
             seen = self.read()
@@ -440,7 +444,7 @@ class CampaignLog:
             if standing is not None and standing.question.digest == question.digest:
                 return False
             answered = seen.decision_for(question_id, question)
-            if answered is not None and answered.decision not in _BY_NOBODY:
+            if answered is not None and answered.decision not in _BY_NOBODY and not anew:
                 return False
             asked = Asked(
                 question_id=question_id,

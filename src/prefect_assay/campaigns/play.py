@@ -48,6 +48,7 @@ from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
     DecisionNeeded,
+    OutcomeUnknown,
     Overdue,
     shortened,
 )
@@ -354,7 +355,9 @@ def _look_after(order: PlannedOrder, error: Exception) -> OrderLook:
     )
     unexpected = not isinstance(error, AssayError | OSError)
     get_run_logger().warning("%s: %s", order.name, text, exc_info=unexpected)
-    lasting = error if isinstance(error, AssayError) and not is_temporary(error) else None
+    # After a lost answer the next look reads what came of the request.
+    may_pass = is_temporary(error) or type(error) is OutcomeUnknown
+    lasting = error if isinstance(error, AssayError) and not may_pass else None
     return OrderLook(stage_of(order.book.state), f"{order.name}: {text}", retriable=True, error=lasting)
 
 

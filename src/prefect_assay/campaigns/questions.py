@@ -62,7 +62,7 @@ class Questions:
                 return answered.decision
             if may_expire:
                 return REJECT
-        self._ask(key, question, order_key)
+        self._ask(key, question, order_key, anew=anew)
         return None
 
     def decisions_for(self, order_key: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -70,16 +70,19 @@ class Questions:
         decisions: dict[str, str] = {}
         answerers: dict[str, str] = {}
         for key, (asked, answered) in self.log.state.decisions.items():
-            if asked.order_key == order_key and answered.decision != CLOSED:
+            asked_anew = key in self.log.state.open_questions
+            if asked.order_key == order_key and answered.decision != CLOSED and not asked_anew:
                 report_answer(key, asked.question, answered)
                 digest = asked.question.digest
                 decisions[digest] = REJECT if answered.decision == EXPIRED else answered.decision
                 answerers[digest] = answered.answerer
         return decisions, answerers
 
-    def _ask(self, key: str, question: Question, order_key: str | None) -> None:
+    def _ask(self, key: str, question: Question, order_key: str | None, *, anew: bool) -> None:
         expires_at = self.now + timedelta(hours=self.hours)
-        if not self.log.ask(key, question, order_key=order_key, now=self.now, expires_at=expires_at):
+        if not self.log.ask(
+            key, question, order_key=order_key, now=self.now, expires_at=expires_at, anew=anew
+        ):
             return
         asked = self.log.state.open_questions[key]
         get_run_logger().warning("A decision is needed: %s", question.text)
