@@ -151,7 +151,7 @@ def canceled_by_decide_while_it_waits(campaign: Story) -> int:
     return expect_stopped(campaign)
 
 
-def cancel_while_held(campaign: Story, point: str) -> int:
+def cancel_while_held(campaign: Story, point: str) -> None:
     """Cancel by command while the run waits at a point, and let it go on at once."""
     with campaign.held_at(point) as reached:
         campaign.start()
@@ -159,19 +159,24 @@ def cancel_while_held(campaign: Story, point: str) -> int:
         campaign.world.command("cancel", campaign.name, "--yes")
     campaign.rest()
     assert campaign.orders() == []
-    return expect_stopped(campaign)
 
 
 @story()
 def canceled_before_its_run_has_begun_a_log(campaign: Story) -> int:
     """The archive knows nothing of it yet: its run sees that it is canceled before it orders."""
-    return cancel_while_held(campaign, "before archive os.link .*BOOKS")
+    cancel_while_held(campaign, "before archive os.link .*BOOKS")
+    if campaign.state.started is not None:  # else its process was ended before it had begun anything
+        return expect_stopped(campaign)
+    campaign.sweep()
+    assert campaign.orders() == []
+    return 0
 
 
 @story()
 def canceled_while_a_run_is_about_to_order(campaign: Story) -> int:
     """The ledgers are stopped, and a create cannot follow there, whichever run is alive."""
-    return cancel_while_held(campaign, "before lab POST .*estimate")
+    cancel_while_held(campaign, "before lab POST .*estimate")
+    return expect_stopped(campaign)
 
 
 @story(**BY_QUOTE)
