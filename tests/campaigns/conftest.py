@@ -2,6 +2,7 @@
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.events.worker import EventsWorker
 from prefect.testing.utilities import prefect_test_harness
 
 from prefect_assay.lab.testing import LocalLab
@@ -12,6 +13,8 @@ def prefect():
     """A client of a real Prefect server."""
     with prefect_test_harness(server_startup_timeout=180), get_client(sync_client=True) as client:
         yield client
+        # Else the harness waits without end for events that another server of this process was to get.
+        EventsWorker.drain_all(timeout=10)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.events.worker import EventsWorker
 from prefect.testing.utilities import prefect_test_harness
 
 from support.runs.sweeps import SweptHome
@@ -11,6 +12,8 @@ from support.runs.sweeps import SweptHome
 def api():
     with prefect_test_harness(server_startup_timeout=120), get_client(sync_client=True) as client:
         yield client
+        # Else the harness waits without end for events that another server of this process was to get.
+        EventsWorker.drain_all(timeout=10)
 
 
 @pytest.fixture
