@@ -831,7 +831,7 @@ def test_an_account_that_is_another_one_by_now_orders_nothing(loop, monkeypatch,
     for name, value in change.items():
         monkeypatch.setattr(Books, name, value)
     monkeypatch.setattr(loop_module, "Questions", Unanswered)
-    monkeypatch.setattr(loop_module, "_read_service_time", lambda _: datetime.now(UTC))
+    monkeypatch.setattr(CampaignSetup, "read_service_time", lambda _: datetime.now(UTC))
     with pytest.raises(DecisionNeeded):
         loop(designer="loop_designers:flat", max_rounds=2)
     again = loop.prefect.start(PARAMETERS)

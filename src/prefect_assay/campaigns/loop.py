@@ -37,7 +37,6 @@ from prefect_assay.campaigns.terms import (
     is_another_ledger,
     terms_question,
 )
-from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import (
     AccessError,
     ApprovalExpired,
@@ -301,7 +300,7 @@ def _decide_terms(run: LoopRun, recorded: Started, present: Terms) -> Started:
     """
     question = terms_question(run.loop.loop_id, recorded.terms, present)
     hours, account = run.setup.policy.approval_hours, describe_account(recorded.terms)
-    questions = Questions(run.log, _read_service_time(run.setup), hours, account)
+    questions = Questions(run.log, run.setup.read_service_time(), hours, account)
     decision = questions.decide(question, order_key=None, may_expire=False)
     if decision != APPROVE:
         if not can_suspend():
@@ -314,12 +313,6 @@ def _decide_terms(run: LoopRun, recorded: Started, present: Terms) -> Started:
     accepted = start_again(recorded, terms=present)
     run.log.append(accepted)
     return accepted
-
-
-def _read_service_time(setup: CampaignSetup) -> datetime:
-    with setup.credentials.get_client() as client:
-        client.targets(limit=1)
-        return time_at(client)
 
 
 def describe_stop(what: str, stopped: Stopped, loop_id: str) -> str:

@@ -152,7 +152,7 @@ def begin_campaign(
             "To measure the same designs there, choose another campaign id"
         )
     is_new = state.started is None or state.over is not None
-    if state.started is None or state.over is not None:
+    if is_new:
         started = Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=present)
         started = started.model_copy(
             update={"experiments": len(plan.experiments), **_origin(setup, plan, carries=carries)}
@@ -162,7 +162,7 @@ def begin_campaign(
         state = log.start(started)
         if state.stopped is not None:  # canceled at this moment
             raise CampaignStopped(describe_stop(plan.campaign_id, state.stopped))
-    elif carries and can_suspend() and state.started.deployment is None:
+    elif carries and can_suspend() and state.started is not None and state.started.deployment is None:
         # It was started in a notebook or with --here; from now on the sweep looks after it.
         origin = _origin(setup, plan, carries=True)
         state = log.start(start_again(state.started, **origin))
@@ -258,9 +258,7 @@ def _decide_terms(campaign: Campaign, setup: CampaignSetup, present: Terms) -> C
         DecisionNeeded: this run cannot suspend.
     """
     question = terms_question(campaign.plan.campaign_id, campaign.terms, present)
-    with setup.credentials.get_client() as client:
-        client.targets(limit=1)
-        questions = open_questions(campaign, time_at(client))
+    questions = open_questions(campaign, setup.read_service_time())
     decision = questions.decide(question, order_key=None, may_expire=False)
     if decision == APPROVE:
         started = campaign.log.state.started

@@ -22,7 +22,6 @@ from prefect_assay.campaigns.questions import (
     report_budget,
     show_question,
 )
-from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded, Conflict
 from prefect_assay.events import emit, kinds
 from prefect_assay.models.billing import CostEstimate, usd
@@ -175,9 +174,7 @@ def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
     """The answer to exactly this question; suspends the run with a form until there is one."""
     log, policy = order.log, order.setup.policy
     key = price_question_id(order.plan.campaign_id)
-    with order.setup.credentials.get_client() as client:
-        client.targets(limit=1)
-        now = time_at(client)
+    now = order.setup.read_service_time()
     while True:
         answered = log.read().decision_for(key, question)
         if answered is not None:
@@ -225,9 +222,7 @@ def _answer_with_form(order: PlannedOrder, asked: Asked, account: str, hours: fl
         timeout=int(hours * 3600 + _BACKUP.total_seconds()),
         key=f"price-{asked.question_id}-{asked.revision}",
     )
-    with order.setup.credentials.get_client() as client:
-        client.targets(limit=1)
-        now = time_at(client)
+    now = order.setup.read_service_time()
     decision = EXPIRED if now > asked.expires_at else values.decision
     contradicts = values.amount_cents not in {None, asked.question.amount_cents}
     if decision == APPROVE and contradicts:

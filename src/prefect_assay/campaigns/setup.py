@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from prefect_assay.blocks import (
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind, Terms
+from prefect_assay.client.http.dates import time_at
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.payments.interfaces import address
 from prefect_assay.payments.rails.x402 import address_of
@@ -58,6 +59,12 @@ class CampaignSetup:
         if self.payment_method in MACHINE_RAILS:
             return f"by machine ({self.payment_method})"
         return "by a person, at the invoice's page"
+
+    def read_service_time(self) -> datetime:
+        """The service's clock, by an answer of now; raises if it does not answer."""
+        with self.credentials.get_client() as client:
+            client.targets(limit=1)
+            return time_at(client)
 
     def log(self, campaign_id: str) -> CampaignLog:
         """The log of a campaign in the archive."""
