@@ -46,14 +46,21 @@ class StartedKind(StrEnum):
 class Terms(StoredModel):
     """What a campaign was started under. Amounts are US cents without VAT.
 
-    The first group is its identity: another service, organisation or archive would hold another, empty ledger. A
-    difference in the second group is a question to a person. The caps of the third may only fall.
+    The first group is its identity: another service, organisation or archive would hold another, empty ledger. The
+    second names the account. A difference in the third group is a question to a person. The caps of the last may only
+    fall.
     """
 
     service: str  # the canonical address
     organisation: str | None
     simulated: bool
     archive_id: str
+
+    # For people only; nothing is decided by it.
+    account_name: str | None = None  # the block AssayAccount
+    owner: str | None = None
+    purchase_order: str | None = None
+    cost_centre: str | None = None
 
     payment_method: PaymentMethod
     wallet: str | None = None  # what identifies the means of payment; never a secret
