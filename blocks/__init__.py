@@ -5,6 +5,7 @@ a deployment by its name. This package is the entry point of a Prefect collectio
 that imports Prefect imports it. Heavy packages (httpx, boto3, eth-account) are imported on first use.
 """
 
+from prefect_assay.blocks.account import AssayAccount
 from prefect_assay.blocks.archives import Archive, LocalArchive, S3Archive
 from prefect_assay.blocks.credentials import AssayCredentials
 from prefect_assay.blocks.experiment_job import AssayExperiment
@@ -14,6 +15,7 @@ from prefect_assay.blocks.webhook import WebhookEndpoint
 
 __all__ = [
     "Archive",
+    "AssayAccount",
     "AssayCredentials",
     "AssayExperiment",
     "LocalArchive",

@@ -1,0 +1,135 @@
+"""The options of a campaign: how its designs are read, how long it waits, and how it is paid for.
+
+Flow parameters, the forms of the Prefect UI, the options of the commands and the rounds of a loop are made from these
+models and from `Assay`. An option is added here once.
+"""
+
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from prefect_assay.models.base import Model
+from prefect_assay.models.bounds import CENTS_MAX, DeadlineDays, Line, PollSeconds, Residues
+from prefect_assay.models.form import form_of
+from prefect_assay.models.vocabulary import PaymentMethod
+
+DEADLINE_DAYS: Final = 45
+DESIGNS_PER_EXPERIMENT: Final = 96
+_CENTS: Final = 100
+
+
+def _whole_cents(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        cents = value * _CENTS
+        if abs(cents - round(cents)) > 1e-6 * max(1.0, abs(cents)):  # noqa: PLR2004 - floats of amounts with two decimals
+            raise ValueError("an amount in USD has at most two decimals")
+    return value
+
+
+Usd = Annotated[float, BeforeValidator(_whole_cents), Field(ge=0, le=CENTS_MAX / _CENTS)]
+
+
+def usd_to_cents(amount_usd: float) -> int:
+    """Convert an amount of at most two decimals to whole cents."""
+    return round(amount_usd * _CENTS)
+
+
+class ReadingOptions(Model):
+    """How a file of designs is read, and how it is split into experiments."""
+
+    model_config = ConfigDict(title="Reading the designs", json_schema_extra=form_of())
+
+    name_column: Line | None = Field(
+        default=None,
+        title="Column of names",
+        description="Title of the table's column of names. Empty: found by usual titles.",
+    )
+    sequence_column: Line | None = Field(
+        default=None,
+        title="Column of sequences",
+        description="Title of the table's column of sequences; several titles with commas between them are chains. "
+        "Empty: found by usual titles.",
+    )
+    chain: Line | None = Field(
+        default=None,
+        title="Chain",
+        description="Order only this chain of each design: its number from 1, or its name in files of complexes; "
+        "several as 1,2.",
+    )
+    target_sequence: Residues | None = Field(
+        default=None,
+        title="Residues of the target",
+        description="Residues that must not be ordered, in addition to those of the catalog's target.",
+    )
+    keep_native: bool = Field(
+        default=False,
+        title="Keep native inputs",
+        description="Also measure the native inputs in files of ProteinMPNN and LigandMPNN.",
+    )
+    keep_shared: bool = Field(
+        default=False,
+        title="Keep shared chains",
+        description="Order doubtful sequences as they are, such as a chain that all designs share.",
+    )
+    as_protein: bool = Field(
+        default=False,
+        title="Read as protein",
+        description="Take residues that look like nucleotides as amino acids.",
+    )
+    designs_name: Line | None = Field(
+        default=None,
+        title="Name of pasted designs",
+        description="What pasted text is called in messages and artifacts, such as the file it came from.",
+    )
+    designs_per_experiment: int = Field(
+        default=DESIGNS_PER_EXPERIMENT,
+        ge=1,
+        le=384,
+        title="Designs per experiment",
+        description="The most designs that one experiment takes.",
+    )
+
+
+class WaitingOptions(Model):
+    """How long a campaign waits for the laboratory."""
+
+    model_config = ConfigDict(title="Waiting", json_schema_extra=form_of())
+
+    deadline_days: DeadlineDays = Field(
+        default=DEADLINE_DAYS,
+        title="Deadline (days)",
+        description="How long to wait for an experiment, counted from its order. It is read daily afterwards.",
+    )
+    poll_seconds: PollSeconds = Field(
+        default=300.0,
+        title="Pause between polls (seconds)",
+        description="The longest pause between two polls of a run without a deployment.",
+    )
+
+
+class SpendingOptions(Model):
+    """How a campaign is paid for."""
+
+    model_config = ConfigDict(title="Paying", json_schema_extra=form_of())
+
+    payment_method: PaymentMethod | None = Field(
+        default=None,
+        title="Payment method",
+        description="async_invoice: a person pays the hosted invoices; a machine rail pays with the account's wallet. "
+        "Empty: the account's.",
+    )
+    request_quote: bool = Field(
+        default=False,
+        title="Order by quote",
+        description="Order by quote, even if the estimates are complete.",
+    )
+
+
+class CampaignOptions(Model):
+    """Everything that a campaign usually leaves as it is."""
+
+    model_config = ConfigDict(title="More options", json_schema_extra=form_of())
+
+    reading: ReadingOptions = Field(default=ReadingOptions(), title="Reading the designs")
+    waiting: WaitingOptions = Field(default=WaitingOptions(), title="Waiting")
+    spending: SpendingOptions = Field(default=SpendingOptions(), title="Paying")
