@@ -17,3 +17,8 @@ def listed(names: Sequence[str], most: int) -> str:
 def in_words(status: object) -> str:
     """`waiting_for_materials` as `waiting for materials`; `unknown` for None or an empty one."""
     return str(status or "unknown").replace("_", " ")
+
+
+def describe_mode(*, is_simulated: bool) -> str:
+    """Whether an account's service is a simulation or moves real money, in the one word that people see everywhere."""
+    return "simulated" if is_simulated else "LIVE"
