@@ -1,4 +1,4 @@
-"""`prefect-assay check`, fault by fault, on a real Prefect server, lab and archive: each is named, with its mend."""
+"""`prefect-assay check`, problem by problem, on a real Prefect server, lab and archive: each is named, with its next step."""
 
 import json
 import threading
@@ -25,7 +25,8 @@ from prefect.states import Scheduled
 from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.cli.campaigns.problems import show_problems
 from prefect_assay.cli.services import check
-from prefect_assay.cli.services.receiver import receiver_word
+from prefect_assay.cli.services.receiver import correct_lab_endpoints, receiver_word
+from prefect_assay.cli.services.receiver_address import record_address
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.models.sweep import SweepMemory
 from prefect_assay.runs.starting import find_obstacles, own_deployments
@@ -50,7 +51,7 @@ def server():
 
 @pytest.fixture
 def seen(server, capsys):
-    """Runs the command; returns its faults as (part, text), after a look at the exit code and the mends."""
+    """Runs the command; returns its problems as (part, text), after a look at the exit code and the next steps."""
 
     def run():
         try:
@@ -61,7 +62,7 @@ def seen(server, capsys):
         found = json.loads(capsys.readouterr().out)
         faults = [line for line in found["lines"] if not line["ok"]]
         assert found["ok"] == (not faults) == (code == 0)
-        assert all(line["mend"] for line in faults)
+        assert all(line["next_step"] for line in faults)
         return [(line["part"], line["text"]) for line in faults]
 
     return run
@@ -121,7 +122,7 @@ def test_a_clock_that_differs(minutes, ok):
     line = check._clock(
         "service", {"date": format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)}
     )
-    assert (line.ok, bool(line.mend)) == (ok, not ok)
+    assert (line.ok, bool(line.next_step)) == (ok, not ok)
 
 
 def problems(capsys):
@@ -300,6 +301,39 @@ def test_a_receiver_that_is_away(seen):
         (text,) = named(seen(), "receiver")
     assert name in text
     assert "k" * 32 not in text
+
+
+@pytest.mark.parametrize(
+    ("recorded", "advice"),
+    [
+        (None, "start prefect-assay up"),
+        (f"{CLOSED}/assay", "start prefect-assay up"),
+        ("http://127.0.0.1:21001/assay", "prefect-assay up listened at http://127.0.0.1:21001/assay"),
+    ],
+)
+def test_the_advice_for_a_block_that_leads_to_another_port_names_the_port_of_up(
+    server, monkeypatch, tmp_path, recorded, advice
+):
+    if recorded:
+        record_address(tmp_path, recorded)
+    monkeypatch.setattr(check, "get_current_settings", lambda: SimpleNamespace(home=tmp_path))
+    with saved(WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32), "hooks"):
+        (line,) = check._receiver(server)
+    assert line.next_step.startswith(advice)
+
+
+def test_up_corrects_the_endpoints_of_local_labs_and_no_others(server, tmp_path):
+    api, address = str(server.api_url), "http://127.0.0.1:21001/assay"
+    keys = signing_keys(tmp_path)
+    lab = WebhookEndpoint(url="http://127.0.0.1:8100/assay", signing_key=keys.lab)
+    service = WebhookEndpoint(url="http://127.0.0.1:8100/assay", signing_key=keys.service)
+    public = WebhookEndpoint(url="https://hooks.example.org/assay", signing_key=keys.lab)
+    with saved(lab, "lab"), saved(service, "tunnel"), saved(public, "public"):
+        assert correct_lab_endpoints(api, keys.lab, address) == [("lab", lab.url)]
+        urls = {name: WebhookEndpoint.load(name).url for name in ("lab", "tunnel", "public")}
+        assert urls == {"lab": address, "tunnel": service.url, "public": public.url}
+        assert WebhookEndpoint.load("lab").signing_key.get_secret_value() == keys.lab
+        assert correct_lab_endpoints(api, keys.lab, address) == []
 
 
 def test_a_receiver_that_has_lost_the_key(lab, seen, monkeypatch, tmp_path):

@@ -8,9 +8,11 @@ import sys
 
 import httpx
 import pytest
+from prefect.settings import PREFECT_HOME, temporary_settings
 
-from prefect_assay.blocks import LocalArchive, X402Wallet
+from prefect_assay.blocks import LocalArchive, WebhookEndpoint, X402Wallet
 from prefect_assay.cli.services import lab as command
+from prefect_assay.cli.services.receiver_address import record_address
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.localstack.processes import alive, descendants
 
@@ -71,6 +73,27 @@ def test_long_tokens_are_printed_only_where_no_block_takes_them(capsys, in_block
     assert command._introduce(io.StringIO(json.dumps(ready) + "\n"), in_blocks=in_blocks) == ready
     shown = capsys.readouterr().out
     assert [name for name in names if f"<{name}>" in shown] == list(names[3:] if in_blocks else names)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given", "url"),
+    [
+        (None, None, "http://127.0.0.1:8100/assay"),
+        ("http://127.0.0.1:21001/assay", None, "http://127.0.0.1:21001/assay"),
+        ("http://127.0.0.1:21001/assay", "http://127.0.0.1:9/assay", "http://127.0.0.1:9/assay"),
+    ],
+)
+def test_the_webhook_block_leads_to_the_receiver_of_up(monkeypatch, capsys, tmp_path, recorded, given, url):
+    made = []
+    monkeypatch.setattr(command, "save_block", lambda block, _name: made.append(block) or "created")
+    monkeypatch.setattr(command, "find_block", lambda _kind, _name: None)
+    monkeypatch.setattr(command, "_wallet", list)
+    if recorded:
+        record_address(tmp_path, recorded)
+    with temporary_settings({PREFECT_HOME: tmp_path}):
+        command._save_blocks({"base_url": "http://127.0.0.1:9", "token": "t"}, given)
+    assert [block.url for block in made if isinstance(block, WebhookEndpoint)] == [url]
+    assert url in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("wallet", [False, True])

@@ -227,6 +227,12 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
 def test_up_starts_what_ends_and_goes_on_after_it_was_killed_itself(machine):
     made, process = machine
     ready = "Next, in another terminal"
+    eventually(
+        lambda: "Prefect's user interface" in made.log.read_text(), seconds=STEP_SECONDS, what="an address"
+    )
+    assert httpx.get(f"{made.api}/health").is_success, "an address is printed when it answers"
+    eventually(lambda: "The receiver answers" in made.log.read_text(), seconds=STEP_SECONDS, what="up")
+    assert made.receives()
     eventually(lambda: ready in made.log.read_text(), seconds=STEP_SECONDS, what="up")
     for name in ("worker", "receiver"):
         part(process, name).kill()

@@ -1,7 +1,7 @@
 """The commands that keep a process running or set something up; each imports its module when it runs."""
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -40,7 +40,6 @@ Chosen = Annotated[
 ]
 
 services = typer.Typer()
-_RECEIVER: Final = "http://127.0.0.1:8100/assay"
 
 
 @services.command()
@@ -66,14 +65,14 @@ def up(
     port: Annotated[
         int | None,
         typer.Option(
-            min=0,
+            min=1,
             max=65_535,
             help="Port of the Prefect server, where no Prefect API is configured. Default: 4200.",
         ),
     ] = None,
     receiver_host: Annotated[str, typer.Option(help="Address that the receiver listens on.")] = "127.0.0.1",
     receiver_port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port that the receiver listens on.")
+        int, typer.Option(min=1, max=65_535, help="Port that the receiver listens on.")
     ] = 8100,
     limit: Annotated[
         int | None,
@@ -191,7 +190,7 @@ def lab(
     ] = False,
     receiver: Annotated[
         str | None,
-        typer.Option(help="With --save-blocks: address of the receiver. Default: that of `up`."),
+        typer.Option(help="With --save-blocks: address of the receiver. Default: where `up` runs it."),
     ] = None,
 ) -> None:
     """Run the local stand-in of the laboratory service; further options go to `python -m prefect_assay.lab`."""
@@ -210,7 +209,8 @@ def lab(
             seconds_per_day=seconds_per_day or 1.0,
             landscape=landscape,
             allow_http_webhooks=allow_http_webhooks or save_blocks,
-            receiver=(receiver or _RECEIVER) if save_blocks else None,
+            save_blocks=save_blocks,
+            receiver=receiver,
             options=context.args,
         )
 

@@ -30,6 +30,7 @@ from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.init import token_owner
 from prefect_assay.cli.services.receiver import WORD_VARIABLE, service_words
+from prefect_assay.cli.services.receiver_address import read_address
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
 from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.client.http.dates import sent_at
@@ -58,16 +59,16 @@ _SHOWN: Final = 200
 
 @dataclass(frozen=True)
 class Line:
-    """What was looked at, and if it is a fault, how to mend it."""
+    """What was looked at, and for a problem the next step."""
 
     part: str
     ok: bool
     text: str
-    mend: str = ""
+    next_step: str = ""
 
 
 def run_check(*, as_json: bool) -> None:
-    """Print a line per finding; exit with 1 if one is a fault."""
+    """Print a line per finding; exit with 1 if one is a problem."""
     require_api()
     lines = _look_at_all()
     if as_json:
@@ -75,9 +76,9 @@ def run_check(*, as_json: bool) -> None:
     else:
         console = plain()
         for line in lines:
-            word = Text("ok   ", "green") if line.ok else Text("FAULT", "red")
-            mend = f"\n      mend: {line.mend}" if line.mend else ""
-            console.print(word, f"{line.part:<11}{line.text}{mend}")
+            word = Text("ok     ", "green") if line.ok else Text("PROBLEM", "red")
+            next_step = f"\n        what to do: {line.next_step}" if line.next_step else ""
+            console.print(word, f"{line.part:<11}{line.text}{next_step}")
     if not all(line.ok for line in lines):
         raise SystemExit(FAILED)
 
@@ -89,7 +90,9 @@ def _look_at_all() -> list[Line]:
     if any(line.ok for line in lines):
         return lines + [line for part, look in others for line in _bounded(part, look)]
     text = "not looked at: it needs the Prefect server"
-    return lines + [Line(part, ok=False, text=text, mend="let the server answer first") for part, _ in others]
+    return lines + [
+        Line(part, ok=False, text=text, next_step="let the server answer first") for part, _ in others
+    ]
 
 
 def _bounded(part: str, look: Callable[[SyncPrefectClient], Iterator[Line]]) -> list[Line]:
@@ -102,7 +105,7 @@ def _bounded(part: str, look: Callable[[SyncPrefectClient], Iterator[Line]]) -> 
                 lines.extend(look(client))
         except Exception as error:  # noqa: BLE001 - any failure is a finding
             lines.append(
-                Line(part, ok=False, text=str(error) or type(error).__name__, mend="as the message says")
+                Line(part, ok=False, text=str(error) or type(error).__name__, next_step="as the message says")
             )
 
     thread = Thread(target=copy_context().run, args=(go,), daemon=True)
@@ -110,7 +113,7 @@ def _bounded(part: str, look: Callable[[SyncPrefectClient], Iterator[Line]]) -> 
     thread.join(_SECONDS)
     if thread.is_alive():
         lines.append(
-            Line(part, ok=False, text=f"no answer within {_SECONDS:g} seconds", mend="look at its log")
+            Line(part, ok=False, text=f"no answer within {_SECONDS:g} seconds", next_step="look at its log")
         )
     return lines
 
@@ -135,8 +138,8 @@ def _server(client: SyncPrefectClient) -> Iterator[Line]:
     yield Line("database", ok=True, text="answers a query of the runs")
     yield from _runs(client)
     for advice in settings_advice(client):
-        fault, _, mend = advice.partition("; ")
-        yield Line("server", ok=False, text=fault, mend=mend)
+        problem, _, next_step = advice.partition("; ")
+        yield Line("server", ok=False, text=problem, next_step=next_step)
 
 
 def _runs(client: SyncPrefectClient) -> Iterator[Line]:
@@ -146,8 +149,8 @@ def _runs(client: SyncPrefectClient) -> Iterator[Line]:
     for flow in FLOW_NAMES:
         newest_runs(client, flow, 1)
     for run_id in unreadable_runs(client):
-        what, mend = why_unreadable(run_id)
-        yield Line("database", ok=False, text=f"flow run {run_id} {what}", mend=mend)
+        what, next_step = why_unreadable(run_id)
+        yield Line("database", ok=False, text=f"flow run {run_id} {what}", next_step=next_step)
 
 
 def _clock(what: str, headers: Mapping[str, str]) -> Line:
@@ -157,17 +160,17 @@ def _clock(what: str, headers: Mapping[str, str]) -> Line:
         return Line("clock", ok=True, text=f"the {what} sends {said}")
     off = clock - datetime.now(UTC)
     ok = abs(off) < _CLOCKS_DIFFER
-    mend = "" if ok else f"set both clocks by NTP; the {what}'s differs by more than {_CLOCKS_DIFFER}"
-    return Line("clock", ok, f"the {what}'s is {abs(off.total_seconds()):.0f} s from this one", mend)
+    next_step = "" if ok else f"set both clocks by NTP; the {what}'s differs by more than {_CLOCKS_DIFFER}"
+    return Line("clock", ok, f"the {what}'s is {abs(off.total_seconds()):.0f} s from this one", next_step)
 
 
 def _worker(client: SyncPrefectClient) -> Iterator[Line]:
     deployments = own_deployments(client)
     for flow in (flow for flow, deployment in deployments.items() if deployment is None):
-        yield Line("deployment", ok=False, text=f"{flow} is not deployed", mend="prefect-assay deploy")
+        yield Line("deployment", ok=False, text=f"{flow} is not deployed", next_step="prefect-assay deploy")
     obstacles = find_obstacles(client, deployments, datetime.now(UTC))
     for obstacle in obstacles:
-        yield Line(obstacle.part, ok=False, text=obstacle.text, mend=obstacle.next_step)
+        yield Line(obstacle.part, ok=False, text=obstacle.text, next_step=obstacle.next_step)
     started = [flow for flow, deployment in deployments.items() if deployment is not None]
     if started and not obstacles:
         yield Line("worker", ok=True, text=f"runs of {', '.join(started)} can start")
@@ -181,8 +184,10 @@ def _schedule(client: SyncPrefectClient) -> Iterator[Line]:
     text = (
         f"the last complete sweep began {swept:%Y-%m-%d %H:%M} UTC" if swept else "no sweep has completed yet"
     )
-    mend = "" if fresh else "wait for the first one, or look into the log of the last run of the flow sweep"
-    yield Line("schedule", fresh, text, mend)
+    next_step = (
+        "" if fresh else "wait for the first one, or look into the log of the last run of the flow sweep"
+    )
+    yield Line("schedule", fresh, text, next_step)
 
 
 def _saved(client: SyncPrefectClient, kind: type[Block]) -> Iterator[tuple[str, Any]]:
@@ -204,9 +209,13 @@ def _saved(client: SyncPrefectClient, kind: type[Block]) -> Iterator[tuple[str, 
 def _service(client: SyncPrefectClient) -> Iterator[Line]:
     found = list(_saved(client, AssayCredentials))
     if not found:
-        yield Line("blocks", ok=False, text="there is no AssayCredentials block", mend="prefect-assay init")
+        yield Line(
+            "blocks", ok=False, text="there is no AssayCredentials block", next_step="prefect-assay init"
+        )
     if not list(_saved(client, SpendingPolicy)):
-        yield Line("blocks", ok=False, text="there is no SpendingPolicy block", mend="prefect-assay init")
+        yield Line(
+            "blocks", ok=False, text="there is no SpendingPolicy block", next_step="prefect-assay init"
+        )
     for name, block in found:
         try:
             with block.get_client() as service:
@@ -214,13 +223,13 @@ def _service(client: SyncPrefectClient) -> Iterator[Line]:
             expires = identity.token_expires_at if identity else None
             expiring = list(expiring_token(name, expires, datetime.now(UTC), AlertLimits()))
             for problem in expiring:
-                yield Line("service", ok=False, text=problem.text, mend=problem.next_step)
+                yield Line("service", ok=False, text=problem.text, next_step=problem.next_step)
             if not expiring:
                 yield Line("service", ok=True, text=f"{block.base_url} knows the token of {name}")
             yield _clock(f"service of {name}", httpx.head(block.base_url, timeout=5).headers)
         except Exception as error:  # noqa: BLE001 - each block alone
-            mend = "correct address or token in the block; the message says which"
-            yield Line("service", ok=False, text=f"{name}: {error}", mend=mend)
+            next_step = "correct address or token in the block; the message says which"
+            yield Line("service", ok=False, text=f"{name}: {error}", next_step=next_step)
 
 
 def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
@@ -231,31 +240,48 @@ def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
             "receiver", ok=True, text="no WebhookEndpoint block: only the sweep wakes runs, minutes later"
         )
     for name, block in found:
-        if why := _silence_of(block):
-            mend = "start prefect-assay receiver, and let the proxy pass this path to it"
-            yield Line("receiver", ok=False, text=f"{name}: {why}", mend=mend)
-            continue
         home = get_current_settings().home
+        if why := _silence_of(block):
+            next_step = _how_to_reach_receiver(block, read_address(home) if _is_here(client) else None)
+            yield Line("receiver", ok=False, text=f"{name}: {why}", next_step=next_step)
+            continue
         if _is_here(client) and (file := file_without(home, block.signing_key.get_secret_value())):
             why = f"{name}: {file} does not hold its signing key, so a receiver that uses this file refuses all deliveries"
-            yield Line("receiver", ok=False, text=why, mend=how_to_add_key(file, name.rpartition("/")[2]))
+            yield Line(
+                "receiver", ok=False, text=why, next_step=how_to_add_key(file, name.rpartition("/")[2])
+            )
             continue
         word = words.get(name.rpartition("/")[2]) or (
             next(iter(words.values())) if len(set(words.values())) == 1 else None
         )
         refusal = _refusal(block, word) if word else None
         if refusal:
-            mend = (
+            next_step = (
                 f"give the receiver this key, and {WORD_VARIABLE}={word}; prefect-assay up reads the word from the blocks "
                 "when it starts"
             )
-            yield Line("receiver", ok=False, text=f"{name}: {refusal}", mend=mend)
+            yield Line("receiver", ok=False, text=f"{name}: {refusal}", next_step=next_step)
             continue
         yield Line(
             "receiver",
             ok=True,
             text=f"{name}: {block.url} answers; whether the service reaches it, its first delivery shows",
         )
+
+
+def _how_to_reach_receiver(block: WebhookEndpoint, address: str | None) -> str:
+    """The next step where nothing answers at a block's address; `address` is that of `up` on this machine, if it has run."""
+    if not is_loopback_url(block.url):
+        return (
+            f"start prefect-assay up, or prefect-assay receiver, and let your proxy pass {block.url} to it"
+            + (f", at {address}" if address else "")
+        )
+    if address is None or block.url.rstrip("/") == address:
+        return "start prefect-assay up, or prefect-assay receiver with the port of this address"
+    return (
+        f"prefect-assay up listened at {address} when it last started. Set this as the URL of the block in the Prefect UI under "
+        "Blocks, or start up again with --receiver-port and the port of the block"
+    )
 
 
 def silent_receivers(client: SyncPrefectClient) -> Iterator[tuple[str, str]]:
@@ -295,12 +321,12 @@ def _is_here(client: SyncPrefectClient) -> bool:
 def _archive(client: SyncPrefectClient) -> Iterator[Line]:
     found = [*_saved(client, LocalArchive), *_saved(client, S3Archive)]
     if not found:
-        yield Line("archive", ok=False, text="there is no archive block", mend="prefect-assay init")
+        yield Line("archive", ok=False, text="there is no archive block", next_step="prefect-assay init")
     for name, block in found:
         try:
             block.get_store().probe(block.prefix)
         except Exception as error:  # noqa: BLE001 - each block alone
-            yield Line("archive", ok=False, text=f"{name}: {error}", mend="as the message says")
+            yield Line("archive", ok=False, text=f"{name}: {error}", next_step="as the message says")
             continue
         yield Line("archive", ok=True, text=f"{name} takes objects, and overwrites none")
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from prefect_assay.cli.output import TerminalConsole, plain
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
+from prefect_assay.cli.services.receiver_address import DEFAULT_ADDRESS, read_address
 from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet, save_block
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
@@ -32,14 +33,16 @@ def run_lab(
     seconds_per_day: float,
     landscape: str | None,
     allow_http_webhooks: bool,
+    save_blocks: bool,
     receiver: str | None,
     options: list[str],
 ) -> None:
-    """Run the lab until Ctrl-C or SIGTERM; with the address of a `receiver`, its blocks are saved under the name `lab`.
+    """Run the lab until Ctrl-C or SIGTERM; with `save_blocks`, its blocks are saved under the name `lab`.
 
-    `options` are further ones of `python -m prefect_assay.lab`.
+    Without a `receiver` the webhook's block leads to that of `prefect-assay up`. `options` are further ones of
+    `python -m prefect_assay.lab`.
     """
-    if receiver is not None:
+    if save_blocks:
         require_api()
     mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
     command = [sys.executable, "-P", "-m", "prefect_assay.lab"]
@@ -58,8 +61,8 @@ def run_lab(
     for number in (signal.SIGINT, signal.SIGTERM):  # also where the parent ignores Ctrl-C
         signal.signal(number, signal.default_int_handler)
     try:
-        ready = _introduce(process.stdout, in_blocks=receiver is not None)
-        if ready and receiver is not None:
+        ready = _introduce(process.stdout, in_blocks=save_blocks)
+        if ready and save_blocks:
             _save_blocks(ready, receiver)
         process.wait()
         raise ConfigurationError(f"the lab ended with code {process.returncode}; its output is above")
@@ -96,7 +99,7 @@ def _introduce(output: IO[str] | None, *, in_blocks: bool) -> dict[str, Any]:
     return ready
 
 
-def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
+def _save_blocks(ready: dict[str, Any], receiver: str | None) -> None:
     """Everything that a campaign at this lab takes, as blocks of one name."""
     with api_errors():
         from prefect.settings import get_current_settings
@@ -104,7 +107,9 @@ def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
 
         from prefect_assay.blocks import AssayCredentials, LocalArchive, WebhookEndpoint
 
-        key = signing_keys(get_current_settings().home).lab
+        home = get_current_settings().home
+        key = signing_keys(home).lab
+        receiver = receiver or read_address(home) or DEFAULT_ADDRESS
         saved = [
             AssayCredentials(base_url=ready["base_url"], token=SecretStr(ready["token"])),
             lab_policy(_CAP_CENTS),
@@ -118,6 +123,9 @@ def _save_blocks(ready: dict[str, Any], receiver: str) -> None:
         ]
     console = plain()
     console.print("\n".join(changes))
+    console.print(
+        f"The lab delivers updates to {receiver}. If `prefect-assay up` listens on another port later, it corrects the block."
+    )
     console.print(
         f"Next: prefect-assay run designs.fasta --target NAME --credentials {_NAME} --policy {_NAME} --archive {_NAME}"
         f" --webhook {_NAME}{f' --payment x402-exact --wallet {_NAME}' if wallet else ''}"

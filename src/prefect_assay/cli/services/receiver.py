@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from prefect_assay.cli.options import BLOCKS
 from prefect_assay.cli.prefect_api import api_errors, check_api_address
+from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.service import NEUTRAL_SERVICE
 from prefect_assay.network_variables import check_http_variables
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
     from starlette.applications import Starlette
 
+    from prefect_assay.blocks import WebhookEndpoint
     from prefect_assay.webhooks.receiver import Receiver
     from prefect_assay.webhooks.settings import ReceiverSettings
 
 _PREFIX = "PREFECT_ASSAY_RECEIVER_"
+PREFIX_VARIABLE: Final = f"{_PREFIX}PATH_PREFIX"
 WORDS_VARIABLE: Final = f"{_PREFIX}WORDS"  # both words as JSON
 WORD_VARIABLE: Final = f"{WORDS_VARIABLE}__SERVICE"
 _MOST_CONNECTIONS: Final = 2000  # each may hold a body of the largest size until its signature is checked
@@ -39,7 +42,7 @@ def run_receiver(
     if keys_file is not None:
         os.environ[f"{_PREFIX}SIGNING_KEYS"] = ",".join(_keys(keys_file))
     if prefix is not None:
-        os.environ[f"{_PREFIX}PATH_PREFIX"] = prefix
+        os.environ[PREFIX_VARIABLE] = prefix
     if allow_hosts:
         os.environ[f"{_PREFIX}ALLOWED_HOSTS"] = ",".join(allow_hosts)
     settings = ReceiverSettings.from_environment()
@@ -70,6 +73,39 @@ def receiver_word(api: str) -> str:
         words = {name: word for name, word in service_words(client).items() if name in endpoints}
     agreed = set(words.values())
     return words.get(BLOCKS) or (agreed.pop() if len(agreed) == 1 else NEUTRAL_SERVICE)
+
+
+def correct_lab_endpoints(api: str, lab_key: str, address: str) -> list[tuple[str, str]]:
+    """Let the endpoints of local labs lead to `address`; returns the name and the former address of each that did not.
+
+    An endpoint that is signed with the lab's key of this Prefect home and leads to this machine has no other receiver.
+    """
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    from prefect_assay.blocks import WebhookEndpoint
+    from prefect_assay.cli.services.saved_blocks import changed, save_block
+
+    corrected = []
+    with api_errors(), temporary_settings({PREFECT_API_URL: api}):
+        for name, endpoint in _lab_endpoints(lab_key):
+            if is_loopback_url(endpoint.url) and endpoint.url.rstrip("/") != address:
+                save_block(changed(WebhookEndpoint, endpoint, url=address), name)
+                corrected.append((name, endpoint.url))
+    return corrected
+
+
+def _lab_endpoints(lab_key: str) -> "Iterator[tuple[str, WebhookEndpoint]]":
+    from prefect.client.orchestration import get_client
+
+    from prefect_assay.blocks import WebhookEndpoint
+    from prefect_assay.cli.prefect_api import find_block
+
+    with get_client(sync_client=True) as client:
+        names = list(_saved(client, "assay-webhook-endpoint"))
+    for name in names:
+        endpoint = find_block(WebhookEndpoint, name)
+        if endpoint is not None and endpoint.signing_key.get_secret_value() == lab_key:
+            yield name, endpoint
 
 
 def _saved(client: "SyncPrefectClient", slug: str) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 URL: Final = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 _logger = logging.getLogger(__name__)
+_NOT_STARTED: Final = 3  # the exit code of uvicorn
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _UI_API_URL: Final = "PREFECT_SERVER_UI_API_URL"
 _LEASES: Final = "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE"
@@ -95,16 +96,30 @@ def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) 
     secret = auth.get_secret_value() if isinstance(auth, SecretStr) else auth
     # Also without services: those of Prefect's own command do not look, and to free a slot twice does no harm.
     watch_slot(f"http://{reached}:{port}{server.api.base_path or '/api'}", secret)
-    print(f"Prefect's user interface: http://{shown}:{port}", file=sys.stderr, flush=True)
-    uvicorn.run(
-        OwnPagesOnly(app, names),
-        host=host,
-        port=port,
-        timeout_keep_alive=server.api.keepalive_timeout,
-        ws_ping_interval=server.api.websocket_ping_interval,
-        ws_ping_timeout=server.api.websocket_ping_timeout,
-        log_level=server.logging_level.lower(),
+
+    class AnnouncedServer(uvicorn.Server):
+        """Prints the address once it answers: the application may migrate its database first."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                print(f"Prefect's user interface: http://{shown}:{port}", file=sys.stderr, flush=True)
+
+    announced = AnnouncedServer(
+        uvicorn.Config(
+            OwnPagesOnly(app, names),
+            host=host,
+            port=port,
+            timeout_keep_alive=server.api.keepalive_timeout,
+            ws_ping_interval=server.api.websocket_ping_interval,
+            ws_ping_timeout=server.api.websocket_ping_timeout,
+            log_level=server.logging_level.lower(),
+        )
     )
+    with suppress(KeyboardInterrupt):  # as uvicorn.run does
+        announced.run()
+    if not announced.started:
+        sys.exit(_NOT_STARTED)
 
 
 def _refuse_taken(host: str, port: int) -> None:

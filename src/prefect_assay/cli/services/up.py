@@ -24,7 +24,14 @@ from prefect_assay.cli.ending_signals import EndingSignals
 from prefect_assay.cli.failures import refuse_ignored
 from prefect_assay.cli.output import plain
 from prefect_assay.cli.services.password import protect_api
-from prefect_assay.cli.services.receiver import WORD_VARIABLE, WORDS_VARIABLE, receiver_word
+from prefect_assay.cli.services.receiver import (
+    PREFIX_VARIABLE,
+    WORD_VARIABLE,
+    WORDS_VARIABLE,
+    correct_lab_endpoints,
+    receiver_word,
+)
+from prefect_assay.cli.services.receiver_address import local_address, record_address
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.service import NEUTRAL_SERVICE
@@ -100,6 +107,9 @@ def run_up(
     keep_home_private()
     home = get_current_settings().home / "assay-up"
     home.mkdir(parents=True, exist_ok=True)
+    address = local_address(
+        receiver_host, receiver_port, os.environ.get(PREFIX_VARIABLE, "/assay").rstrip("/")
+    )
     receiver = ["receiver", "--host", receiver_host, "--port", str(receiver_port)]
     receiver += ["--keys-file", str(signing_keys(home.parent).file), *names]
     set_defaults(settings_of(RUNNER))  # for the workers
@@ -117,14 +127,13 @@ def run_up(
         if own_server:
             server = [*_OWN, "server", "--host", _HOST, "--port", str(urlsplit(api).port or _PORT), *names]
             parts = {"server": server, **parts}
-        installation = _Installation(home, api, parts, state)
+        installation = _Installation(home, api, parts, state, address)
         installation.say(*noted)
         try:
             installation.start()
             installation.say(
                 f"Prefect's user interface: {api.removesuffix('/api')}",
-                f"The receiver listens on http://{receiver_host}:{receiver_port}/assay; the service needs an https "
-                "address that leads there.",
+                f"The receiver answers at {address}; the service needs an https address that leads there.",
                 "Next, in another terminal: prefect-assay init (once), then prefect-assay run. Ctrl-C stops everything.",
             )
             installation.watch()
@@ -247,6 +256,7 @@ class _Installation:
     api: str
     parts: Mapping[str, list[str]]
     state: IO[str]
+    receiver: str = ""  # its address on this machine
     _console: Console = field(default_factory=plain)
     _ends: dict[str, list[float]] = field(default_factory=dict)
     _word: str | None = None
@@ -267,6 +277,8 @@ class _Installation:
         for name in self.parts:
             if name != "server":
                 self._launch(name)
+        self._wait_for_receiver()
+        self._correct_endpoints()
 
     def watch(self) -> None:
         """Show the logs, and start what has ended, until a signal ends this."""
@@ -318,6 +330,24 @@ class _Installation:
 
         if "server" in self.parts:
             self._processes["server"].wait_until(ready, seconds=_START_SECONDS)
+
+    def _wait_for_receiver(self) -> None:
+        def is_ready() -> bool:
+            self._show()
+            return answers(f"{self.receiver}/health")
+
+        self._processes["receiver"].wait_until(is_ready, seconds=_START_SECONDS)
+        record_address(self.home.parent, self.receiver)
+
+    def _correct_endpoints(self) -> None:
+        """Let the endpoints of local labs lead to this receiver, whatever its port was when they were saved."""
+        for name, before in correct_lab_endpoints(
+            self.api, signing_keys(self.home.parent).lab, self.receiver
+        ):
+            self.say(
+                f"The webhook block {name} led to {before}; it leads to this receiver now. The sweep wakes up what was ordered "
+                "with the former address."
+            )
 
     def _deploy(self) -> None:
         """Block types, work pool, deployments and the automation on canceled runs."""
