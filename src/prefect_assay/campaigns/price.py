@@ -16,8 +16,8 @@ from prefect_assay.books.campaign_log import EXPIRED, Answered, Asked
 from prefect_assay.books.log import Approved
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
 from prefect_assay.campaigns.questions import (
+    form_markdown,
     question_id,
-    question_markdown,
     report_answer,
     report_budget,
     show_question,
@@ -25,7 +25,7 @@ from prefect_assay.campaigns.questions import (
 from prefect_assay.errors import ApprovalExpired, ApprovalRejected, BudgetExceeded, Conflict
 from prefect_assay.events import emit, kinds
 from prefect_assay.models.billing import CostEstimate, usd
-from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.models.question import Question, QuestionKind
 from prefect_assay.models.words import many
 from prefect_assay.ordering.next_action import APPROVE, spending_question
 from prefect_assay.reporting import artifacts
@@ -36,24 +36,25 @@ _BACKUP: Final = timedelta(days=365)  # until Prefect itself ends a suspension w
 
 
 class PriceApproval(RunInput):
-    """The form of a campaign's price."""
+    """The form of a campaign's price.
+
+    `decision` has no default: Prefect refuses an empty answer, and the question stays open.
+    """
 
     model_config = ConfigDict(title="Approve the price")
 
     decision: Literal["approve", "reject"] = Field(
         title="Decision",
-        description="approve: exactly the amount shown. reject: nothing is ordered, and the campaign ends.",
+        description="approve: exactly this amount is ordered, and an order cannot be withdrawn. reject: nothing is ordered, "
+        "and the campaign ends. Without a choice Resume is refused.",
         json_schema_extra={"position": 0},
     )
-    amount_cents: int | None = Field(
-        default=None,
-        ge=0,
-        title="Amount (US cents), to be certain",
-        description="Empty, or exactly the amount shown.",
+    decided_by: str = Field(
+        default="",
+        max_length=200,
+        title="Your name",
+        description="Recorded with the decision.",
         json_schema_extra={"position": 1},
-    )
-    decided_by: str | None = Field(
-        default=None, max_length=200, title="Your name", json_schema_extra={"position": 2}
     )
 
 
@@ -199,8 +200,8 @@ def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
         asked = log.read().open_questions.get(key)
         if asked is None:
             continue  # answered meanwhile
+        details = show_question(order.plan.campaign_id, asked, account)
         if asked_now:
-            show_question(order.plan.campaign_id, asked, account)
             emit(
                 kinds.ApprovalRequested(
                     approval=f"{key}-{asked.revision}",
@@ -209,14 +210,13 @@ def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
                     until=asked.expires_at,
                 )
             )
-        _answer_with_form(order, asked, account, policy.approval_hours)
+        text = form_markdown(question, account, details)
+        _answer_with_form(order, asked, text, policy.approval_hours)
 
 
-def _answer_with_form(order: PlannedOrder, asked: Asked, account: str, hours: float) -> None:
+def _answer_with_form(order: PlannedOrder, asked: Asked, text: str, hours: float) -> None:
     """Suspend this run with Prefect's form, and record what a person has filled in; of two answers the first counts."""
-    form = PriceApproval.with_initial_data(
-        description=question_markdown(order.plan.campaign_id, asked, account)
-    )
+    form = PriceApproval.with_initial_data(description=text)
     values: Any = suspend_flow_run(
         wait_for_input=form,
         timeout=int(hours * 3600 + _BACKUP.total_seconds()),
@@ -224,10 +224,7 @@ def _answer_with_form(order: PlannedOrder, asked: Asked, account: str, hours: fl
     )
     now = order.setup.read_service_time()
     decision = EXPIRED if now > asked.expires_at else values.decision
-    contradicts = values.amount_cents not in {None, asked.question.amount_cents}
-    if decision == APPROVE and contradicts:
-        decision = REJECT
-    person = values.decided_by or "a person who gave no name"
+    person = values.decided_by.strip() or "a person who gave no name"
     with suppress(Conflict):  # it was answered by a command; that answer counts
         order.log.answer(
             asked.question_id,

@@ -8,16 +8,16 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
+from uuid import UUID
 
-from prefect.artifacts import create_markdown_artifact
+from prefect.artifacts import MarkdownArtifact
 from prefect.logging import get_run_logger
 
 from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Answered, Asked, CampaignLog
 from prefect_assay.events import emit, kinds
-from prefect_assay.foreign_text import quote_markdown
-from prefect_assay.models.billing import usd
 from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.reporting.artifacts import label_of, show_once
+from prefect_assay.results.formats import markdown_cell
 from prefect_assay.runs.current import can_suspend
 
 _ID_LENGTH: Final = 8
@@ -128,38 +128,54 @@ def report_answer(key: str, question: Question, answered: Answered) -> None:
         emit(kinds.ApprovalAnswered(approval=approval, about=about, decision=answered.decision))
 
 
-def show_question(campaign_id: str, asked: Asked, account: str) -> None:
-    """The artifact of a question: what is asked, the facts, the choices, and how to answer."""
-    create_markdown_artifact(
-        key=f"assay-question-{label_of(campaign_id)}-{asked.question_id}",
-        markdown=question_markdown(campaign_id, asked, account),
-        description=quote_markdown(asked.question.subject),
+def show_question(campaign_id: str, asked: Asked, account: str) -> UUID:
+    """The artifact of a question, once: what is asked, the choices, how to answer, and then the facts. Returns its id."""
+    return show_once(
+        MarkdownArtifact(
+            key=f"assay-question-{label_of(campaign_id)}-{asked.question_id}",
+            markdown=question_markdown(campaign_id, asked, account),
+            description=markdown_cell(asked.question.subject),
+        )
+    )
+
+
+def form_markdown(question: Question, account: str, details: UUID) -> str:
+    """The text above the fields of a form, short enough to leave the decision in a telephone's window."""
+    # Relative, so that it leads to the artifact in each interface, whatever its address.
+    link = f"[All details](../../artifacts/artifact/{details})"
+    return (
+        f"**{markdown_cell(question.subject)}** {markdown_cell(account).capitalize()}.\n\n"
+        f"{question.reason} Nothing is ordered before you approve. {link}"
     )
 
 
 def question_markdown(campaign_id: str, asked: Asked, account: str) -> str:
-    """A question for people, with the command that answers it."""
+    """A question for people: the decision and how to answer come first, what it is about follows."""
     question = asked.question
     amount = f" --usd {question.amount_cents / 100:.2f}" if question.amount_cents is not None else ""
     names = f"--question {asked.question_id} --revision {asked.revision}"
+    until = f"until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock"
+    if question.kind is QuestionKind.SPENDING and asked.order_key is None:
+        how = "*Resume* the run"
+    else:
+        cents = f", amount {question.amount_cents} cents" if question.amount_cents is not None else ""
+        how = f"Run the deployment `assay-decide` (question {asked.question_id}, revision {asked.revision}{cents})"
+    others = "Nothing is ordered" if asked.order_key is None else "The other orders of the campaign go on"
     lines = [
-        f"# {quote_markdown(question.subject)}",
+        f"## {markdown_cell(question.subject)}",
         "",
-        question.reason,
+        f"**{markdown_cell(account).capitalize()}.** {question.reason}",
         "",
-        f"- account: {quote_markdown(account)}",
-    ]
-    if question.amount_cents is not None:
-        lines.append(f"- amount: {usd(question.amount_cents)}")
-    lines += [f"- {fact.name}: {fact.value}" for fact in question.facts]
-    lines += ["", "| decision | effect |", "|---|---|"]
-    lines += [f"| `{choice.decision}` | {choice.effect} |" for choice in question.choices]
-    lines += [
+        *(f"- `{choice.decision}`: {choice.effect}" for choice in question.choices),
         "",
-        (
-            f"Answer until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock, in the form of the deployment "
-            f"`decide`, or with `prefect-assay approve {campaign_id} {names}{amount}` or `prefect-assay reject {campaign_id} "
-            f"{names}`. The other orders of the campaign go on meanwhile."
+        f"{how}, or answer by command, {until}. {others} meanwhile.",
+        "",
+        "```",
+        *(
+            f"prefect-assay {command} {campaign_id} {names}{shown}"
+            for command, shown in (("approve", amount), ("reject", ""))
         ),
+        "```",
     ]
-    return "\n".join(lines)
+    facts = [f"- {fact.name}: {fact.value}" for fact in question.facts]
+    return "\n".join([*lines, *(["", "### What it is about", "", *facts] if facts else [])])

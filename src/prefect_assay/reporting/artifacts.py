@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+from uuid import UUID
 
 from prefect.artifacts import (
     LinkArtifact,
@@ -197,15 +198,18 @@ def show_payment(label: str, payment: Payment) -> None:
     )
 
 
-def show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
-    """Create an artifact unless this run's newest one with its key is the same: an execution repeats what stands."""
+def show_once(artifact: LinkArtifact | MarkdownArtifact) -> UUID:
+    """Create an artifact unless this run's newest one with its key is the same: an execution repeats what stands.
+
+    Returns the artifact's id.
+    """
     run_id = current_run.id
     same_key = ArtifactFilter(key=ArtifactFilterKey(any_=[str(artifact.key)]))
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(artifact_filter=same_key, sort=ArtifactSort.CREATED_DESC, limit=1)
         if found and (str(found[0].flow_run_id), found[0].data) == (str(run_id), artifact.format()):
-            return
-        client.create_artifact(
+            return found[0].id
+        created = client.create_artifact(
             ArtifactCreate(
                 type=artifact.type,
                 key=artifact.key,
@@ -214,6 +218,7 @@ def show_once(artifact: LinkArtifact | MarkdownArtifact) -> None:
                 flow_run_id=run_id,
             )
         )
+    return created.id
 
 
 def _show(lines: list[str], *, key: str, description: str) -> None:
