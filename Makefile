@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
 .PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
@@ -38,16 +38,30 @@ unexport PYTHONDONTWRITEBYTECODE
 export UV_SYSTEM_CERTS = 1
 
 # uv installs the lock several times faster; where it cannot (its index settings are its own), pip does.
+define NO_PACKAGES
+The packages of requirements.lock could not be installed. Is there a network, and a package index? This shows which one pip asks:
+  $(BIN)/python -m pip config list
+"conflicting dependencies", "No solution found" and "No matching distribution" above also mean that no index answers, or that it
+does not have these versions. With the packages in a folder:
+  PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER make install
+endef
+export NO_PACKAGES
+
 # One environment for everything, from the committed lock; made again when the lock or the project file changes.
 $(VENV)/.installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "prefect-assay needs Python 3.11 or newer; choose one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@echo "setting up $(VENV) (once) ..."
+	@echo "setting up $(VENV), once: some minutes, mostly for downloads"
+	@echo "1 of 4: an environment of $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) --constraint requirements.lock uv
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements.lock 2>/dev/null || \
-	  $(PIP) -r requirements.lock
-	@$(PIP) --no-deps --editable . --config-settings editable_mode=strict
+	@echo "2 of 4: uv, which installs several packages at once"
+	@$(PIP) --quiet --constraint requirements.lock uv || true
+	@echo "3 of 4: $$(grep -c == requirements.lock) packages in the versions of requirements.lock"
+	@{ test -x $(BIN)/uv && $(BIN)/uv pip install $$(test -t 2 || echo --quiet) --compile-bytecode --python $(BIN)/python -r requirements.lock; } || \
+	  { echo "        pip installs them without uv, step by step:"; $(PIP) -r requirements.lock; } || \
+	  { echo "$$NO_PACKAGES"; exit 1; }
+	@echo "4 of 4: prefect-assay itself, in $(BIN)"
+	@$(PIP) --quiet --no-deps --editable . --config-settings editable_mode=strict
 	@touch $@
 
 install: requirements.lock

@@ -178,6 +178,15 @@ class LocalStack:
         runner = self._parts["runner"].pid
         return [process for process in descendants(runner) if not _is_helper(process)]
 
+    def working_seconds(self) -> dict[int, int]:
+        """The whole seconds of processor time of each process below the runner."""
+        seconds = {}
+        for process in self.runner_processes():
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                seconds[process.pid] = int(times.user + times.system)
+        return seconds
+
     def pid(self, name: str) -> int:
         """Process id of a part that was started."""
         return self._parts[name].pid

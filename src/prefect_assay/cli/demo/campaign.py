@@ -22,7 +22,8 @@ T = TypeVar("T")
 BLOCK_NAME: Final = "demo"
 CAP_CENTS: Final = 500_000
 _POLL_SECONDS: Final = 0.25
-_PATIENCE_SECONDS: Final = 90.0
+# Without any progress; a loaded machine makes little of it, but it makes some.
+_PATIENCE_SECONDS: Final = 300.0
 
 
 def save_blocks(stack: LocalStack, archive: Path) -> tuple[AssayCredentials, dict[str, object]]:
@@ -49,18 +50,35 @@ class CampaignWatch:
         self._run_id = run_id
         self._log = log
 
-    def until(self, look: Callable[[], T | None], what: str, seconds: float = _PATIENCE_SECONDS) -> T:
-        """Poll until `look` returns something; a process or run that fails, or the timeout, is a `ConfigurationError`."""
-        deadline = time.monotonic() + seconds
+    def until(self, look: Callable[[], T | None], what: str) -> T:
+        """Poll until `look` returns something, as long as the run or its processes make progress.
+
+        Raises:
+            ConfigurationError: a process or the run has failed, or nothing has changed for five minutes.
+        """
+        deadline, progress = 0.0, None
         while True:
-            seen = look()
-            if seen is not None:
-                return seen
+            result = look()
+            if result is not None:
+                return result
             self._stack.check()
             self._check_run()
-            if time.monotonic() > deadline:
-                raise self._stack.failure("runner", f"has not brought about {what} in {seconds:.0f} s")
+            before, progress = progress, self._progress()
+            if progress != before:
+                deadline = time.monotonic() + _PATIENCE_SECONDS
+            elif time.monotonic() > deadline:
+                raise self._stack.failure(
+                    "runner", f"has made no progress towards {what} for {_PATIENCE_SECONDS:.0f} s"
+                )
             time.sleep(_POLL_SECONDS)
+
+    def _progress(self) -> tuple[object, ...]:
+        """Changes as long as something happens: the run's state, lines in a log, work of the flow's processes."""
+        return (
+            self.run().state,
+            self._stack.working_seconds(),
+            *(log.stat().st_size for log in self._stack.logs.values()),
+        )
 
     def run(self) -> FlowRun:
         """The campaign's run."""

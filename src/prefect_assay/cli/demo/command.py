@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _DESIGNS: Final = "egfr_round1_designs.fasta"
 _FOLDER: Final = "assay-demo"
+_START_SECONDS: Final = 600.0  # for a part to answer, on a loaded machine; one that ends is noticed at once
 _WIDTH: Final = 118  # of output that is not a terminal, so that no table breaks
 
 
@@ -60,7 +61,7 @@ def _play(console: Console, place: Path, machinery: Path, ending: EndingSignals,
     began = time.monotonic()
     designs = place / "designs.fasta"
     designs.write_bytes((files("prefect_assay.lab") / "data" / _DESIGNS).read_bytes())
-    stack, here = LocalStack(machinery), Path.cwd()
+    stack, here = LocalStack(machinery, start_seconds=_START_SECONDS), Path.cwd()
     try:
         with _prefect_of(stack):
             # Prefect takes seconds to import: meanwhile the processes start. Not a daemon thread, because one

@@ -1,6 +1,10 @@
 """The demo's story. Every figure is read from the archive, the Prefect API, the lab or the process table."""
 
+import shlex
+import shutil
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -226,7 +230,9 @@ class Story:
             raise ConfigurationError(f"the campaign completed and {self._folder} holds no report of it")
         self._step("Report", "one HTML file without network: results, curves, payments, methods, checksums")
         self._line(f"report: {self._short(Path(kept.location) / REPORT_PATH)}")
-        self._line(f"open it: prefect-assay report {CAMPAIGN} {self._short(self._folder)} --open")
+        self._line(
+            f"open it: prefect-assay report {CAMPAIGN} {shlex.quote(self._short(self._folder))} --open"
+        )
 
     def stay(self) -> None:
         """Leave everything running until Ctrl-C or the end of a process, and print where to look."""
@@ -242,6 +248,8 @@ class Story:
             (self._portal, "the experiment in the lab's portal"),
         ):
             self._line(f"{place}  [dim]{what}[/dim]")
+        for line in _activation(self._here):
+            self._line(line)
         self._line(f"PREFECT_API_URL={stack.api_url} prefect-assay status  [dim]in another terminal[/dim]")
         with self._console.status("Running. Ctrl-C stops everything …"):
             while True:
@@ -251,12 +259,17 @@ class Story:
     def say_goodbye(self, seconds: float) -> None:
         """Print what to try next."""
         self._step("Done", f"in {seconds:.0f} s")
+        for line in _activation(self._here):
+            self._console.print(f"  {line}", soft_wrap=True)
         for command, what in (
             ("prefect-assay demo --keep", "the same, and everything stays up to look at in the Prefect UI"),
-            ("prefect-assay sequences check my.fasta", "check designs of your own"),
+            (
+                f"prefect-assay sequences check {shlex.quote(self._short(self._designs))}",
+                "check designs; name your own file",
+            ),
             ("prefect-assay lab", "the lab alone, for your own code and tests"),
         ):
-            self._console.print(f"  {command:<42} [dim]{what}[/dim]")
+            self._console.print(f"  {command:<64} [dim]{what}[/dim]", soft_wrap=True)
 
     def _short(self, path: Path) -> str:
         return str(path.relative_to(self._here)) if path.is_relative_to(self._here) else str(path)
@@ -269,6 +282,14 @@ class Story:
 
     def _line(self, text: str, *, end: str = "\n") -> None:
         self._console.print(f"         {text}", soft_wrap=True, end=end)
+
+
+def _activation(here: Path) -> Iterator[str]:
+    """The line that makes the commands known to a shell, where they are in an environment that is not active."""
+    script = Path(sys.prefix) / "bin" / "activate"
+    if shutil.which("prefect-assay") is None and script.exists():
+        shown = script.relative_to(here) if script.is_relative_to(here) else script
+        yield f". {shlex.quote(str(shown))}  [dim]once in each terminal, for the commands[/dim]"
 
 
 def _grow(tree: Tree, folder: Path) -> None:

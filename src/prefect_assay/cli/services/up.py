@@ -48,7 +48,7 @@ from prefect_assay.localstack.processes import StackProcesses, descendants
 from prefect_assay.localstack.stack import answers
 
 _POLL_SECONDS: Final = 0.3
-_START_SECONDS: Final = 180.0
+_START_SECONDS: Final = 600.0  # on a loaded machine; a part that ends is noticed at once
 # A part that ends is started again. One that ended this often within this time will not run.
 _ENDS_MAX: Final = 4
 _ENDS_SECONDS: Final = 300.0
