@@ -37,7 +37,7 @@ def _open(client: AssayClient, archive: Archive) -> Books:
     service = address(client.base_url)
     is_simulated = None
     try:
-        organisation = _organisation(client)
+        organisation = identify_organisation(client)
         is_simulated = client.is_simulated
     except AssayError as error:
         if not (isinstance(error, _UNANSWERED) or is_absent(error)):
@@ -53,7 +53,7 @@ def _open(client: AssayClient, archive: Archive) -> Books:
     return books
 
 
-def _organisation(client: AssayClient) -> str | None:
+def identify_organisation(client: AssayClient) -> str | None:
     """The id of the organisation that the token orders for; None if the service does not name one."""
     try:
         identity = client.whoami()

@@ -72,6 +72,12 @@ class SpendingPolicy(StrictFields, Block):
         title="Ceiling for answers (cents)",
         description="No answer to a question approves more than this, whoever answers. In US cents: 10000000 is 100,000.00 USD.",
     )
+    second_person_above_cents: Cents | None = Field(
+        default=None,
+        title="Two persons above (cents)",
+        description="A campaign or an experiment that costs more needs the answer of another person than the one who asks "
+        "for it. In US cents; empty: one person is enough.",
+    )
     approval_hours: float = Field(
         default=72,
         gt=0,

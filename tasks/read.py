@@ -89,6 +89,7 @@ def plan_campaign(
         experiments=tuple(planned),
         duplicates=sequences.duplicates,
         reading=order_lines(sequences),
+        doubts=sequences.report.doubts,
         attributes=attributes.by_design,
         attributes_left_out=attributes.left_out,
     )

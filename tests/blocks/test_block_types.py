@@ -18,11 +18,11 @@ TYPES = [
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
     "assay-credentials": "sha256:cdc3f0c090c51c06143de6905fc96d03d3865fd53b684791bef54d00a5db79f6",
-    "assay-experiment": "sha256:e97371fc2b9b57df534af62d998e8da4d91efd0f99f99376202fc827f96e582f",
+    "assay-experiment": "sha256:a58856e0fba40dd692ba632de274ce7617fbb513979c47f9b62a539a88376667",
     "assay-local-archive": "sha256:e11c52af1942a9e7f87aaf7cda67c94c45d2cebf0b855458f097ad6148af1b2c",
     "assay-s3-archive": "sha256:0cf47c2a4c1d36fba6b9040bce482607df399ab3fb002be15786bb221b2d2ad2",
     "assay-shared-payment-tokens": "sha256:a800d3c5c11d580107d7d1c4c4ce236ad3ecd09a2e71e2790f11da67fad9891e",
-    "assay-spending-policy": "sha256:2307741f05e55e4db4c890c44d2dbb1acd6ffad488d95ba52db9b36336ffbb4c",
+    "assay-spending-policy": "sha256:c2228fe66aedac76f2dc6e782d7479bcb470e563fa0bea687b0edae06651cbfe",
     "assay-webhook-endpoint": "sha256:861e42064f5a26b077eb0eacc1f8009e7ce49a9016b247a7760facca18247a09",
     "assay-x402-wallet": "sha256:7e8c1e1bc144df59935839b16b719f398ec0178d026216009c83ff74535e4b93",
 }

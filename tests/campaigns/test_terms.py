@@ -57,7 +57,7 @@ def test_caps_and_the_deadline_are_no_question(changes):
 
 def test_people_read_whether_the_account_is_live():
     assert "(simulated)" in describe_account(START)
-    assert "(live)" in describe_account(START.model_copy(update={"simulated": False}))
+    assert "(LIVE)" in describe_account(START.model_copy(update={"simulated": False}))
 
 
 class Setup:

@@ -32,6 +32,7 @@ from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering.billing import Billing, BillingStage
 from prefect_assay.ordering.next_action import (
     APPROVE,
+    Answerer,
     Approve,
     Ask,
     ConfirmQuote,
@@ -389,7 +390,7 @@ def test_answer_counts_for_exactly_the_question_that_was_shown():
     state = fold()
     what = seen(searched=True, estimate=priced(9000))
     question = next_action(state, what, limits()).question
-    agreed = what.add(decisions={question.digest: APPROVE}, answerers={question.digest: "Ada"})
+    agreed = what.add(decisions={question.digest: APPROVE}, answerers={question.digest: Answerer("Ada")})
     action = next_action(state, agreed, limits())
     assert isinstance(action, Approve)
     assert (action.approval.amount_cents, action.approval.approver, action.approval.by_person) == (

@@ -27,7 +27,8 @@ from prefect_assay.books.log import Log, Record, last_numbers
 from prefect_assay.errors import ArchiveError, Conflict, InputError
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.billing import usd
-from prefect_assay.models.question import REJECT, Question
+from prefect_assay.models.purchase import PurchaseSummary
+from prefect_assay.models.question import REJECT, UNNAMED, Question
 from prefect_assay.models.vocabulary import PaymentMethod
 
 V = TypeVar("V")
@@ -89,6 +90,8 @@ class Started(Record):
     parameters: dict[str, Any] = Field(default_factory=dict)
     experiments: int | None = None  # planned
     requester: str | None = None
+    requester_known_by: str | None = None  # how the name is known
+    approved_by: str | None = None  # how the amount was said that may be spent without asking
 
 
 class Ran(Record):
@@ -145,6 +148,13 @@ class Answered(Record):
     how: str  # the command, the form of the run, the form of `decide`
 
 
+class Offered(Record):
+    """What was about to be bought, as it was shown before anything was ordered."""
+
+    kind: Literal["offered"] = "offered"
+    purchase: PurchaseSummary
+
+
 class Stopped(Record):
     """A person has canceled it. Only a person's `Reopened` opens it again."""
 
@@ -184,7 +194,7 @@ class Over(Record):
 
 
 CampaignRecord = Annotated[
-    Started | Ran | Looked | Asked | Answered | Stopped | Settled | Reopened | Adopted | Over,
+    Started | Ran | Looked | Asked | Answered | Offered | Stopped | Settled | Reopened | Adopted | Over,
     Field(discriminator="kind"),
 ]
 _RECORDS: Final[TypeAdapter[CampaignRecord]] = TypeAdapter(CampaignRecord)
@@ -220,6 +230,7 @@ class CampaignState:
     revisions: dict[str, int] = field(default_factory=dict)
     # The last of each question id that is not open again.
     decisions: dict[str, tuple[Asked, Answered]] = field(default_factory=dict)
+    offered: Offered | None = None  # the last one
     stopped: Stopped | None = None
     settled: bool = False  # what a cancellation left behind is reported
     over: Over | None = None
@@ -272,7 +283,7 @@ class CampaignState:
         """The state after one more record."""
         return replace(self, count=self.count + 1, **self._changes(record))
 
-    def _changes(self, record: CampaignRecord) -> dict[str, Any]:  # noqa: C901, PLR0911 - one answer per kind
+    def _changes(self, record: CampaignRecord) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912 - one answer per kind
         match record:
             case Started():
                 home = record.home if record.home is not None else self.home
@@ -302,6 +313,8 @@ class CampaignState:
                     "open_questions": _without(self.open_questions, record.question_id),
                     "decisions": {**self.decisions, record.question_id: (asked, record)},
                 }
+            case Offered():
+                return {"offered": record}
             case Stopped():
                 return {"stopped": record, "settled": False}
             case Settled():
@@ -483,8 +496,8 @@ class CampaignLog:
         every decision needs that spends an amount.
 
         Raises:
-            InputError: there is no such question, the decision is not one of its choices, or it spends more than the
-                ceiling; nothing was recorded.
+            InputError: there is no such question, the decision is not one of its choices, it spends more than the
+                ceiling, or another person has to answer; nothing was recorded.
             Conflict: the question was answered, has expired, has another amount, or was asked again with other figures;
                 nothing was recorded.
         """
@@ -495,6 +508,8 @@ class CampaignLog:
                 _check_expired(asked, now)
             else:
                 _check_answer(asked, decision, amount_cents, ceiling_cents, now)
+                if decision != REJECT:
+                    _check_second_person(asked, answerer, seen.started)
             record = Answered(
                 question_id=question_id,
                 revision=revision,
@@ -631,6 +646,25 @@ def _check_answer(
         raise InputError(
             f"question {asked.question_id} is about {usd(amount)}, and the ceiling for answers is {ceiling}; nothing was "
             "recorded. Raise answer_ceiling_cents of the spending policy first, or reject it"
+        )
+
+
+def _check_second_person(asked: Asked, answerer: str, started: Started | None) -> None:
+    """Refuse an answer of whoever has asked for the campaign, where the policy asks for two persons."""
+    if not asked.question.second_person:
+        return
+    requester = started.requester if started else None
+    rule = f"question {asked.question_id} is about an amount for which the policy asks for two persons"
+    if not answerer.strip() or answerer == UNNAMED:
+        raise InputError(f"{rule}, and you gave no name; nothing was recorded. Answer again with your name")
+    if requester is None:
+        raise InputError(
+            f"{rule}, and who has asked for it is not known; nothing was recorded. Cancel it, and start it again with the "
+            "name of who asks for it"
+        )
+    if answerer.strip().casefold() == requester.strip().casefold():
+        raise InputError(
+            f"{rule}, and {requester} has asked for it; nothing was recorded. Have another person answer it"
         )
 
 

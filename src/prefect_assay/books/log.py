@@ -134,13 +134,16 @@ class Delivered(Record):
 class Approved(Record):
     """The order may cost this much, in US cents; `approver` is the rule or the person.
 
-    What a rule approved holds only within the caps of the moment.
+    What a rule approved holds only within the caps of the moment. An amount that somebody has approved before the price
+    was known is a rule as well, with the person as its `approver`.
     """
 
     kind: Literal["approved"] = "approved"
     amount_cents: int
     approver: str
     by_person: bool = False
+    requester: str | None = None  # who has asked for the campaign
+    how: str | None = None  # how the approver has said it, and how the name is known
 
 
 class Confirming(Record):

@@ -16,6 +16,7 @@ from prefect.logging import get_run_logger
 from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Answered, Asked, CampaignLog
 from prefect_assay.events import emit, kinds
 from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.ordering.next_action import Answerer
 from prefect_assay.reporting.artifacts import label_of, show_once
 from prefect_assay.results.formats import markdown_cell
 from prefect_assay.runs.current import can_suspend
@@ -65,17 +66,17 @@ class Questions:
         self._ask(key, question, order_key, anew=anew)
         return None
 
-    def decisions_for(self, order_key: str) -> tuple[dict[str, str], dict[str, str]]:
+    def decisions_for(self, order_key: str) -> tuple[dict[str, str], dict[str, Answerer]]:
         """The decisions about an order and who has taken them, by the questions' digests; expired is rejected."""
         decisions: dict[str, str] = {}
-        answerers: dict[str, str] = {}
+        answerers: dict[str, Answerer] = {}
         for key, (asked, answered) in self.log.state.decisions.items():
             asked_anew = key in self.log.state.open_questions
             if asked.order_key == order_key and answered.decision != CLOSED and not asked_anew:
                 report_answer(key, asked.question, answered)
                 digest = asked.question.digest
                 decisions[digest] = REJECT if answered.decision == EXPIRED else answered.decision
-                answerers[digest] = answered.answerer
+                answerers[digest] = Answerer(answered.answerer, answered.how)
         return decisions, answerers
 
     def _ask(self, key: str, question: Question, order_key: str | None, *, anew: bool) -> None:

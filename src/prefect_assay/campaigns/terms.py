@@ -1,5 +1,6 @@
 """Compares the terms that a campaign was started under with the account as it is now, before anything is sent."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.books.campaign_log import Terms
@@ -62,10 +63,25 @@ def terms_question(campaign_id: str, recorded: Terms, present: Terms) -> Questio
     )
 
 
-def describe_account(terms: Terms) -> str:
-    """The account for people: the service, and whether it is live or a simulation."""
-    kind = "simulated" if terms.simulated else "live"
-    return f"{terms.service} ({kind}), organisation {terms.organisation or 'not named'}"
+@dataclass(frozen=True, kw_only=True)
+class AccountIdentity:
+    """Whose account it is, and at which service, before a campaign has terms."""
+
+    service: str
+    organisation: str | None
+    simulated: bool
+    account_name: str | None = None
+    owner: str | None = None
+    purchase_order: str | None = None
+    cost_centre: str | None = None
+
+
+def describe_account(account: Terms | AccountIdentity) -> str:
+    """The account for people: its name, whether its service is live or simulated, and whose it is."""
+    name = f"account {account.account_name}" if account.account_name else "account without a name"
+    kind = "simulated" if account.simulated else "LIVE"
+    owner = f", owner {account.owner}" if account.owner else ""
+    return f"{name} ({kind}), {account.service}, organisation {account.organisation or 'not named'}{owner}"
 
 
 def _show(name: str, terms: Terms) -> str:

@@ -11,6 +11,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
 
 REJECT: Final = "reject"
+UNNAMED: Final = "a person who gave no name"
 
 
 class QuestionKind(StrEnum):
@@ -41,7 +42,8 @@ class Choice(Model):
 class Question(Model):
     """What is asked, why, the facts in their order, and the possible decisions, of which `reject` ends the run.
 
-    `subject` is one line without markup, `amount_cents` the amount in US cents that is decided about, if any.
+    `subject` is one line without markup, `amount_cents` the amount in US cents that is decided about, if any. With
+    `second_person`, whoever has asked for the campaign may only reject it.
 
     >>> Question.of(
     ...     QuestionKind.WHICH_EXPERIMENT,
@@ -59,6 +61,7 @@ class Question(Model):
     facts: tuple[Fact, ...] = ()
     choices: tuple[Choice, ...] = Field(min_length=2)
     amount_cents: int | None = None
+    second_person: bool = False
 
     @classmethod
     def of(
@@ -70,6 +73,7 @@ class Question(Model):
         facts: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         choices: Mapping[str, str],
         amount_cents: int | None = None,
+        second_person: bool = False,
     ) -> Self:
         """The record from plain mappings: facts by name, effects by decision."""
         return cls(
@@ -79,6 +83,7 @@ class Question(Model):
             facts=tuple(Fact(name=name, value=value) for name, value in dict(facts).items()),
             choices=tuple(Choice(decision=word, effect=effect) for word, effect in choices.items()),
             amount_cents=amount_cents,
+            second_person=second_person,
         )
 
     @model_validator(mode="after")

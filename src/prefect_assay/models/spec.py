@@ -278,6 +278,9 @@ class Plan(StoredModel):
     attributes: dict[str, dict[str, str]] = Field(default_factory=dict)
     attributes_left_out: tuple[str, ...] = ()  # titles of columns beyond the plan's size
     reading: tuple[str, ...] = ()  # how the designs were read, one line each
+    doubts: tuple[
+        str, ...
+    ] = ()  # those of these lines that are about designs in doubt, which are ordered as they are
 
     @property
     def sequences(self) -> dict[str, SequenceValue]:

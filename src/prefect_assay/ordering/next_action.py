@@ -8,14 +8,14 @@ two may do so at once: each acting call follows the actor's own record in the le
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from prefect_assay.books import OrderState
 from prefect_assay.books.log import Approved
 from prefect_assay.models.billing import LOWEST_PERCENT, CostEstimate, Quote, is_far_below, usd
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.job import Order, OrderRoute, OutcomeKind, Payment
-from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.models.question import REJECT, UNNAMED, Question, QuestionKind
 from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
 from prefect_assay.ordering.billing import Billing, BillingStage, is_known
 from prefect_assay.ordering.stages import Stage
@@ -37,6 +37,21 @@ class OrderLimits:
     by_machine: bool  # the rail by which it is paid
     patience: timedelta  # from the order to the deadline
     bought: Mapping[str, str] = field(default_factory=dict)  # what the forms show of it
+    second_person_above_cents: int | None = None  # more needs another person than the requester
+    requester: str | None = None  # who has asked for the campaign
+    approver: str | None = None  # who has said the amount that may be spent without asking
+    how: str | None = None  # how that was said
+
+    def needs_second_person(self, amount_cents: int) -> bool:
+        """Whether another person than the requester has to approve the amount."""
+        return self.second_person_above_cents is not None and amount_cents > self.second_person_above_cents
+
+
+class Answerer(NamedTuple):
+    """Who has answered a question, and how."""
+
+    name: str
+    how: str | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +73,7 @@ class Seen:
     retrieved: bool = False
     unread: bool = False  # the released results are archived, and no row of them can be read
     decisions: Mapping[str, str] = field(default_factory=dict)  # of a person, by the question's digest
-    answerers: Mapping[str, str] = field(default_factory=dict)  # who has decided, likewise
+    answerers: Mapping[str, Answerer] = field(default_factory=dict)  # who has decided, likewise
 
     def add(self, **changes: object) -> "Seen":
         """What is known after an action."""
@@ -362,7 +377,12 @@ def judge_price(
     before = state.approved
     cap_cents, cap_name = limits.experiment_cap_cents, limits.cap_name
     why = list(reasons or ())
-    approval = Approved(amount_cents=amount_cents, approver=f"within {usd(cap_cents)}")
+    approval = Approved(
+        amount_cents=amount_cents,
+        approver=limits.approver or f"within {usd(cap_cents)}",
+        requester=limits.requester,
+        how=limits.how,
+    )
     if before is not None:
         allowed = before.amount_cents if before.by_person else min(before.amount_cents, cap_cents)
         lower = amount_cents < before.amount_cents and is_far_below(amount_cents, before.amount_cents)
@@ -376,14 +396,26 @@ def judge_price(
     if not why and amount_cents <= cap_cents:
         return approval
     question = spending_question(
-        what, amount_cents, cap_cents, cap_name, why, {**limits.bought, **(figures or {})}
+        what,
+        amount_cents,
+        cap_cents,
+        cap_name,
+        why,
+        {**limits.bought, **(figures or {})},
+        second_person=limits.needs_second_person(amount_cents),
     )
     if seen.decisions.get(question.digest) != APPROVE:
         return question
     if before is not None and before.by_person and before.amount_cents == amount_cents:
         return None
-    person = seen.answerers.get(question.digest, "a person who gave no name")
-    return Approved(amount_cents=amount_cents, approver=person, by_person=True)
+    person = seen.answerers.get(question.digest, Answerer(UNNAMED))
+    return Approved(
+        amount_cents=amount_cents,
+        approver=person.name,
+        by_person=True,
+        requester=limits.requester,
+        how=person.how,
+    )
 
 
 def spending_question(
@@ -393,11 +425,15 @@ def spending_question(
     cap_name: str,
     reasons: list[str],
     facts: Mapping[str, str],
+    *,
+    second_person: bool = False,
 ) -> Question:
     """The question whether exactly this amount may be spent."""
     over = amount_cents - cap_cents
     place = f"{usd(over)} over" if over > 0 else "within"
     reason = f" You are asked because {', and '.join(reasons)}." if reasons else ""
+    if second_person:
+        reason += " The policy asks for two persons: whoever has asked for it cannot approve it."
     return Question.of(
         QuestionKind.SPENDING,
         subject=f"{what} costs {usd(amount_cents)} without VAT.",
@@ -408,6 +444,7 @@ def spending_question(
             REJECT: "it is not spent, and the order ends",
         },
         amount_cents=amount_cents,
+        second_person=second_person,
     )
 
 

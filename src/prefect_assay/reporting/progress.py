@@ -18,6 +18,7 @@ from prefect_assay.books.campaign_log import (
     Asked,
     CampaignRecord,
     Looked,
+    Offered,
     Over,
     Ran,
     Reopened,
@@ -164,10 +165,10 @@ def _is_over(status: str | None) -> bool:
     return status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
 
 
-_Decision = Started | Ran | Asked | Answered | Stopped | Settled | Reopened | Adopted | Over
+_Decision = Started | Ran | Asked | Answered | Offered | Stopped | Settled | Reopened | Adopted | Over
 
 
-def _text_of(record: _Decision) -> str | None:  # noqa: PLR0911 - a line per kind
+def _text_of(record: _Decision) -> str | None:  # noqa: C901, PLR0911 - a line per kind
     match record:
         case Started():
             return "started" if record.requester is None else f"started by {record.requester}"
@@ -178,6 +179,8 @@ def _text_of(record: _Decision) -> str | None:  # noqa: PLR0911 - a line per kin
             return f"question {record.question_id}: {record.question.subject}"
         case Answered():
             return f"question {record.question_id} answered: {record.decision}, by {record.answerer}"
+        case Offered():
+            return f"to be ordered: {record.purchase.due}"
         case Stopped():
             return f"canceled by {record.person}"
         case Settled():

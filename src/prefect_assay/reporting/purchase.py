@@ -1,0 +1,155 @@
+"""The purchase summary for people: rows of words, as Markdown or, by the command line, as a table of 80 columns."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from prefect_assay.foreign_text import quote_markdown
+from prefect_assay.models.billing import usd
+from prefect_assay.models.purchase import (
+    EarlierPurchase,
+    PriceLine,
+    PurchasedExperiment,
+    PurchaseState,
+    PurchaseSummary,
+    sum_lines,
+)
+from prefect_assay.models.words import listed, many
+
+NOT_WITHDRAWN: Final = "An order cannot be withdrawn."
+_CAMPAIGNS_SHOWN: Final = 3
+_NAMES_SHOWN: Final = 3
+_EXPERIMENTS_SHOWN: Final = 100
+
+
+def purchase_rows(summary: PurchaseSummary) -> dict[str, str]:
+    """The summary as rows: a word and its text, the amount that is due first."""
+    rows = {
+        "due now": summary.due,
+        "price": "; ".join(_price(summary)),
+        "account": summary.account,
+        "campaign": f"{summary.campaign_id}{', which goes on: what it has ordered is found' if summary.continues else ''}",
+        "designs": "; ".join(_designs(summary)),
+        "assay": summary.assay,
+        "already": _already(summary),
+        "before": "; ".join(_before(summary)),
+        "caps": "; ".join(_caps(summary)),
+        "paid": summary.paid,
+        "asked": f"{summary.asked}.{f' {NOT_WITHDRAWN}' if summary.new else ''}",
+        "warning": "; ".join(_warnings(summary)),
+    }
+    return {name: text for name, text in rows.items() if text}
+
+
+def price_table(summary: PurchaseSummary) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and rows of the itemised price, one for each experiment and, of several, one for their sum."""
+    lines = sum_lines(summary.experiments)
+    names = [line.name for line in lines]
+    rows = [_row(one, names) for one in summary.experiments[:_EXPERIMENTS_SHOWN]]
+    if len(summary.experiments) > 1:
+        cells = [_cents(line.cents) for line in lines]
+        rows.append(("all", str(summary.designs), *cells, _cents(summary.total_cents), summary.due))
+    return ("experiment", "designs", *names, "USD without VAT", ""), rows
+
+
+def purchase_markdown(summary: PurchaseSummary) -> list[str]:
+    """The summary as Markdown: one list, in the order of its rows."""
+    return [f"- **{name}**: {quote_markdown(text)}" for name, text in purchase_rows(summary).items()]
+
+
+def price_markdown(summary: PurchaseSummary) -> list[str]:
+    """The itemised price of each experiment as a Markdown table."""
+    headings, rows = price_table(summary)
+    align = ["---:"] * (len(headings) - 1) + ["---"]
+    return [_cells(headings), f"|{'|'.join(align)}|", *(_cells(map(quote_markdown, row)) for row in rows)]
+
+
+def _cells(cells: Sequence[str] | Iterator[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _row(one: PurchasedExperiment, names: Sequence[str]) -> tuple[str, ...]:
+    cents = {line.name: line.cents for line in one.lines}
+    state = "" if one.state is PurchaseState.NEW else str(one.state)
+    remark = f"by quote: {one.by_quote}" if one.by_quote else state
+    return (
+        str(one.number),
+        str(one.designs),
+        *(_cents(cents.get(name)) for name in names),
+        _cents(one.cents),
+        remark,
+    )
+
+
+def _cents(cents: int | None) -> str:
+    return "" if cents is None else usd(cents).removesuffix(" USD")
+
+
+def _price(summary: PurchaseSummary) -> Iterator[str]:
+    new = tuple(one for one in summary.new if one.lines)
+    lines = sum_lines(new)
+    if lines:
+        yield f"{' + '.join(map(_line, lines))}, for {many(len(new), 'experiment')}"
+    missing = [line.name for line in lines if line.cents is None]
+    if missing:
+        yield f"the estimate shows no amount for {' and '.join(missing)}"
+    if unread := list(dict.fromkeys(name for one in new for name in one.unread)):
+        yield f"the estimate also shows {', '.join(unread)}, which is not read"
+    for reason in dict.fromkeys(one.by_quote for one in summary.new if one.by_quote):
+        yield f"by quote: {reason}"
+
+
+def _line(line: PriceLine) -> str:
+    detail = f" ({line.detail})" if line.detail else ""
+    return f"{line.name} {_cents(line.cents) or 'not shown'}{detail}"
+
+
+def _designs(summary: PurchaseSummary) -> Iterator[str]:
+    fewest, most = summary.residues
+    span = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    of = f" of {summary.source}" if summary.source else ""
+    controls = f", of them {many(summary.controls, 'control')}" if summary.controls else ""
+    yield f"{summary.designs}{of}, {span} residues{controls}"
+    if summary.duplicates:
+        yield f"{many(summary.duplicates, 'duplicate')} left out"
+
+
+def _already(summary: PurchaseSummary) -> str:
+    placed = [
+        one for one in summary.experiments if one.state in {PurchaseState.ORDERED, PurchaseState.MEASURED}
+    ]
+    if not placed:
+        return ""
+    measured = sum(one.state is PurchaseState.MEASURED for one in placed)
+    return (
+        f"{many(len(placed), 'experiment')} of this campaign with {many(sum(one.designs for one in placed), 'design')} "
+        f"ordered, {measured} of them measured: {usd(summary.committed_cents)}"
+    )
+
+
+def _before(summary: PurchaseSummary) -> Iterator[str]:
+    names = summary.earlier_designs
+    if names:
+        yield (
+            f"{len(names)} of the {many(summary.designs, 'design')} were ordered before for the same assay and target "
+            f"({listed(names, _NAMES_SHOWN)}): {listed([*map(_earlier, summary.earlier)], _CAMPAIGNS_SHOWN)}"
+        )
+    if summary.earlier_unread:
+        yield summary.earlier_unread
+
+
+def _earlier(one: EarlierPurchase) -> str:
+    when = f" on {one.ordered_at:%Y-%m-%d %H:%M} UTC" if one.ordered_at else ""
+    return f"{len(one.designs)} in {one.campaign_id}{when}{', measured' if one.measured else ''}"
+
+
+def _caps(summary: PurchaseSummary) -> Iterator[str]:
+    yield f"{usd(summary.per_experiment_cents)} per experiment, {usd(summary.per_campaign_cents)} per campaign"
+    if summary.second_person_above_cents is not None:
+        yield f"two persons above {usd(summary.second_person_above_cents)}"
+    if summary.unasked_cents is not None:
+        yield f"{usd(summary.unasked_cents)} may be spent without asking"
+
+
+def _warnings(summary: PurchaseSummary) -> Iterator[str]:
+    yield from summary.warnings
+    yield from dict.fromkeys(line for one in summary.new for line in one.warnings)
