@@ -223,10 +223,12 @@ def _next_step(invoice: Invoice) -> Iterator[None]:
         if invoice.status == InvoiceStatus.OPEN:
             by_hand = f", or pay the invoice by hand: {page}" if page else ""
             error.message += (
-                f"\nNothing was paid. The order remains: fix the cause and retry the run{by_hand}"
+                f"\nNothing was paid. The order remains: fix the cause, and a run that waits pays it{by_hand}"
             )
         else:
-            error.message += "\nThe order remains: ask the laboratory about its invoice, then retry the run"
+            error.message += (
+                "\nThe order remains: ask the laboratory about its invoice; a run that waits reads it again"
+            )
         raise
 
 

@@ -338,6 +338,15 @@ def test_a_payment_without_an_answer_is_a_question_and_is_not_sent_again_unasked
     assert len(lab.settlements()) == 1
 
 
+def test_a_refused_payment_says_why_and_where_a_person_can_pay(lab, tmp_path):
+    lab.payment_fault("wrong_payee", rail="x402-exact")
+    campaign = a_campaign(lab, tmp_path)
+    (one,) = look_at_orders(campaign).orders.values()
+    assert one.stage is Stage.PAYMENT
+    assert "is not in pay_to of the X402Wallet block" in one.problem
+    assert "/portal/invoices/" in one.problem
+
+
 def test_an_answer_about_a_payment_counts_once(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path)
     lab.fault(

@@ -73,7 +73,7 @@ from prefect_assay.runs.transient_failures import is_temporary
 
 _DAILY: Final = timedelta(days=1)
 _PATIENT_LOOKS: Final = 3  # for data packages that cannot be read now
-_PROBLEM_MAX: Final = 300
+_PROBLEM_MAX: Final = 1_000  # a refused payment names every offer, and the page to pay by hand
 _INVOICED: Final = Billing(stage=BillingStage.INVOICED)
 
 

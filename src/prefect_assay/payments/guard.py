@@ -183,7 +183,7 @@ def choose(
         wrong = faults(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
         if not wrong:
             return terms
-        lines.append(f"{terms.kind}, {terms.summary()}: {'; '.join(wrong)}")
+        lines.append(f"{terms.kind}: {'; '.join(wrong)}; offered is {terms.summary()}")
     offered = "\n".join(f"  - {line}" for line in lines) or "  - nothing"
     raise PaymentRefused(
         f"invoice {invoice.id}: no offered payment terms are acceptable. Offered:\n{offered}"

@@ -131,7 +131,9 @@ class FlowPlayer:
             for asked in campaign.open_questions.values():
                 return End.ASKS, _QUESTIONS.get(asked.question.kind, str(asked.question.kind)), ""
             problems = [shown.problem for shown in campaign.shown.values() if shown.problem]
-            return (End.FAILED, PROBLEM, problems[0]) if problems else (End.WAITS, "", "")
+            if problems:  # the run waits on, and its message says what keeps the order where it is
+                return End.FAILED, (done.errors or (PROBLEM,))[-1], problems[0]
+            return End.WAITS, "", ""
         log = self.servers[job.at].process.log_tail
         assert done.code == KILLED, f"{state!r} after {done.code}: {log()}"
         return End.KILLED, "", ""
@@ -160,6 +162,7 @@ class FlowPlayer:
         asked = next(iter(log.read().open_questions.values()))
         if decision not in asked.question.decisions:
             return False
+        policy = server.blocks[f"policy-{job.schedule.show_quotes}"]
         with temporary_settings(updates=server.settings):
             answer_question(
                 server.blocks["credentials"],
@@ -168,7 +171,7 @@ class FlowPlayer:
                 revision=asked.revision,
                 decision=decision,
                 amount_cents=asked.question.amount_cents,
-                ceiling_cents=None,
+                ceiling_cents=policy.answer_ceiling_cents,
                 person="the crash test",
                 how="a test",
             )
