@@ -8,6 +8,7 @@ import pytest
 from prefect.states import Failed
 
 from prefect_assay.lab.testing import LocalLab
+from support.archive.s3_proxy import LOST, Refused
 from support.stories.stack import apply_deployments
 from support.stories.told import Stories
 from support.stories.world import Story, another_home
@@ -162,6 +163,16 @@ def its_token_is_refused_and_replaced(campaign: Story) -> None:
     campaign.finish(sweeps=True)
 
 
+@story(rounds=2)
+def its_signing_key_is_replaced(campaign: Story) -> None:
+    """What was ordered with the old key still wakes the run, and the next round is ordered with the new one."""
+    run = campaign.start_and_wait()
+    campaign.world.stack.replace_signing_key()
+    campaign.save_webhook()
+    assert campaign.finish(days=40).id == run.id
+    assert {delivery["status"] for delivery in campaign.lab.deliveries()} == {200}
+
+
 @story()
 def its_account_is_edited_to_another_service(campaign: Story) -> None:
     """A campaign that was started at one service sends nothing to another one, whose ledger would be empty."""
@@ -190,6 +201,20 @@ def its_archive_is_unreachable_when_results_are_due(campaign: Story) -> None:
     campaign.folder.unlink()
     moved.rename(campaign.folder)
     campaign.finish(sweeps=True)
+
+
+@story(storage="s3")
+def its_bucket_is_unreachable_when_results_are_due(campaign: Story) -> None:
+    """Every request is refused for a while; then the answers to some uploads are lost, which the bucket has kept."""
+    bucket = campaign.put_proxy_before_bucket()
+    campaign.start_and_wait()
+    bucket.decide = lambda _request: Refused(503, "SlowDown")
+    campaign.pass_days(16)
+    campaign.sweep()
+    assert len(campaign.orders()) == len(campaign.designs)
+    bucket.times(5, LOST, lambda request: request.uploads)
+    campaign.finish(sweeps=True)
+    assert campaign.runs()[-1].state.is_completed()
 
 
 @story()

@@ -1,6 +1,7 @@
 """Where stories are played: a real Prefect server, lab and receiver, and workers that fork, or Prefect's own."""
 
 import json
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from prefect.settings import (
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
 from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.webhooks.settings import ENV_PREFIX
 
 WORKER: Final = Path(__file__).parents[1] / "runs" / "worker.py"
 START_SECONDS: Final = 300.0
@@ -75,6 +77,15 @@ class StoryStack(LocalStack):
         """Forks are there as soon as their worker is."""
         if self.kind != "fork":
             super().wait_for_runner()
+
+    def replace_signing_key(self) -> None:
+        """Start the receiver again with a new signing key before the old one, as docs/webhooks.md says."""
+        keys = f"{ENV_PREFIX}SIGNING_KEYS"
+        old = self.env.get(keys, self.signing_key)
+        self.signing_key = secrets.token_urlsafe(32)
+        self.env[keys] = f"{self.signing_key},{old}"
+        self.stop_receiver()
+        self.start_receiver()
 
     def kill_server(self) -> None:
         """SIGKILL the Prefect server."""

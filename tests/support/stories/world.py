@@ -39,6 +39,7 @@ from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.archive.moto_s3 import moto_server
+from support.archive.s3_proxy import S3Proxy, s3_proxy
 from support.archive.swift_server import s3_client
 from support.crash.process import token_issuer
 from support.runs.sweeps import swept
@@ -201,10 +202,7 @@ class Story:
         self.spending = self.save_policy(**self.policy)
         self.archive = self._save(self._archive())
         self.wallet = self._save(self._wallet()) if self.rail != "async_invoice" else None
-        endpoint = WebhookEndpoint(
-            url=self.world.stack.receiver_url, signing_key=self.world.stack.signing_key
-        )
-        self.webhook = self._save(endpoint) if self.webhooks else None
+        self.webhook = self.save_webhook() if self.webhooks else None
         self.http: httpx.Client = self.ends.enter_context(self.lab.http())
 
     def at(self, world: World) -> "Story":
@@ -250,6 +248,17 @@ class Story:
         """Save the account's block with these fields."""
         fields = {"base_url": self.lab.base_url, "token": self.lab.token} | changes
         return self._save(AssayCredentials(**fields))
+
+    def save_webhook(self) -> WebhookEndpoint:
+        """Save the endpoint's block with the receiver's present signing key."""
+        stack = self.world.stack
+        return self._save(WebhookEndpoint(url=stack.receiver_url, signing_key=stack.signing_key))
+
+    def put_proxy_before_bucket(self) -> S3Proxy:
+        """Reach the bucket through a proxy, before the campaign is started; it refuses requests, and loses answers."""
+        proxy = self.ends.enter_context(s3_proxy(self.world.s3_url))
+        self.archive = self._save(self.archive.model_copy(update={"endpoint_url": proxy.address}))
+        return proxy
 
     def delete_block(self, block: Any) -> None:
         """Delete a saved block."""
