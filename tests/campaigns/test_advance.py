@@ -280,6 +280,14 @@ def test_a_quote_over_the_cap_is_a_question_while_the_other_order_goes_on(lab, t
     assert paid[0].approved.by_person
 
 
+def test_a_quote_that_is_left_to_a_person_is_asked_about_once(lab, tmp_path):
+    campaign = a_campaign(lab, tmp_path, target=UNPRICED, accept_quotes=False)
+    assert quoted(lab, campaign) == [Stage.ASKS]
+    answer(campaign, "approve")
+    assert look(campaign) == [Stage.LABORATORY]
+    assert len(calls(lab, "POST", "/experiments/*/quote/confirm")) == 1
+
+
 def test_a_rejected_quote_ends_its_order_at_the_laboratory_too(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path, target=UNPRICED, accept_quotes=False)
     assert quoted(lab, campaign) == [Stage.ASKS]
@@ -355,7 +363,10 @@ def test_an_answer_about_a_payment_counts_once(lab, tmp_path):
     assert look(campaign) == [Stage.ASKS]
     answer(campaign, "pay_again")
     lab.fault("reset", "/invoices/*/pay", "POST", count=1, after=1)
-    assert look(campaign) == [Stage.ASKS]
+    asked = again(campaign)
+    one = look_at_orders(asked)
+    assert [order.stage for order in one.orders.values()] == [Stage.ASKS]
+    assert not play_module._has_news(asked, one), "what was asked anew wakes nobody"
     sent = len(lab.journal(method="POST", path="/invoices/*/pay"))
     assert look(campaign) == [Stage.ASKS]
     assert len(lab.journal(method="POST", path="/invoices/*/pay")) == sent

@@ -402,6 +402,23 @@ def test_answer_counts_for_exactly_the_question_that_was_shown():
     assert isinstance(next_action(state, dearer, limits()), Ask)
 
 
+@pytest.mark.parametrize("cents", [1000, None])
+@pytest.mark.parametrize("records", [(), (approved(),)])
+def test_a_quote_that_a_person_has_approved_is_not_asked_about_again(records, cents):
+    state, policy = fold(*QUOTED, *records), limits(accept_quotes=False)
+    what = seen(
+        row=row("quote_sent"), billing=billing(BillingStage.QUOTE_OPEN, quote(cents)), checked_again=True
+    )
+    question = next_action(state, what, policy).question
+    agreed = what.add(decisions={question.digest: APPROVE}, answerers={question.digest: Answerer("Bob")})
+    action = next_action(state, agreed, policy)
+    assert isinstance(action, Approve)
+    state = state.next(action.approval)
+    assert next_action(state, agreed, policy) == ConfirmQuote(question.amount_cents, untotaled=cents is None)
+    another = agreed.add(billing=billing(BillingStage.QUOTE_OPEN, quote(cents, expires_at="2031-01-01")))
+    assert isinstance(next_action(state, another, policy), Ask)
+
+
 def test_rejected_price_ends_the_order_and_a_rejected_quote_is_rejected():
     state = fold()
     what = seen(searched=True, estimate=priced(9000))

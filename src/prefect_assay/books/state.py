@@ -60,6 +60,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     surplus: tuple[str, ...] = ()  # other experiments with the order's key
     others: tuple[str, ...] = ()  # experiments with the key that are not the order's, as a person has said
     approved: Approved | None = None
+    approved_before: Approved | None = None  # what the last approval has replaced
     accepted: Accepted | None = None  # the last acceptance that answered an own request
     confirmed: bool = False  # a quote was confirmed, or was about to be
     route: OrderRoute | None = None  # of the last create
@@ -125,8 +126,10 @@ class _State(BaseModel, frozen=True, extra="forbid"):
     ) -> Self:
         """The same state, after a record that leaves the order where it was."""
         match record:
-            case Approved() | Accepted() | Partial() | Delivered() | Stopped():
-                noted: dict[str, object] = {record.kind: record}  # the field has the name of the kind
+            case Approved():
+                noted: dict[str, object] = {"approved": record, "approved_before": self.approved}
+            case Accepted() | Partial() | Delivered() | Stopped():
+                noted = {record.kind: record}  # the field has the name of the kind
             case Named():
                 noted = {"named": (*self.named, record.experiment_id)}
             case Surplus() if not record.kept:

@@ -296,6 +296,18 @@ def _is_answered(state: OrderState) -> bool:
 def _next_of_quote(state: OrderState, seen: Seen, limits: OrderLimits, quote: Quote) -> Action:
     if not seen.checked_again:
         return SearchAgain()
+    amount, verdict = _judge_open_quote(state, seen, limits, quote)
+    match verdict:
+        case Approved():
+            return Approve(verdict)
+        case Question() if not _is_approved(state, seen, limits, quote):
+            return RejectQuote() if _rejects(seen, verdict) else Ask(verdict)
+    return ConfirmQuote(amount, untotaled=quote.total is None)
+
+
+def _judge_open_quote(
+    state: OrderState, seen: Seen, limits: OrderLimits, quote: Quote
+) -> tuple[int, Approved | Question | None]:
     amount, reasons, figures = judge_quote(state, seen, limits, quote)
     verdict = judge_price(
         state,
@@ -306,12 +318,24 @@ def _next_of_quote(state: OrderState, seen: Seen, limits: OrderLimits, quote: Qu
         reasons=reasons,
         figures={**figures, **_validity(quote)},
     )
-    match verdict:
-        case Approved():
-            return Approve(verdict)
-        case Question():
-            return RejectQuote() if _rejects(seen, verdict) else Ask(verdict)
-    return ConfirmQuote(amount, untotaled=quote.total is None)
+    return amount, verdict
+
+
+def _is_approved(state: OrderState, seen: Seen, limits: OrderLimits, quote: Quote) -> bool:
+    """Whether the recorded approval is a person's answer about exactly this quote.
+
+    What is shown names the approval that held before, so the question is compared as it was before that answer.
+    """
+    known = state.approved
+    if known is None or not known.by_person:
+        return False
+    before = state.model_copy(update={"approved": state.approved_before})
+    _, answer = _judge_open_quote(before, seen, limits, quote)
+    return (
+        isinstance(answer, Approved)
+        and answer.by_person
+        and (answer.amount_cents, answer.approver) == (known.amount_cents, known.approver)
+    )
 
 
 def _validity(quote: Quote) -> dict[str, str]:

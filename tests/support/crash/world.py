@@ -178,9 +178,11 @@ class FlowPlayer:
         return True
 
     def known(self, job: Job) -> set[str]:
-        """By the run's tags, which the UI shows."""
-        tags = self.run(job).tags
-        return {t.removeprefix("assay-experiment:") for t in tags if t.startswith("assay-experiment:")}
+        """As `status` shows them; a run that still waits also needs them as tags, by which it is woken."""
+        run = self.run(job)
+        if run.state.is_completed():
+            return {one.experiment_id for one in self.campaign(job.schedule).read().shown.values()}
+        return {t.removeprefix("assay-experiment:") for t in run.tags if t.startswith("assay-experiment:")}
 
     def campaign(self, schedule: Schedule) -> CampaignLog:
         """The log of the campaign."""
