@@ -1,5 +1,7 @@
 """`prefect-assay spending`: the orders in an archive's log, hosted invoices among them, and their sum compared with the cap."""
 
+import csv
+import io
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +11,7 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.books import Books
 from prefect_assay.books.budget import Reservation
+from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind
 from prefect_assay.books.log import (
     Approved,
     Confirming,
@@ -23,9 +26,10 @@ from prefect_assay.books.log import (
     Withdrawn,
 )
 from prefect_assay.cli.archives import spending
-from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.vocabulary import PaymentMethod
+from support.archive.campaign_records import some_terms
 
 NOW = datetime.now(UTC)
 POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, rolling_cents=20_000, rolling_days=7)
@@ -251,3 +255,67 @@ def test_open_money_is_listed_by_what_the_log_says(archive, show):
         "unsure": 0,
     }
     assert [item["kind"] for item in found["items"]] == ["to_deliver", "to_pay", "unsure", "to_pay"]
+
+
+def started(archive, **terms):
+    """The campaign's log, with the account of its terms."""
+    log = CampaignLog(archive.books.store, "", "c-1")
+    log.start(
+        Started(what=StartedKind.CAMPAIGN, name="c-1", terms=some_terms(**terms), requester="Grace Hopper")
+    )
+
+
+def test_finance_gets_orders_payments_tax_account_and_who_approved(archive, show):
+    started(
+        archive,
+        simulated=True,
+        account_name="main",
+        owner="Structural Biology",
+        purchase_order="PO-4711",
+        cost_centre="=CC 12",
+    )
+    archive.order(
+        Approved(amount_cents=700, approver="Ada Lovelace", how="prefect-assay approve", by_person=True),
+        Invoiced(invoice_id="inv", amount_cents=650),
+        Settled(invoice_id="inv", amount_cents=650),
+        Delivered(experiment_code="LAB-1"),
+        rail=PaymentMethod.ASYNC_INVOICE,
+    )
+    archive.order(campaign="without-a-log")
+    first, second = csv.DictReader(io.StringIO(show(csv_file="-").removeprefix("\ufeff")))
+    wanted = {
+        "campaign_id": "c-1",
+        "experiment_code": "LAB-1",
+        "invoice_id": "inv",
+        "state": "paid",
+        "amount_usd": "6.50",
+        "vat": "not included: it is computed at invoicing, and the invoice shows it",
+        "account": "main",
+        "simulated": "true",
+        "owner": "Structural Biology",
+        "purchase_order": "PO-4711",
+        "cost_centre": "'=CC 12",  # no formula of a spreadsheet
+        "requested_by": "Grace Hopper",
+        "approved_by": "Ada Lovelace",
+        "approved_how": "prefect-assay approve",
+        "approved_usd": "7.00",
+    }
+    assert {name: first[name] for name in wanted} == wanted
+    assert first["ordered_at"] <= first["paid_at"]
+    assert (second["account"], second["simulated"], second["amount_usd"]) == ("", "", "")
+
+
+def test_a_payment_at_a_simulated_service_says_so(archive, show):
+    archive.order(hosted(100), rail=PaymentMethod.ASYNC_INVOICE)
+    assert "simulated" not in show()
+    started(archive, simulated=True)
+    assert "paid, simulated" in show(columns=120)
+
+
+def test_csv_is_written_to_a_file_and_not_mixed_with_json(archive, show, tmp_path):
+    archive.order(hosted(100))
+    file = tmp_path / "orders.csv"
+    assert show(csv_file=str(file)) == ""
+    assert file.read_text(encoding="utf-8-sig").count("\n") == 2
+    with pytest.raises(InputError, match="choose --json or --csv"):
+        show(csv_file="-", as_json=True)

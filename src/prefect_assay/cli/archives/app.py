@@ -31,13 +31,17 @@ def spending(
         int | None,
         typer.Option(min=1, max=366, help="Window of the sum. Default: the policy's, else 30 days."),
     ] = None,
+    csv: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the orders for finance as CSV; - prints them."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show every order and payment in an archive's log, and what counts against the rolling cap."""
     with reported(as_json=as_json):
         from prefect_assay.cli.archives.spending import show_spending
 
-        show_spending(path, archive, policy, days=days, as_json=as_json)
+        show_spending(path, archive, policy, days=days, csv_file=csv, as_json=as_json)
 
 
 @archives.command()

@@ -1,27 +1,33 @@
-"""`prefect-assay spending`: the orders and payments in an archive's log, and what counts against the rolling cap."""
+"""`prefect-assay spending`: the orders and payments in an archive's log, for finance as CSV, and what counts against the rolling cap."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
+from prefect_assay.archive.store import Store
 from prefect_assay.books import Books, OrderBook
+from prefect_assay.books.campaign_log import CampaignLog, Started
 from prefect_assay.books.open_money import of_logs, status_words
 from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.archives.results import write_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_block
+from prefect_assay.errors import InputError
 from prefect_assay.models.billing import usd
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.results.tables import cell, people_csv
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import SpendingPolicy
 
 DEFAULT_DAYS: Final = 30
+_VAT: Final = "not included: it is computed at invoicing, and the invoice shows it"
 _AS_RECORDED: Final = (
     "this is what the archive has. prefect-assay status asks the service as well, and has the links",
 )
@@ -31,18 +37,32 @@ _AS_RECORDED: Final = (
 class OrderLine:
     """One order, with the words of the report for its `state`.
 
-    `amount_cents` is what was paid or is to be paid, or else what was approved; None while no price is known.
+    `amount_cents` is what was paid or is to be paid, or else what was approved; None while no price is known. `simulated` is
+    None where the campaign's log is lost.
     """
 
     when: str
     campaign_id: str
     order_key: str
     experiment_id: str | None
+    experiment_code: str | None
     invoice_id: str | None
     rail: str | None
     state: str
     amount_cents: int | None
+    ordered_at: str | None
+    paid_at: str | None
+    account: str | None
+    simulated: bool | None
+    service: str | None
+    organisation: str | None
+    owner: str | None
+    purchase_order: str | None
+    cost_centre: str | None
+    requested_by: str | None
     approved_by: str | None
+    approved_how: str | None
+    approved_cents: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +80,32 @@ class Window:
 
 
 def show_spending(
-    path: Path | None, archive: str | None, policy: str | None, *, days: int | None, as_json: bool
+    path: Path | None,
+    archive: str | None,
+    policy: str | None,
+    *,
+    days: int | None,
+    csv_file: str | None = None,
+    as_json: bool,
 ) -> None:
-    """Print the log of an archive, given as a folder or a block."""
+    """Print the log of an archive, given as a folder or a block; or write its orders as CSV."""
+    if as_json and csv_file is not None:
+        raise InputError("choose --json or --csv")
     chosen = None
     if policy:
         from prefect_assay.blocks import SpendingPolicy
 
         chosen = saved_block(SpendingPolicy, policy)
-    books = Books.every(*opened(path, archive))
+    store, prefix = opened(path, archive)
+    books = Books.every(store, prefix)
     logs = [book for b in books for book in b.orders()]
     for book in logs:
         book.read()  # a damaged log is an error here, and not a smaller sum
-    lines = sorted(map(_line, logs), key=lambda line: line.when)
+    starts = _read_starts(store, prefix, logs)
+    lines = sorted((_line(book, starts) for book in logs), key=lambda line: line.when)
+    if csv_file is not None:
+        write_table(csv_file, orders_csv(lines), len(lines))
+        return
     money = of_logs(logs)
     window = window_of(books, chosen, days=days, now=datetime.now(UTC))
     if as_json:
@@ -111,8 +144,25 @@ def table(lines: Sequence[OrderLine]) -> Table:
     for line in lines:
         amount = "" if line.amount_cents is None else usd(line.amount_cents)
         payer = "a person" if line.rail == PaymentMethod.ASYNC_INVOICE else line.rail or ""
-        shown.add_row(line.when[:16].replace("T", " "), line.campaign_id, payer, line.state, amount)
+        state = f"{line.state}, simulated" if line.simulated else line.state
+        shown.add_row(line.when[:16].replace("T", " "), line.campaign_id, payer, state, amount)
     return shown
+
+
+def orders_csv(lines: Iterable[OrderLine]) -> bytes:
+    """The orders for finance: one line for each, amounts in USD without VAT, which is computed at invoicing (contract 1)."""
+    names = [field.name for field in fields(OrderLine)]
+    rows = [[_in_usd(name, getattr(line, name)) for name in names] for line in lines]
+    after = names.index("amount_cents") + 1
+    for row in rows:
+        row.insert(after, _VAT)
+    titles = [name.replace("_cents", "_usd") for name in names]
+    titles.insert(after, "vat")
+    return people_csv(titles, (map(cell, row) for row in rows))
+
+
+def _in_usd(name: str, value: object) -> object:
+    return f"{value / 100:.2f}" if name.endswith("_cents") and isinstance(value, int) else value
 
 
 def sentence(window: Window, *, any_order: bool) -> str:
@@ -125,8 +175,17 @@ def sentence(window: Window, *, any_order: bool) -> str:
     return f"{counted}, of {usd(window.cap_cents)} allowed: {usd(window.left_cents or 0)} left."
 
 
-def _line(book: OrderBook) -> OrderLine:
+def _read_starts(store: Store, prefix: str, books: Iterable[OrderBook]) -> dict[str, Started]:
+    """How each campaign was started, by its id; one whose log is lost is left out."""
+    names = {book.state.planned.campaign_id for book in books if book.state.planned}
+    states = {name: CampaignLog(store, prefix, name).read() for name in sorted(names)}
+    return {name: state.started for name, state in states.items() if state.started}
+
+
+def _line(book: OrderBook, starts: Mapping[str, Started]) -> OrderLine:
     state = book.state
+    started = starts.get(state.planned.campaign_id) if state.planned else None
+    terms, approved = started.terms if started else None, state.approved
     ordered, rail = state.ordered, state.payment.rail if state.payment else state.rail
     moment = state.settled or ordered or state.planned
     return OrderLine(
@@ -137,6 +196,19 @@ def _line(book: OrderBook) -> OrderLine:
         invoice_id=state.invoice_id,
         rail=str(rail) if rail else None,
         state=status_words(state),
+        experiment_code=state.delivered.experiment_code if state.delivered else None,
         amount_cents=state.amount_cents,
-        approved_by=state.approved.approver if state.approved else None,
+        ordered_at=ordered.at.isoformat(timespec="seconds") if ordered else None,
+        paid_at=state.settled.at.isoformat(timespec="seconds") if state.settled else None,
+        account=terms.account_name if terms else None,
+        simulated=terms.simulated if terms else None,
+        service=terms.service if terms else None,
+        organisation=terms.organisation if terms else None,
+        owner=terms.owner if terms else None,
+        purchase_order=terms.purchase_order if terms else None,
+        cost_centre=terms.cost_centre if terms else None,
+        requested_by=(approved and approved.requester) or (started.requester if started else None),
+        approved_by=approved.approver if approved else None,
+        approved_how=approved.how if approved else None,
+        approved_cents=approved.amount_cents if approved else None,
     )
