@@ -33,6 +33,9 @@ from prefect_assay.events.kinds import (
 
 SWEEP_COMPLETED: Final = "prefect.flow-run.Completed*"  # with gaps, too
 DESIGNS_DROPPED: Final = "assay.designs.dropped"  # sent by whatever writes the file
+HINT: Final = "assay.hint"  # sent by whatever hears that the service has news, and believed by nobody
+# A sweep takes seconds, and the schedule starts one every five minutes anyway.
+HINT_INTERVAL: Final = timedelta(minutes=1)
 
 _USD: Final = "{{ '%.2f' | format(event.payload.amount_cents / 100) }} USD"
 # The server knows the address of its pages only where PREFECT_UI_URL is set.
@@ -53,6 +56,8 @@ class Recipe:
     subject: str | None = None
     body: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
+    # After it has fired, further events of any resource count only when this time is over
+    at_most_every: timedelta = timedelta(0)
     # Fires if no run of the sweep has completed for so long, whatever `event`
     silence: timedelta | None = None
 
@@ -140,6 +145,12 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         event=DESIGNS_DROPPED,
         resource="assay.designs.*",
     ),
+    "start-sweep": Recipe(
+        description="Start the sweep when somebody hints at news of the service; at most once a minute.",
+        event=HINT,
+        resource="assay.hint.*",
+        at_most_every=HINT_INTERVAL,
+    ),
     "notify-problem": _problem("Notify of every problem of docs/alerts.md.", {}),
     **{
         f"notify-{kind}": _problem(f"Notify when {alert.meaning}.", {"assay.kind": kind})
@@ -199,9 +210,10 @@ def _event(recipe: Recipe) -> EventTrigger:
     return EventTrigger(
         expect={recipe.event},
         match={"prefect.resource.id": recipe.resource, **recipe.labels},
-        for_each={"prefect.resource.id"},
+        for_each=set() if recipe.at_most_every else {"prefect.resource.id"},
         posture=Posture.Reactive,
         threshold=1,
+        within=recipe.at_most_every,
     )
 
 

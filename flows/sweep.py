@@ -72,7 +72,17 @@ _CANCELED_BY: Final = "a person, in the Prefect UI"
 _REQUEST_ID: Final = re.compile(r" \(request [^)]*\)")
 
 
-@flow(name="sweep", timeout_seconds=_ENDS_AFTER_SECONDS, retries=0, retry_delay_seconds=0)
+def _run_name() -> str:
+    return f"sweep {datetime.now(UTC):%Y-%m-%d %H:%M}"
+
+
+@flow(
+    name="sweep",
+    flow_run_name=_run_name,
+    timeout_seconds=_ENDS_AFTER_SECONDS,
+    retries=0,
+    retry_delay_seconds=0,
+)
 def sweep(
     full_check_minutes: Annotated[int, Field(ge=0, le=10_080), form.titled("Full check (minutes)")] = 60,
     alert_limits: Annotated[AlertLimits, form.titled("Limits of problems")] = AlertLimits(),  # noqa: B008 - frozen
@@ -86,7 +96,7 @@ def sweep(
     Args:
         full_check_minutes: how often orders, money, tokens, wallets and deployments are looked at; 0 means every time.
         alert_limits: from when on an unpaid invoice, a quote, a token or a wallet is a problem.
-        keep_days: how long finished runs of this deployment stay; older ones are deleted, fifty per full check.
+        keep_days: how long finished runs of this deployment stay; older ones are deleted, 150 per full check.
 
     Returns:
         SweepReport: what was read, which runs were woken and started, and what needs a person.

@@ -86,7 +86,9 @@ def test_it_starts_decide_with_the_run_alone():
 
 def test_names_in_two_places_agree():
     assert set(FLOW_NAMES) == {flow.name for flow in (campaign, design_build_test)}
-    assert all("assay" in entry["tags"] for entry in shipped_deployments()["deployments"])
+    tags = {entry["name"]: entry["tags"] for entry in shipped_deployments()["deployments"]}
+    assert all(tags[f"assay-{flow}"] == ["assay"] for flow in (*FLOW_NAMES, "decide"))
+    assert tags["assay-sweep"] == ["assay-sweep"], "out of the way on the page Runs"
 
 
 class Server:

@@ -19,6 +19,7 @@ from prefect_assay.alerts import ALERTS
 from prefect_assay.deployments.automations import register_automations
 from prefect_assay.deployments.event_automations import (
     DESIGNS_DROPPED,
+    HINT,
     RECIPES,
     SWEEP_COMPLETED,
     check_choices,
@@ -136,7 +137,7 @@ def test_templates_name_fields_of_the_event():
         text = " ".join([recipe.subject or "", recipe.body, *recipe.parameters.values()])
         used = set(re.findall(r"event\.payload\.(\w+)", text))
         assert used <= by_name.get(recipe.event, set()), name
-    assert {r.event for r in RECIPES.values()} - set(by_name) == {DESIGNS_DROPPED, SWEEP_COMPLETED}
+    assert {r.event for r in RECIPES.values()} - set(by_name) == {DESIGNS_DROPPED, HINT, SWEEP_COMPLETED}
 
 
 def test_a_designer_gets_the_table():

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from prefect import flow
@@ -20,7 +21,13 @@ from prefect.runtime import flow_run as current_run
 from prefect_assay.alerts import ALERTS
 from prefect_assay.alerts.kinds import SWEEP_SILENT
 from prefect_assay.deployments.automations import register_automations
-from prefect_assay.deployments.event_automations import DESIGNS_DROPPED, RECIPES, chosen_automations
+from prefect_assay.deployments.event_automations import (
+    DESIGNS_DROPPED,
+    HINT,
+    HINT_INTERVAL,
+    RECIPES,
+    chosen_automations,
+)
 from prefect_assay.events import emit, flush, kinds
 from support.runs.events import names, of_campaign, stored_events
 from support.runs.world import eventually
@@ -161,6 +168,39 @@ def test_each_automation_fires_once_for_its_event(world):
             {},
             {"round_name": "LAB-7", "measurements": "s3://assay/c-7/LAB-7/v001/results.csv"},
         ]
+
+
+@flow(name="looks")
+def looks() -> None:
+    """What stands for the sweep."""
+
+
+def test_a_burst_of_hints_starts_the_sweep_once_an_interval(world):
+    sweep, after = (
+        world.api.create_deployment(flow_id=world.api.create_flow(looks), name=name)
+        for name in ("hinted", "after")
+    )
+    for made in register_automations(
+        world.api, chosen_automations(world.api, ["start-sweep=looks/hinted", "start-round=looks/after"])
+    ):
+        assert made.change in {"created", "updated"}
+
+    def send(event, resource, after=timedelta(0)):
+        happened = {"event": event, "id": str(uuid4()), "occurred": (datetime.now(UTC) + after).isoformat()}
+        body = [{**happened, "resource": {"prefect.resource.id": resource}, "payload": {}}]
+        world.api.request("POST", "/events", json=body)
+
+    for number in range(5):
+        send(HINT, f"assay.hint.gateway-{number}")
+    eventually(lambda: runs_of(world, sweep), seconds=60, what="the sweep")
+    for number in range(5):
+        send(HINT, f"assay.hint.other-{number}")
+    send(DESIGNS_DROPPED, "assay.designs.egfr")  # handled after them, and starts its run at once
+    eventually(lambda: runs_of(world, after), seconds=60, what="the event after the hints")
+    assert len(runs_of(world, sweep)) == 1
+
+    send(HINT, "assay.hint.gateway", after=HINT_INTERVAL + timedelta(seconds=5))
+    eventually(lambda: len(runs_of(world, sweep)) == 2, seconds=60, what="the sweep of the next interval")
 
 
 @flow(name="design")

@@ -215,6 +215,7 @@ def prefect(monkeypatch):
         loop_module, "_deployment_name", lambda *_: "design-build-test/assay-design-build-test"
     )
     monkeypatch.setattr(loop_module, "add_tags", lambda *_: None)
+    monkeypatch.setattr(loop_module, "name_run", lambda *_: None)
     monkeypatch.setattr(loop_module, "stop_with_run", lambda log, _run_id: log.read().stopped)
     return made
 

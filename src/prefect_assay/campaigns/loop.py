@@ -79,7 +79,7 @@ from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.states import resume
-from prefect_assay.runs.tags import LOOP_TAG, add_tags
+from prefect_assay.runs.tags import LOOP_TAG, add_tags, name_run
 from prefect_assay.runs.transient_failures import is_temporary
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import kept_plan, kept_table
@@ -218,6 +218,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
         started = started.model_copy(
             update={"home": home, "deployment": deployment, "parameters": parameters, "requester": person}
         )
+        name_run(flow_run, f"loop {run.loop.loop_id}")
     carriers_before: set[str] = set()  # of starts that have ended
     while True:
         seen = log.read()

@@ -10,7 +10,7 @@ from prefect.client.schemas.objects import TERMINAL_STATES
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound
 
-_AT_ONCE: Final = 50  # of a sweep: an hour makes twelve
+_AT_ONCE: Final = 150  # of a sweep: an hour makes twelve, and with hints at most sixty more
 
 
 def remove_old_sweeps(client: SyncPrefectClient, deployment_id: UUID, ended_before: datetime) -> int:

@@ -68,7 +68,7 @@ from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.queries import read_run
 from prefect_assay.runs.states import is_canceled_by_person, is_canceling_by_person
-from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags
+from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, name_run
 from prefect_assay.runs.transient_failures import is_temporary
 
 _DAILY: Final = timedelta(days=1)
@@ -168,6 +168,8 @@ def begin_campaign(
         state = log.start(start_again(state.started, **origin))
     assert state.terms is not None  # noqa: S101 - it was just written or read
     campaign = Campaign(setup.under(state.terms), plan, log, state.terms, carries)
+    if run is not None and carries:
+        name_run(run, plan.campaign_id)
     if run is not None and can_suspend():
         _note_run(campaign, run, is_new=is_new)
     if find_differences(state.terms, present):

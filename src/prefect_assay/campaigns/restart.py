@@ -157,7 +157,7 @@ class Restarts:
         run = start_run(
             started.deployment,
             parameters_of(self.client, started),
-            name=f"{campaign.log.name} {len(seen.runs) + 1}",
+            name=f"{_run_name(campaign)} {len(seen.runs) + 1}",
             tags=[campaign.tag],
             idempotency_key=f"assay-{campaign.identity}-{len(seen.runs)}",
         )
@@ -264,6 +264,10 @@ def _is_continued(campaign: OpenCampaign) -> bool:
 def _last_run(campaign: OpenCampaign) -> FlowRun | None:
     last = next(reversed(campaign.state.runs), None)
     return next((run for run in campaign.runs if str(run.id) == last), None)
+
+
+def _run_name(campaign: OpenCampaign) -> str:
+    return f"loop {campaign.log.name}" if campaign.log.what is StartedKind.LOOP else campaign.log.name
 
 
 def _why(campaign: OpenCampaign) -> str:

@@ -1,4 +1,4 @@
-"""Tags and labels of assay runs. Tags are the only index by which a run is found; their texts never change."""
+"""Tags, labels and names of assay runs. Tags are the only index by which a run is found; their texts never change."""
 
 import logging
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ from uuid import UUID
 
 import httpx
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 from prefect.runtime import flow_run as current_run
@@ -58,6 +59,15 @@ def add_tags(run_id: UUID, tags: list[str]) -> None:
         new = [tag for tag in dict.fromkeys(tags) if tag not in known]
         if new:
             client.update_flow_run(run_id, tags=[*known, *new])
+
+
+def name_run(run: FlowRun, name: str) -> None:
+    """Give the run the name of what it carries; a further run of it, such as `egfr 2`, keeps its number."""
+    if run.name == name or run.name.startswith(f"{name} "):
+        return
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_name(run.id, name)
+    run.name = name
 
 
 def own_campaign() -> str | None:
