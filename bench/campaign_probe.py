@@ -116,7 +116,7 @@ class Probe:
             "designs": "".join(f">d{n}\n{RESIDUES[:-1]}{'ACDEFGHIKLM'[n]}\n" for n in range(DESIGNS)),
             "campaign_id": "bench",
             "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
-            "sequences_per_experiment": PER_EXPERIMENT,
+            "designs_per_experiment": PER_EXPERIMENT,
             "payment_method": "x402-exact",
         }
         return self.api.create_flow_run_from_deployment(deployment.id, parameters=parameters).id

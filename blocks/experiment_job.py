@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from prefect.blocks.abstract import JobBlock
 from pydantic import Field
 
-from prefect_assay.blocks.archives import Archive
+from prefect_assay.blocks.account import AssayAccount
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.blocks.credentials import AssayCredentials
-from prefect_assay.blocks.spending import SpendingPolicy
-from prefect_assay.blocks.wallets import Wallet
-from prefect_assay.blocks.webhook import WebhookEndpoint
 from prefect_assay.models.bounds import CampaignId, Text
+from prefect_assay.models.options import USUAL, CampaignOptions, Usd
 from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.waiting import DEADLINE_DAYS
 
 if TYPE_CHECKING:
     from prefect_assay.blocks.experiment_run import AssayExperimentRun, ExperimentResults
@@ -33,20 +28,19 @@ class AssayExperiment(StrictFields, _Job):
 
     The job is a campaign of one experiment, played by the deployment `campaign/assay-campaign`: it orders once, pays
     once, and waits without a process, whatever happens to the flow that has triggered it or to the campaign's own run.
-    The blocks among the fields have to be saved.
+    The account has to be saved.
 
     Example:
         ```python
-        from prefect_assay.blocks import AssayExperiment, AssayCredentials, LocalArchive, SpendingPolicy
+        from prefect_assay.blocks import AssayAccount, AssayExperiment
         from prefect_assay.models.spec import Assay
 
         AssayExperiment(
             designs="designs.fasta",
             assay=Assay(experiment_type="thermostability"),
             campaign_id="stability-1",
-            credentials=AssayCredentials.load("BLOCK_NAME"),
-            policy=SpendingPolicy.load("BLOCK_NAME"),
-            archive=LocalArchive.load("BLOCK_NAME"),
+            account=AssayAccount.load("BLOCK_NAME"),
+            spend_up_to_usd=500,
         ).save("BLOCK_NAME")
 
 
@@ -74,33 +68,20 @@ class AssayExperiment(StrictFields, _Job):
         description="Part of the order key: the same id, designs and assay are ordered once, ever. To measure again, "
         "choose another id.",
     )
-    credentials: AssayCredentials = Field(
-        title="Credentials", description="The service's address and your API token."
+    account: AssayAccount = Field(
+        title="Account",
+        description="The service with your token, the spending policy, the archive, how you pay.",
     )
-    policy: SpendingPolicy = Field(title="Spending policy", description="Caps for what may be spent unasked.")
-    archive: Archive = Field(title="Archive", description="Where the results are archived.")
-    payment_method: PaymentMethod = Field(
-        default=PaymentMethod.ASYNC_INVOICE,
-        title="Payment method",
-        description="async_invoice: a person pays the hosted invoice; a machine rail pays with the wallet.",
-    )
-    wallet: Wallet | None = Field(default=None, title="Wallet", description="For a machine rail.")
-    webhook: WebhookEndpoint | None = Field(
+    spend_up_to_usd: Usd | None = Field(
         default=None,
-        title="Webhook endpoint",
-        description="Where the service delivers updates; without it the sweep finds them.",
+        title="Spend without asking up to (USD)",
+        description="What the experiment may cost without asking, in USD without VAT, within the policy's caps. Empty: "
+        "its run asks with the price before anything is ordered.",
     )
-    request_quote: bool = Field(
-        default=False,
-        title="Request a quote",
-        description="Order by quote, even if the estimate is complete.",
-    )
-    deadline_days: int = Field(
-        default=DEADLINE_DAYS,
-        ge=1,
-        le=365,
-        title="Deadline (days)",
-        description="How long to wait, from the order on.",
+    options: CampaignOptions = Field(
+        default=USUAL,
+        title="More options",
+        description="How the designs are read, how long to wait, and how to pay.",
     )
 
     def trigger(self) -> "AssayExperimentRun":  # type: ignore[override] # a coroutine in an event loop only

@@ -60,12 +60,12 @@ def trigger(job: AssayExperiment) -> "AssayExperimentRun":
     now = datetime.now(UTC)
     plan = _plan(job)
     key = plan.experiments[0].order_key
-    books = open_books(job.credentials, job.archive)
+    books = open_books(job.account.credentials, job.account.archive)
     fix_plan(books.store, books.prefix, plan.model_copy(update={"archive_id": books.archive_id}))
     state = _log(job).read()
     if state.is_open or state.stopped is not None or (state.over is not None and state.over.complete):
         return AssayExperimentRun(job, next(reversed(state.runs), None), key)
-    scope = f"assay-job-{books.scope(address(job.credentials.base_url))}-{key}-{len(state.runs)}"
+    scope = f"assay-job-{books.scope(address(job.account.credentials.base_url))}-{key}-{len(state.runs)}"
     run = _start(job, scope, now)
     earlier_end = state.over.id if state.over else None
     return AssayExperimentRun(job, str(run.id), key, earlier_end=earlier_end)
@@ -145,7 +145,7 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
     def _fetch(self) -> ExperimentResults:
         experiment_id = self._experiment_id()
         archived = latest_by_experiment(
-            self.job.archive.get_store(), self.job.archive.prefix, self.job.campaign_id
+            self.job.account.archive.get_store(), self.job.account.archive.prefix, self.job.campaign_id
         )
         version = archived.get(experiment_id) if experiment_id else None
         if version is None:
@@ -163,8 +163,8 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
 
     def _experiment_id(self) -> str | None:
         """The experiment of the order, by its ledger."""
-        archive = self.job.archive
-        service = address(self.job.credentials.base_url)
+        archive = self.job.account.archive
+        service = address(self.job.account.credentials.base_url)
         books = Books.recorded(archive.get_store(), archive.prefix, service)
         state = books.order(self.job.campaign_id, self.order_key).read() if books else None
         return state.ordered.experiment_id if state and state.ordered else None
@@ -219,13 +219,13 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
 
 
 def _log(job: AssayExperiment) -> CampaignLog:
-    return CampaignLog(job.archive.get_store(), job.archive.prefix, job.campaign_id)
+    return CampaignLog(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id)
 
 
 def _plan(job: AssayExperiment) -> Plan:
-    with job.credentials.get_client() as client:
+    with job.account.credentials.get_client() as client:
         target = resolve_target(client, job.assay)
-    sequences = read_sequences(job.designs)
+    sequences = read_sequences(job.designs, reading=job.options.reading)
     batches = split(sequences, job.assay, _SEQUENCES_MAX)
     if len(batches) != 1:
         raise InvalidSpec(
@@ -248,9 +248,9 @@ def _plan(job: AssayExperiment) -> Plan:
 
 def _parameters(job: AssayExperiment) -> dict[str, Any]:
     """The parameters of the flow `campaign`, which reads the plan from the archive; the others keep their defaults."""
-    blocks = ("credentials", "policy", "archive", "wallet", "webhook")
-    settings = ("assay", "campaign_id", "payment_method", "request_quote", "deadline_days")
-    values = {name: getattr(job, name) for name in (*blocks, *settings)}
+    values = {
+        name: getattr(job, name) for name in ("assay", "account", "spend_up_to_usd", "campaign_id", "options")
+    }
     return {
         "designs": campaign_address(job.campaign_id),
         **{name: value for name, value in values.items() if value is not None},

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -27,7 +27,7 @@ from prefect_assay.deployments.automations import (
     register_automations,
 )
 from prefect_assay.deployments.event_automations import check_choices, chosen_automations
-from prefect_assay.deployments.presets import preset_blocks
+from prefect_assay.deployments.presets import preset_account
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.deployments.work_pool import PROCESS, WORK_POOL
 from prefect_assay.errors import ConfigurationError
@@ -36,6 +36,7 @@ from prefect_assay.runs.deployments import deployment_of
 _SWEEP: Final = deployment_of("sweep")
 _DECIDE: Final = deployment_of("decide")
 _BLOCKS: Final = (
+    blocks.AssayAccount,
     blocks.AssayCredentials,
     blocks.SpendingPolicy,
     blocks.X402Wallet,
@@ -68,8 +69,7 @@ class Registration:
     work_pool: WorkPool | None  # None if only registered
     deployments: Mapping[str, Presence]  # as `flow/name`, and whether they existed
     advice: tuple[str, ...] = ()  # risks of the server's settings and of operators' changes, as sentences
-    # filled into the forms, by deployment
-    presets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    presets: tuple[str, ...] = ()  # the deployments into whose form the account was filled
 
 
 def register(
@@ -130,7 +130,7 @@ def deploy(
             _apply(in_work_pool(with_operators_choices(shipped, present), pool.name))
             for name, before in present.items():
                 _restore(client, before, client.read_deployment_by_name(name))
-        presets = preset_blocks(client, dry_run=dry_run)
+        presets = preset_account(client, dry_run=dry_run)
         changes = register_cancel(client, dry_run=dry_run) if with_automations else ()
         changes += register_automations(client, chosen_automations(client, chosen), dry_run=dry_run)
     return replace(

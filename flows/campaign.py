@@ -23,17 +23,15 @@ from prefect_assay.campaigns.play import (
 from prefect_assay.campaigns.restart import CONTINUED
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
-from prefect_assay.designs import Reading
 from prefect_assay.errors import ApprovalExpired, CampaignFailed, shortened
 from prefect_assay.events import concerning
 from prefect_assay.flows import form
-from prefect_assay.models.bounds import CampaignId, Line, Text
+from prefect_assay.models.bounds import CampaignId, Text
+from prefect_assay.models.options import USUAL, Usd, usd_to_cents
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.models.words import many
 from prefect_assay.runs.tags import own_campaign
 from prefect_assay.tasks.report import report_command
-from prefect_assay.waiting import DEADLINE_DAYS
 
 
 @flow(name="campaign", retries=0, retry_delay_seconds=0)
@@ -41,26 +39,10 @@ def campaign(
     designs: Annotated[Text, form.titled("Designs")],
     assay: form.Assay,
     *,
-    campaign_id: Annotated[CampaignId | None, form.titled("Campaign id")] = None,
-    limit_cents: form.LowerCap = None,
-    credentials: form.Credentials,
-    policy: form.Policy,
-    archive: form.Archive,
-    webhook: form.Webhook = None,
-    payment_method: form.Payment = PaymentMethod.ASYNC_INVOICE,
-    wallet: form.Wallet = None,
-    request_quote: form.ByQuote = False,
-    name_column: form.NameColumn = None,
-    sequence_column: form.SequenceColumn = None,
-    chain: form.Chain = None,
-    target_sequence: form.TargetSequence = None,
-    keep_native: form.KeepNative = False,
-    keep_shared: form.KeepShared = False,
-    as_protein: form.AsProtein = False,
-    designs_name: Annotated[Line | None, form.titled("Name of pasted designs")] = None,
-    sequences_per_experiment: form.PerExperiment = 96,
-    deadline_days: form.Deadline = DEADLINE_DAYS,
-    poll_seconds: form.Poll = 300.0,
+    account: form.Account,
+    spend_up_to_usd: Annotated[Usd | None, form.titled("Spend without asking up to (USD)")] = None,
+    campaign_id: Annotated[CampaignId | None, form.titled("Campaign name")] = None,
+    options: form.MoreOptions = USUAL,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, report.
 
@@ -68,66 +50,34 @@ def campaign(
         designs: a FASTA file, a table or a workbook: a path on the worker, an s3:// address, or pasted FASTA text; a round of
             a loop in this archive, `loop:<loop>/<round>`; or `campaign:<id>`, a campaign that goes on by its archived plan.
         assay: the type of assay, its target, and how often each design is measured.
-        campaign_id: the same id is ordered only once. Empty: a digest of designs and assay, so the same file
-            submitted twice is ordered once; to measure again, choose another id.
-        limit_cents: a lower cap for the whole campaign. Empty: the policy's cap.
-        credentials: the service's address and your API token.
-        policy: caps, and permission for machine payments.
-        archive: where results and ledgers are archived.
-        webhook: where the service delivers updates; without it the sweep or polling finds them.
-        payment_method: async_invoice: a person pays the hosted invoices; a machine rail pays with the wallet.
-        wallet: for a machine rail: an X402Wallet for x402-exact, SharedPaymentTokens for mpp-spt.
-        request_quote: order by quote, even if the estimates are complete.
-        name_column: title of the table's column of names. Empty: found by usual titles.
-        sequence_column: title of the table's column of sequences. Empty: found by usual titles.
-        chain: order only this chain of each design: its number from 1, or its name in files of complexes; several as 1,2.
-        target_sequence: residues of the target, which must not be ordered; beside those of the service's catalog.
-        keep_native: also measure the native inputs in files of ProteinMPNN and LigandMPNN.
-        keep_shared: order what is in doubt as it is, such as a chain that all designs share.
-        as_protein: take residues that look like nucleotides as amino acids.
-        designs_name: what pasted text is called in messages and artifacts, such as the file it came from.
-        sequences_per_experiment: most designs in one experiment.
-        deadline_days: how long to wait for an experiment, counted from its order; it is read daily afterwards.
-        poll_seconds: longest pause between two polls of a run that is not deployed.
+        account: the service with your token, the spending policy, the archive, and how you pay.
+        spend_up_to_usd: what the whole campaign may cost without asking, in USD without VAT, within the policy's caps.
+            Empty: you are asked with the price before anything is ordered.
+        campaign_id: the same name is ordered only once. Empty: a digest of designs and assay, so the same file
+            submitted twice is ordered once; to measure again, choose another name.
+        options: how the designs are read, how long to wait, and how to pay.
 
     Returns:
         CampaignReport: every experiment with its archive or its problem, and the table of all rows.
 
     Raises:
         InputError: the designs or the assay are wrong, with every finding; nothing was ordered.
-        BudgetExceeded: over the campaign's cap, and this run cannot ask a person; nothing was ordered.
+        BudgetExceeded: it costs more than `spend_up_to_usd`, and this run cannot ask a person; nothing was ordered.
         ApprovalRejected: a person has rejected the price; nothing was ordered.
     """
-    setup = CampaignSetup(
-        credentials=credentials,
-        policy=policy,
-        archive=archive,
-        payment_method=payment_method,
-        wallet=wallet,
-        webhook=webhook,
-        request_quote=request_quote,
-        deadline_days=deadline_days,
-        poll_seconds=poll_seconds,
-    )
-    given = CampaignInput(
-        designs,
-        designs_name,
-        Reading(name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein),
-        assay,
-        campaign_id,
-        sequences_per_experiment,
-    )
+    setup = CampaignSetup(account, options)
+    measured = CampaignInput(designs, assay, campaign_id, options.reading)
     try:
-        return play_campaign(setup, given, limit_cents)
+        return play_campaign(setup, measured, usd_to_cents(spend_up_to_usd or 0))
     except RunContinues as error:
         return Completed(name=CONTINUED, message=str(error))
 
 
-def play_campaign(setup: CampaignSetup, given: CampaignInput, limit_cents: int | None) -> State[Any]:
+def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: int) -> State[Any]:
     """One execution of the campaign's run, from the plan to its final state, unless it suspends."""
     with lasting(setup) as execution:
-        known = own_campaign() or given.continued_id
-        plan = read_kept_plan(setup, known) if known else make_plan(setup, given)
+        known = own_campaign() or measured.continued_id
+        plan = read_kept_plan(setup, known) if known else make_plan(setup, measured)
         execution.campaign_id = plan.campaign_id
         concerning(campaign_id=plan.campaign_id)
         get_run_logger().info("Campaign %s: %s", plan.campaign_id, many(len(plan.experiments), "experiment"))
@@ -137,7 +87,7 @@ def play_campaign(setup: CampaignSetup, given: CampaignInput, limit_cents: int |
         ):  # a job's first execution names the plan as well, and is a new start
             return Completed(name="Over", message=over.words)
         try:
-            running = begin_campaign(setup, plan, limit_cents=limit_cents, carries=True)
+            running = begin_campaign(setup, plan, unasked_cents=unasked_cents, carries=True)
             approve_price(running)
             report = play(running)
         except CampaignStopped as error:

@@ -1,8 +1,9 @@
 """`decide`: answer a campaign's question or cancel it from a form; the automation on Cancelled starts it, too."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 
 from prefect import flow
@@ -12,10 +13,10 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed
 from pydantic import Field
 
-from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
+from prefect_assay.blocks import AssayAccount
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.answers import answer_question, choose_question, decision_of, questions_of
-from prefect_assay.campaigns.recorded_blocks import credentials_of, policy_of, saved_archives
+from prefect_assay.campaigns.saved_blocks import account_of, saved_archives
 from prefect_assay.campaigns.stop import find_log, stop_log
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound, shortened
 from prefect_assay.flows import form
@@ -60,9 +61,7 @@ def decide(
     amount_cents: Annotated[bounds.Cents | None, form.titled("Exact amount (US cents)")] = None,
     experiment: Annotated[bounds.Line | None, form.titled("Which experiment")] = None,
     person: Annotated[bounds.Line | None, form.titled("Your name")] = None,
-    credentials: Annotated[AssayCredentials | None, form.titled("Account at the laboratory")] = None,
-    policy: Annotated[SpendingPolicy | None, form.titled("Spending policy")] = None,
-    archive: Annotated[Archive | None, form.titled("Archive")] = None,
+    account: Annotated[AssayAccount | None, form.titled("Account")] = None,
     canceled_run: Annotated[bounds.Line | None, form.titled("Canceled run")] = None,
 ) -> State[str]:
     """Answer exactly one question of a campaign, or cancel a campaign or a loop.
@@ -75,9 +74,7 @@ def decide(
         amount_cents: the amount that the question names, exactly. Needed to approve one with an amount.
         experiment: with `choose an experiment`, the id of the experiment, or `none`.
         person: who decides; kept in the log.
-        credentials: only where the campaign's log names no saved account.
-        policy: only where the campaign's log names no saved policy.
-        archive: where the campaign is; otherwise it is looked for in all saved archives.
+        account: only where the campaign's log names no saved account, or several archives have a campaign of this name.
         canceled_run: filled in by the automation: the run that somebody has canceled, and with it its campaign.
     """
     with get_client(sync_client=True) as client:
@@ -86,7 +83,7 @@ def decide(
             return Completed(message=shortened(text), data=text)
         if campaign_id is None or action is None or person is None:
             raise InputError("say which campaign, what to do and who decides; nothing was done")
-        place = _Place(client, _find(client, campaign_id, archive), credentials, policy)
+        place = _Place(client, _find(client, campaign_id, account), account)
         if action is Action.CANCEL:
             text = place.cancel(person, _HOW)
         else:
@@ -97,18 +94,18 @@ def decide(
 
 @dataclass(frozen=True)
 class _Place:
-    """A campaign's log, and the blocks that are used where the log names none."""
+    """A campaign's log, and the account that is used where the log names none."""
 
     client: SyncPrefectClient
     log: CampaignLog
-    credentials: AssayCredentials | None = None
-    policy: SpendingPolicy | None = None
+    account: AssayAccount | None = None
 
     def cancel(self, person: str, how: str) -> str:
         """Stop it; without its account the orders are stopped all the same, and the sweep reports."""
-        report = stop_log(
-            self._or_none(self._credentials), self.log, person=person, how=how, reject_quotes=self._rejects()
-        )
+        account: AssayAccount | None = None
+        with suppress(ConfigurationError):
+            account = self._account()
+        report = stop_log(account, self.log, person=person, how=how)
         lines = [f"{order.name}: {order.line}" for order in report.orders]
         return "; ".join([f"{self.log.what} {self.log.name} is canceled", *lines, *report.problems])
 
@@ -129,49 +126,29 @@ class _Place:
                 f"name the revision of question {asked.question_id} that you have read; nothing was recorded"
             )
         answered = answer_question(
-            self._credentials(),
+            self._account(),
             self.log,
             question_id=asked.question_id,
             revision=revision,
             decision=decision,
             amount_cents=amount_cents,
-            ceiling_cents=self._policy().answer_ceiling_cents,
             person=person,
             how=_HOW,
         )
         return f"{answered.decision}, by {person}: {asked.question.subject}"
 
-    def _credentials(self) -> AssayCredentials:
+    def _account(self) -> AssayAccount:
         try:
-            return credentials_of(self.client, self.log.read())
+            return account_of(self.client, self.log.read())
         except ConfigurationError:
-            if self.credentials is None:
+            if self.account is None:
                 raise
-            return self.credentials
-
-    def _policy(self) -> SpendingPolicy:
-        try:
-            return policy_of(self.client, self.log.read())
-        except ConfigurationError:
-            if self.policy is None:
-                raise
-            return self.policy
-
-    def _rejects(self) -> bool:
-        policy = self._or_none(self._policy)
-        return policy is None or policy.reject_quote_on_cancel
-
-    @staticmethod
-    def _or_none(load: Any) -> Any:
-        try:
-            return load()
-        except ConfigurationError:
-            return None
+            return self.account
 
 
-def _find(client: SyncPrefectClient, name: str, archive: Archive | None) -> CampaignLog:
-    if archive is not None:
-        return find_log(archive, name)
+def _find(client: SyncPrefectClient, name: str, account: AssayAccount | None) -> CampaignLog:
+    if account is not None:
+        return find_log(account.archive, name)
     unread: list[AssayError] = []
     for _, saved in saved_archives(client):
         try:

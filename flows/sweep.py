@@ -31,8 +31,8 @@ from prefect_assay.campaigns.open_campaigns import (
 )
 from prefect_assay.campaigns.open_money import record_open_money
 from prefect_assay.campaigns.problems import Problems
-from prefect_assay.campaigns.recorded_blocks import credentials_of, policy_of, saved_archives
 from prefect_assay.campaigns.restart import LiveRuns, Restarts, canceled_run, is_restartable
+from prefect_assay.campaigns.saved_blocks import account_of, saved_accounts, saved_archives
 from prefect_assay.campaigns.stop import settle_stop
 from prefect_assay.campaigns.sweep_progress import SweepProgress
 from prefect_assay.campaigns.waking import (
@@ -203,9 +203,10 @@ class _Sweep:
         restarts = Restarts(self.prefect, self.live, self.now)
         ours: list[OpenCampaign] = []
         seen: set[str] = set()
-        for name, block in saved_archives(self.prefect):
+        accounts = saved_accounts(self.prefect)
+        for name, block in saved_archives(self.prefect, accounts):
             try:
-                archive = open_archive(name, block, self.state)
+                archive = open_archive(name, block, self.state, accounts)
                 if archive is None or archive.archive_id in seen:
                     continue
                 seen.add(archive.archive_id)
@@ -263,11 +264,10 @@ class _Sweep:
         stopped = campaign.state.stopped
         if stopped is not None and self.now - stopped.at > _SETTLED_SOON and not self.is_check:
             return
-        credentials, rejects = None, False
+        account = None
         with self.progress.part(f"account of canceled {campaign.name}"):
-            rejects = policy_of(self.prefect, campaign.state).reject_quote_on_cancel
-            credentials = credentials_of(self.prefect, campaign.state)
-        report = settle_stop(credentials, campaign.log, reject_quotes=rejects)
+            account = account_of(self.prefect, campaign.state)
+        report = settle_stop(account, campaign.log)
         self.progress.stopped.append(campaign.log.name)
         self.progress.problems += [f"canceled {campaign.name}: {problem}" for problem in report.problems]
 

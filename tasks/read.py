@@ -11,8 +11,6 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.dates import time_at
 from prefect_assay.designs import (
-    AS_WRITTEN,
-    Reading,
     campaign_digest,
     check_spec,
     is_pasted,
@@ -24,6 +22,7 @@ from prefect_assay.designs import (
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Outcome, OutcomeKind
+from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment, Target
 from prefect_assay.ordering import order_key
@@ -32,7 +31,7 @@ from prefect_assay.waiting import Decision, deadline_of, decide
 
 
 @task(name="read-designs", **ONCE)
-def read_designs(source: str, name: str | None = None, reading: Reading = AS_WRITTEN) -> Sequences:
+def read_designs(source: str, reading: ReadingOptions = AS_WRITTEN) -> Sequences:
     """Read and check designs from a path, an s3:// URI or pasted text.
 
     Args:
@@ -43,8 +42,8 @@ def read_designs(source: str, name: str | None = None, reading: Reading = AS_WRI
     Raises:
         InvalidSequences: with every finding, each naming file, line or sequence.
     """
-    if name and is_pasted(source):
-        return read_sequences(name, text=source, reading=reading)
+    if reading.designs_name and is_pasted(source):
+        return read_sequences(reading.designs_name, text=source, reading=reading)
     return read_sequences(source, reading=reading)
 
 

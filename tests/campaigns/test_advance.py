@@ -8,7 +8,7 @@ from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
 from prefect_assay import ordering, payments
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
+from prefect_assay.blocks import X402Wallet
 from prefect_assay.campaigns import advance as advance_module
 from prefect_assay.campaigns import play as play_module
 from prefect_assay.campaigns import price as price_module
@@ -25,8 +25,10 @@ from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering.stages import OVER, Stage
 from prefect_assay.tasks.read import plan_campaign
+from support.accounts import make_account, make_options
 from support.runs.world import EGFR, UNPRICED, WALLET_KEY
 
+UNASKED_CENTS = 5_000_000
 TASKS = (
     "archive_experiment",
     "retrieve_results",
@@ -69,19 +71,11 @@ def without_prefect(monkeypatch):
 def a_campaign(lab, folder, *, target=EGFR, designs=1, method=PaymentMethod.X402_EXACT, **policy):
     """A planned campaign with one design per experiment, whose log is started."""
     terms = lab.x402
-    setup = CampaignSetup(
-        credentials=AssayCredentials(base_url=lab.base_url, token=SecretStr(lab.token)),
-        policy=SpendingPolicy(
-            **{
-                "per_experiment_cents": 2_000_000,
-                "per_campaign_cents": 5_000_000,
-                "machine_payments": True,
-                "rolling_cents": 50_000_000,
-                "accept_quotes": True,
-                **policy,
-            }
-        ),
-        archive=LocalArchive(root=str(folder)),
+    account = make_account(
+        base_url=lab.base_url,
+        token=lab.token,
+        policy={"machine_payments": True, "rolling_cents": 50_000_000, "accept_quotes": True} | policy,
+        archive=folder,
         payment_method=method,
         wallet=X402Wallet(
             private_key=SecretStr(WALLET_KEY),
@@ -89,11 +83,8 @@ def a_campaign(lab, folder, *, target=EGFR, designs=1, method=PaymentMethod.X402
             assets=[terms["asset"]],
             pay_to=[terms["pay_to"]],
         ),
-        webhook=None,
-        request_quote=False,
-        deadline_days=45,
-        poll_seconds=1.0,
     )
+    setup = CampaignSetup(account, make_options(poll_seconds=1.0))
     text = "".join(f">d{n}\nMKVLAAGICDE{'ACDEFGHIKL'[n]}\n" for n in range(designs))
     with setup.credentials.get_client() as client:
         assay = Assay(experiment_type="affinity", method="bli", target=target)
@@ -101,7 +92,8 @@ def a_campaign(lab, folder, *, target=EGFR, designs=1, method=PaymentMethod.X402
     plan = plan_campaign.fn(
         read_sequences("designs", text=text), assay, catalog, campaign_id="c", per_experiment=1
     )
-    return Campaign(setup, plan, setup.log("c"), setup.terms())
+    terms = setup.terms(UNASKED_CENTS)
+    return Campaign(setup.under(terms), plan, setup.log("c"), terms)
 
 
 def again(campaign):
@@ -397,7 +389,9 @@ def test_a_stopped_order_acts_no_more(lab, tmp_path):
 
 def test_an_overdue_order_is_read_on(lab, tmp_path):
     campaign = a_campaign(lab, tmp_path)
-    campaign = replace(campaign, setup=replace(campaign.setup, deadline_days=0))
+    waiting = campaign.setup.options.waiting.model_copy(update={"deadline_days": 0})
+    options = campaign.setup.options.model_copy(update={"waiting": waiting})
+    campaign = replace(campaign, setup=replace(campaign.setup, options=options))
     look(campaign)
     assert look(campaign) == [Stage.OVERDUE]
     assert Stage.OVERDUE not in OVER
@@ -432,8 +426,7 @@ def without_artifacts(monkeypatch):
 
 
 def with_cap(campaign, cents):
-    policy = campaign.setup.policy.model_copy(update={"per_campaign_cents": cents})
-    return again(replace(campaign, setup=replace(campaign.setup, policy=policy)))
+    return again(replace(campaign, setup=replace(campaign.setup, unasked_cents=cents)))
 
 
 @pytest.mark.usefixtures("without_artifacts")
@@ -441,7 +434,7 @@ def test_the_price_over_the_cap_is_refused_before_anything_is_ordered(lab, tmp_p
     campaign = a_campaign(lab, tmp_path, designs=2)
     estimates = approve_orders(again(campaign).orders, "lab")
     total = sum(estimate.total_cents for estimate in estimates.values())
-    with pytest.raises(BudgetExceeded, match=f"raise `per_campaign_cents` of the spending policy to {total}"):
+    with pytest.raises(BudgetExceeded, match=rf"`spend_up_to_usd={total / 100:.2f}`, or from its deployment"):
         approve_orders(with_cap(campaign, total - 1).orders, "lab")
     assert calls(lab, "POST", "/experiments") == []
 

@@ -59,17 +59,18 @@ def campaign(store=None, **questions):
     return written
 
 
-def answer(written, *, service=None, **changes):
+def answer(written, *, service=None, ceiling_cents=90_000, **changes):
     given = {
         "question_id": "price",
         "revision": 1,
         "decision": "approve",
         "amount_cents": 90_000,
-        "ceiling_cents": 90_000,
         "person": "Ada",
         "how": "a test",
     }
-    return answer_question(service or Service(NOW), written.log, **given | changes)
+    policy = SimpleNamespace(answer_ceiling_cents=ceiling_cents)
+    account = SimpleNamespace(credentials=service or Service(NOW), policy=policy)
+    return answer_question(account, written.log, **given | changes)
 
 
 def test_an_answer_is_recorded_with_its_person_and_counts_for_exactly_the_question(prefect):

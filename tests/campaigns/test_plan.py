@@ -9,9 +9,9 @@ from pydantic import SecretStr
 from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.campaigns import plan as campaign_plan
 from prefect_assay.campaigns.plan import CampaignInput, make_plan, read_kept_plan
-from prefect_assay.designs import Reading
 from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.tasks.collate import keep_plan
@@ -54,13 +54,11 @@ def setup(tmp_path, monkeypatch, credentials):
 def given(designs, campaign_id=None, **changes) -> CampaignInput:
     values = {
         "designs": designs,
-        "designs_name": "designs.fasta",
-        "reading": Reading(),
         "assay": ASSAY,
         "campaign_id": campaign_id,
-        "sequences_per_experiment": 96,
+        "reading": ReadingOptions(designs_name="designs.fasta", **changes),
     }
-    return CampaignInput(**(values | changes))
+    return CampaignInput(**values)
 
 
 def test_names_are_first_words_and_the_plan_stays(setup):
@@ -80,7 +78,7 @@ def test_an_id_that_other_designs_have_used_is_still_refused(setup):
 def test_an_earlier_order_in_other_batches_is_refused_and_not_repeated(setup):
     make_plan(setup, given(FASTA))
     with pytest.raises(InvalidSpec, match="has been used for other designs"):
-        make_plan(setup, given(FASTA, sequences_per_experiment=1))
+        make_plan(setup, given(FASTA, designs_per_experiment=1))
 
 
 def test_warnings_and_notes_are_logged(setup, caplog):
@@ -97,9 +95,9 @@ FUSED = f">a\nSEEKKKLALEAAAKLSQAMKVLAEKRDDVKAAAEEAVKLMKE{TARGET}\n>b\nSKALEYFGSL
 def test_what_is_in_doubt_ends_the_run_before_the_service_is_asked(setup):
     with pytest.raises(InvalidSequences, match=r"in a form: keep_shared"):
         make_plan(setup, given(FUSED))
-    plan = make_plan(setup, given(FUSED, reading=Reading(keep_shared=True)))
+    plan = make_plan(setup, given(FUSED, keep_shared=True))
     assert "2 designs: 102 residues" in plan.reading[0]
-    cut = make_plan(setup, given(FUSED, reading=Reading(chain="1")))
+    cut = make_plan(setup, given(FUSED, chain="1"))
     assert [len(value.aa_string) for value in cut.sequences.values()] == [42, 42]
 
 

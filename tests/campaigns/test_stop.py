@@ -13,7 +13,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.states import Failed, Running, Suspended
 from pydantic import SecretStr
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive
+from prefect_assay.blocks import LocalArchive
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind, list_open
 from prefect_assay.books.log import ACTIONS, Confirming, Paying, Sending, Stopped
@@ -32,6 +32,7 @@ from prefect_assay.payments import PaymentPolicy, rail_for, settle
 from prefect_assay.payments.interfaces import address
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.tasks.quote import confirm_quote
+from support.accounts import make_account
 from support.archive.memory_store import MemoryStore
 from support.campaign_logs import WrittenCampaign, started
 from support.crash.world import DESIGN, TARGETS
@@ -45,7 +46,8 @@ class OneOrder:
 
     def __init__(self, lab, store, route, name=None):
         self.lab, self.store, self.route = lab, store, route
-        self.credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
+        self.account = make_account(base_url=lab.base_url, token=lab.token)
+        self.credentials = self.account.credentials
         name = name or f"c-{uuid4().hex[:8]}"
         with self.credentials.get_client() as client:
             target = next(one.id for one in client.iter_targets() if one.name == TARGETS[route])
@@ -112,7 +114,7 @@ class OneOrder:
 
     def stop(self, person="Ada"):
         """Cancel it, as another process does."""
-        return stop_log(self.credentials, self.log, person=person, how="a test")
+        return stop_log(self.account, self.log, person=person, how="a test")
 
     def records(self):
         """The order's ledger."""
@@ -175,7 +177,7 @@ def test_a_cancellation_between_any_two_records_lets_no_action_follow(
         assert (invoice is not None and invoice.status == "paid") is (Paying in before)
 
         monkeypatch.setattr(stop, "IN_FLIGHT", timedelta(0))
-        (order,) = (report := settle_stop(run.credentials, run.log, reject_quotes=True)).orders
+        (order,) = (report := settle_stop(run.account, run.log)).orders
         monkeypatch.undo()
         assert report.is_settled, report
         assert report.billed_cents == (invoice.amount if invoice else 0)
@@ -212,7 +214,7 @@ def test_two_cancellations_at_once_are_one(lab, prefect):
         CanceledOrderState.DRAFT,
     }
     assert run.invoice() is None
-    assert settle_stop(run.credentials, run.log, reject_quotes=True).is_settled
+    assert settle_stop(run.account, run.log).is_settled
 
 
 def test_a_quote_that_is_still_prepared_is_rejected_when_it_comes(lab, prefect):
@@ -229,7 +231,7 @@ def test_a_quote_that_is_still_prepared_is_rejected_when_it_comes(lab, prefect):
     assert [log.name for log in list_open(run.store, "")] == [run.name]
 
     lab.advance(hours=1)
-    report = settle_stop(run.credentials, run.log, reject_quotes=True)
+    report = settle_stop(run.account, run.log)
     assert [order.remains.state for order in report.orders] == [CanceledOrderState.QUOTE_REJECTED]
     assert report.is_settled
     first, second = sorted(artifacts(prefect, run.name), key=lambda one: one.created)
@@ -310,7 +312,7 @@ def test_an_account_for_another_service_withdraws_nothing(prefect, lab):
     written = WrittenCampaign(MemoryStore(), "", f"c-{uuid4().hex[:8]}")
     written.order(1)
     journal = len(lab.journal())
-    elsewhere = AssayCredentials(base_url=lab.base_url, token=lab.token)
+    elsewhere = make_account(base_url=lab.base_url, token=lab.token)
     report = stop_log(elsewhere, written.log, person="Ada", how="a test")
     assert len(lab.journal()) == journal
     assert not report.is_settled
@@ -333,7 +335,7 @@ def test_an_order_whose_ledger_cannot_be_written_leaves_the_others_stopped(prefe
     with pytest.raises(OrderStopped):
         written.book(2).require_not_stopped()
     store.before_put = lambda _: None
-    assert settle_stop(None, written.log, reject_quotes=True).is_settled
+    assert settle_stop(None, written.log).is_settled
 
 
 def test_where_prefect_is_unreachable_the_orders_are_stopped_and_the_rest_is_left_to_the_sweep(monkeypatch):

@@ -8,6 +8,7 @@ from prefect_assay.campaigns import play as play_module
 from prefect_assay.campaigns.play import begin_campaign
 from prefect_assay.campaigns.terms import describe_account, find_differences, terms_question
 from prefect_assay.errors import ConfigurationError, DecisionNeeded
+from support.accounts import make_account
 
 START = Terms(
     service="https://lab.example",
@@ -65,11 +66,12 @@ class Setup:
 
     def __init__(self, log, present):
         self.campaign_log, self.present = log, present
+        self.account = make_account()
 
     def log(self, _campaign_id):
         return self.campaign_log
 
-    def terms(self, _limit_cents=None):
+    def terms(self, _unasked_cents=0):
         return self.present
 
     def under(self, _terms):
@@ -96,11 +98,11 @@ def test_an_open_campaign_asks_before_anything_is_sent_under_another_account(tmp
     begin_campaign(Setup(log, START), Plan())
     asked = []
 
-    def decide(_campaign, _setup, present):
+    def decide(_log, _setup, _recorded, present):
         asked.append(present)
         raise DecisionNeeded(terms_question("c", START, present))
 
-    monkeypatch.setattr(play_module, "_decide_terms", decide)
+    monkeypatch.setattr(play_module, "decide_terms", decide)
     live = START.model_copy(update={"service": "https://live.example"})
     with pytest.raises(DecisionNeeded, match="another one than at its start"):
         begin_campaign(Setup(log, live), Plan())

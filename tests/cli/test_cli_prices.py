@@ -10,8 +10,8 @@ from prefect_assay.cli.campaigns import estimate as estimates
 from prefect_assay.cli.campaigns.estimate import estimate_campaign
 from prefect_assay.cli.designs.targets import price_of, search, show_targets
 from prefect_assay.client import AssayClient
-from prefect_assay.designs import Reading
 from prefect_assay.errors import ConfigurationError, InvalidSpec
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.vocabulary import ExperimentType
 from support.command import command
@@ -41,7 +41,7 @@ def estimated(designs, assay, *, policy=None, as_json=True, capsys):
         designs,
         assay,
         per_experiment=2,
-        reading=Reading(None, None, keep_native=False),
+        reading=ReadingOptions(None, None, keep_native=False),
         credentials=None,
         policy=policy,
         as_json=as_json,

@@ -13,7 +13,7 @@ from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import purchase
 from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.loops import start as looping
-from prefect_assay.designs import Reading
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.tasks.collate import keep_plan
 
 EGFR = "Human EGFR, extracellular domain"
@@ -113,9 +113,9 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
     assert wrong.exit_code == 2
     assert "did you mean" in wrong.stderr
     found = purchase.look_up(
-        running.read_file(str(shop.designs), Reading()),
+        running.read_file(str(shop.designs), ReadingOptions()),
         running.assay_of("affinity", EGFR, None, None),
-        Reading(),
+        ReadingOptions(),
         campaign_id="used",
         per_experiment=96,
         credentials=shop.credentials,
@@ -132,11 +132,11 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
 
 def test_designs_that_the_archive_has_ordered_before_are_named(shop):
     assay = running.assay_of("affinity", EGFR, None, None)
-    one = running.read_file(">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n", Reading())
+    one = running.read_file(">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n", ReadingOptions())
     earlier = purchase.look_up(
         one,
         assay,
-        Reading(),
+        ReadingOptions(),
         campaign_id="earlier",
         per_experiment=96,
         credentials=shop.credentials,

@@ -1,11 +1,11 @@
-"""Saved blocks become defaults of the forms, and never replace what somebody has chosen."""
+"""The saved account becomes the default of the forms, and never replaces what somebody has chosen."""
 
 from types import SimpleNamespace
 from uuid import uuid4
 
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.deployments.presets import preset_blocks
+from prefect_assay.deployments.presets import preset_account
 
 CAMPAIGN, LOOP = "campaign/assay-campaign", "design-build-test/assay-design-build-test"
 
@@ -45,46 +45,37 @@ class Server:
         return {"$ref": {"block_document_id": str(self.blocks[block].id)}}
 
 
-OWN = ("assay-credentials/main", "assay-spending-policy/main", "assay-local-archive/main")
+MAIN = "assay-account/main"
 
 
-def test_blocks_named_main_become_the_defaults_of_what_people_start():
-    server = Server(*OWN, **{CAMPAIGN: {"deadline_days": 30}, LOOP: {}, "decide/assay-decide": {}})
-    filled = ("credentials", "policy", "archive")
-    assert preset_blocks(server) == {CAMPAIGN: filled, LOOP: filled}
-    assert server.deployed[CAMPAIGN].parameters == {
-        "deadline_days": 30,
-        "credentials": server.reference(OWN[0]),
-        "policy": server.reference(OWN[1]),
-        "archive": server.reference(OWN[2]),
-    }
+def test_the_account_main_becomes_the_default_of_what_people_start():
+    server = Server(MAIN, **{CAMPAIGN: {"campaign_id": "c"}, LOOP: {}, "decide/assay-decide": {}})
+    assert preset_account(server) == (CAMPAIGN, LOOP)
+    assert server.deployed[CAMPAIGN].parameters == {"campaign_id": "c", "account": server.reference(MAIN)}
     assert server.deployed["decide/assay-decide"].parameters == {}
-    assert preset_blocks(server) == {}
+    assert preset_account(server) == ()
     assert len(server.written) == 2
 
 
-def test_what_somebody_has_chosen_stays_and_a_deleted_block_is_replaced():
-    server = Server(*OWN, "assay-credentials/team", **{CAMPAIGN: {}})
-    gone = {"$ref": {"block_document_id": str(uuid4())}}
-    chosen = {"credentials": server.reference("assay-credentials/team"), "archive": gone, "policy": None}
+def test_what_somebody_has_chosen_stays_and_a_deleted_account_is_replaced():
+    server = Server(MAIN, "assay-account/team", **{CAMPAIGN: {}, LOOP: {}})
+    chosen = {"account": server.reference("assay-account/team")}
     server.deployed[CAMPAIGN].parameters = chosen
-    assert preset_blocks(server) == {CAMPAIGN: ("archive",)}
-    found = server.deployed[CAMPAIGN].parameters
-    assert found == chosen | {"archive": server.reference("assay-local-archive/main")}
-
-
-def test_of_two_archives_of_one_name_none_is_chosen():
-    server = Server("assay-local-archive/main", "assay-s3-archive/main", **{CAMPAIGN: {}})
-    assert preset_blocks(server) == {}
+    server.deployed[LOOP].parameters = {"account": {"$ref": {"block_document_id": str(uuid4())}}}
+    assert preset_account(server) == (LOOP,)
+    assert server.deployed[CAMPAIGN].parameters == chosen
+    assert server.deployed[LOOP].parameters == {"account": server.reference(MAIN)}
 
 
 def test_a_dry_run_and_a_server_without_deployments_change_nothing():
-    server = Server(*OWN, **{CAMPAIGN: {}})
-    assert preset_blocks(server, dry_run=True) == {CAMPAIGN: ("credentials", "policy", "archive")}
+    server = Server(MAIN, **{CAMPAIGN: {}})
+    assert preset_account(server, dry_run=True) == (CAMPAIGN,)
     assert server.written == []
-    assert preset_blocks(Server(*OWN)) == {}
+    assert preset_account(Server(MAIN)) == ()
+    assert preset_account(Server(**{CAMPAIGN: {}})) == ()
 
 
-def test_another_name_takes_the_blocks_of_that_name():
-    server = Server("assay-credentials/lab", *OWN, **{CAMPAIGN: {}})
-    assert preset_blocks(server, "lab") == {CAMPAIGN: ("credentials",)}
+def test_another_name_takes_the_account_of_that_name():
+    server = Server("assay-account/lab", MAIN, **{CAMPAIGN: {}})
+    assert preset_account(server, "lab") == (CAMPAIGN,)
+    assert server.deployed[CAMPAIGN].parameters == {"account": server.reference("assay-account/lab")}

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import Reading, order_lines, read_sequences, refuse_target
+from prefect_assay.designs import order_lines, read_sequences, refuse_target
 from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.options import ReadingOptions
 
 CASES = Path(__file__).parent / "cases"
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
@@ -54,8 +55,8 @@ def beside(first: str, second: str, ones, others, number: int = 3) -> str:
 
 def read(content: str | Path, **choices):
     if isinstance(content, Path):
-        return read_sequences(str(content), reading=Reading(**choices))
-    return read_sequences("designs", text=content, reading=Reading(**choices))
+        return read_sequences(str(content), reading=ReadingOptions(**choices))
+    return read_sequences("designs", text=content, reading=ReadingOptions(**choices))
 
 
 def asked(content: str | Path, **choices) -> str:
@@ -141,8 +142,8 @@ def test_a_single_design_with_its_target_is_refused_as_two_are():
     with pytest.raises(
         InvalidSequences, match="chain 2 of 1 of 1 design is the target in the service's catalog"
     ):
-        refuse_target(single, target, Reading())
-    refuse_target(single, target, Reading(keep_shared=True))
+        refuse_target(single, target, ReadingOptions())
+    refuse_target(single, target, ReadingOptions(keep_shared=True))
     assert "is the target (--target-sequence)" in asked(
         CASES / "single_design_with_its_target.fasta", target_sequence=target
     )

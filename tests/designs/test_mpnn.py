@@ -2,8 +2,9 @@
 
 import pytest
 
-from prefect_assay.designs import Reading, read_sequences
+from prefect_assay.designs import read_sequences
 from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.options import ReadingOptions
 
 PROTEIN = """\
 >3HTN, score=1.1705, global_score=1.2045, fixed_chains=['C'], designed_chains=['A', 'B'], model_name=v_48_020, git_hash=8907e6, seed=37
@@ -24,7 +25,7 @@ GSSSLTLWQF
 
 
 def names(text: str, **how) -> list[str]:
-    return [s.name for s in read_sequences("d.fa", text=text, reading=Reading(**how)).items]
+    return [s.name for s in read_sequences("d.fa", text=text, reading=ReadingOptions(**how)).items]
 
 
 def test_the_native_input_is_left_out_and_samples_are_named_after_it():
@@ -58,7 +59,7 @@ def test_the_native_input_is_kept_when_it_is_asked_for():
 
 def test_files_of_several_inputs_may_be_joined():
     both = PROTEIN + LIGAND + PROTEIN.replace("3HTN", "4YOW").replace("KLYS", "KLYA").replace("MLYD", "MLYA")
-    sequences = read_sequences("d.fa", text=both, reading=Reading(keep_shared=True))
+    sequences = read_sequences("d.fa", text=both, reading=ReadingOptions(keep_shared=True))
     assert [s.name for s in sequences.items] == [
         "3HTN_T=0.1_sample=1", "3HTN_T=0.1_sample=2", "1BC8_T=0.1_id=1", "1BC8_T=0.1_id=2",
         "4YOW_T=0.1_sample=1", "4YOW_T=0.1_sample=2",

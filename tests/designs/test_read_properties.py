@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.designs import Reading, read_pool, read_sequences
+from prefect_assay.designs import read_pool, read_sequences
 from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.vocabulary import AMINO_ACIDS
 
 LETTERS = "".join(sorted(AMINO_ACIDS))
@@ -77,7 +78,7 @@ def wrapped(residues: str, width: int) -> str:
 
 def read_or_explain(text: str, written: list[tuple[str, str]]) -> None:
     """Names that are equal in another Unicode form, DNA, and NA are the only reasons not to read it back, if shared parts are kept."""
-    read, findings = outcome(text=text, reading=Reading(keep_shared=True))
+    read, findings = outcome(text=text, reading=ReadingOptions(keep_shared=True))
     reasons = ("differs only in case", "these are nucleotides", "for a missing value")
     assert all(any(reason in finding for reason in reasons) for finding in findings)
     if not findings:

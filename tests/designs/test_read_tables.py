@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import Reading, read_sequences
+from prefect_assay.designs import read_sequences
 from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.options import ReadingOptions
 
 DATA = Path(__file__).parent / "data"
 
@@ -194,7 +195,7 @@ def test_the_words_of_a_comment_are_no_header(sign):
 
 def test_columns_may_be_named():
     text = "id,Construct,seq,Binder Chain\n1,c1,AAA,MKV\n2,c2,CCC,ACD\n"
-    how = Reading(name_column="Construct", sequence_column="binder_chain")
+    how = ReadingOptions(name_column="Construct", sequence_column="binder_chain")
     sequences = read_sequences("d.csv", text=text, reading=how)
     assert [(s.name, s.aa_string, s.attributes) for s in sequences.items] == [
         ("c1", "MKV", {"id": "1", "seq": "AAA"}),
@@ -204,7 +205,7 @@ def test_columns_may_be_named():
 
 
 def test_a_named_column_that_does_not_exist_is_an_error():
-    how = Reading(name_column="Construct", sequence_column="Chain")
+    how = ReadingOptions(name_column="Construct", sequence_column="Chain")
     with pytest.raises(InvalidSequences, match=r"no column 'Construct' and no column 'Chain' in \[id, seq\]"):
         read_sequences("d.csv", text="id,seq\n1,ACD\n", reading=how)
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.designs import Reading, choices_csv, order_lines, read_pool, read_sequences, refuse_target
+from prefect_assay.designs import choices_csv, order_lines, read_pool, read_sequences, refuse_target
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.selection import Choice
 
 INTAKE = Path(__file__).parent / "data" / "intake"
@@ -41,7 +42,7 @@ def table(titles: str, *rows: str, delimiter: str = ",") -> str:
 
 
 def read(content: str | Path, **choices):
-    reading = Reading(**choices)
+    reading = ReadingOptions(**choices)
     return (
         read_sequences(str(content), reading=reading)
         if isinstance(content, Path)
@@ -178,8 +179,8 @@ def test_the_target_with_each_design_needs_a_choice_and_is_refused_where_it_is_k
     known = refused(text, target_sequence=f"MK{PDL1}HHHHHH")
     assert "designs is the target (--target-sequence)" in known
     with pytest.raises(InvalidSequences, match="the target in the service's catalog"):
-        refuse_target(read(text, keep_shared=True), PDL1, Reading())
-    refuse_target(read(text, keep_shared=True), PDL1, Reading(keep_shared=True))
+        refuse_target(read(text, keep_shared=True), PDL1, ReadingOptions())
+    refuse_target(read(text, keep_shared=True), PDL1, ReadingOptions(keep_shared=True))
     assert len(read(text, keep_shared=True)) == number
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import Reading, order_lines, read_sequences
+from prefect_assay.designs import order_lines, read_sequences
 from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.options import ReadingOptions
 
 CASES = Path(__file__).parent / "cases" / "tables"
 HEAVY = "EVQLVESGGGLVQPGGSLRLSCAASGFNIKDTYIHWVRQAPGKGLEWVARIYPTNGYTRYADSVKGRFTISADTSKNTAYLQMNSLRAEDTAVYYCSRWGGDGFYAMDYWGQGTLVTVSS"
@@ -26,7 +27,7 @@ def wrapped(text: str, width: int, end: str = "\n") -> str:
 
 
 def read(text: str):
-    return read_sequences("designs", text=text, reading=Reading(keep_shared=True))
+    return read_sequences("designs", text=text, reading=ReadingOptions(keep_shared=True))
 
 
 def refused(text: str) -> str:

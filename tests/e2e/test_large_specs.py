@@ -32,7 +32,7 @@ def test_an_experiment_of_384_long_designs_is_ordered_woken_and_canceled_like_an
     given = {
         "campaign_id": "large",
         "assay": {"experiment_type": "screening", "target": EGFR},
-        "sequences_per_experiment": 384,
+        "designs_per_experiment": 384,
         "policy": policy,
         "payment_method": "async_invoice",
         "wallet": None,

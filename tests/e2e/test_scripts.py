@@ -87,7 +87,7 @@ def test_a_wrong_token_is_refused_in_words_that_do_not_hold_it(world):
 
 def test_a_plain_script_polls_and_ends_with_the_same_archive(world, days_pass):
     """Without a deployment the same flows run side by side in one process."""
-    parameters = world.shared() | {"webhook": None, "sequences_per_experiment": 1, "poll_seconds": 0.5}
+    parameters = world.shared() | {"webhook": None, "designs_per_experiment": 1, "poll_seconds": 0.5}
     report = campaign(
         designs=f">a\n{DESIGN}\n>b\n{BINDER}\n",
         assay=Assay.model_validate(assay(EGFR)),

@@ -11,7 +11,7 @@ from prefect.testing.utilities import prefect_test_harness
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import validate
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy
+from prefect_assay.blocks import LocalArchive, S3Archive
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.stop import reopen_campaign
 from prefect_assay.errors import Conflict, InputError, NotFound
@@ -21,6 +21,7 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.payments.interfaces import address
 from prefect_assay.runs.states import REPLACED
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from support.accounts import make_account, save_account
 from support.campaign_logs import WrittenCampaign, started
 
 
@@ -45,8 +46,8 @@ def world(server, lab, tmp_path):
     name = f"b-{uuid4().hex[:6]}"
     archive = LocalArchive(root=str(tmp_path))
     archive.save(name)
-    AssayCredentials(base_url=lab.base_url, token=lab.token).save(name)
-    SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, answer_ceiling_cents=100_000).save(name)
+    policy = {"answer_ceiling_cents": 100_000}
+    save_account(make_account(base_url=lab.base_url, token=lab.token, archive=archive, policy=policy), name)
     return SimpleNamespace(server=server, lab=lab, archive=archive, store=archive.get_store(), name=name)
 
 
@@ -55,8 +56,7 @@ def begun(world, what=StartedKind.CAMPAIGN):
     service = address(world.lab.base_url)
     written = WrittenCampaign(world.store, "", f"c-{uuid4().hex[:6]}", service=service)
     record = started(written.books, written.name, what, service=service)
-    blocks = {"credentials": "assay-credentials", "policy": "assay-spending-policy"}
-    parameters = {key: {"$block": f"{kind}/{world.name}"} for key, kind in blocks.items()}
+    parameters = {"account": {"$block": f"assay-account/{world.name}"}}
     written.log = CampaignLog(world.store, "", written.name, what)
     written.log.start(record.model_copy(update={"parameters": parameters}))
     return written
@@ -89,13 +89,13 @@ def test_an_answer_of_the_form_is_recorded_for_exactly_the_question(world):
     assert (answered.decision, answered.answerer, answered.how) == ("approve", "Ada", "the form of decide")
 
 
-def test_the_recorded_policy_bounds_an_answer_whatever_the_form_names(world):
+def test_the_recorded_account_bounds_an_answer_whatever_the_form_names(world):
     written = begun(world)
     written.ask("q1", 100_001)
-    generous = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, answer_ceiling_cents=10**9)
-    generous.save(f"{world.name}-generous")
+    generous = make_account(archive=world.archive, policy={"answer_ceiling_cents": 10**9})
+    generous = save_account(generous, f"{world.name}-generous")
     with pytest.raises(InputError, match="ceiling"):
-        answer(written, amount_cents=100_001, policy=generous)
+        answer(written, amount_cents=100_001, account=generous)
 
 
 def test_a_campaign_is_canceled_from_the_form_and_found_in_the_archive_that_it_names(world, tmp_path):
@@ -104,7 +104,7 @@ def test_a_campaign_is_canceled_from_the_form_and_found_in_the_archive_that_it_n
         decide("another", Action.CANCEL, person="Ada")
     empty = LocalArchive(root=str(tmp_path / "empty"))
     with pytest.raises(NotFound):
-        decide(written.name, Action.CANCEL, person="Ada", archive=empty)
+        decide(written.name, Action.CANCEL, person="Ada", account=make_account(archive=empty))
     decide(written.name, Action.CANCEL, person="Ada")
     assert written.log.read().stopped.person == "Ada"
     assert written.log.read().settled

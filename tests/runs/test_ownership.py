@@ -10,8 +10,8 @@ from prefect_assay.flows import campaign, design_build_test
 from prefect_assay.runs.queries import FLOW_NAMES, is_assay_run
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-OURS = {"credentials": {"$ref": str(uuid4())}, "policy": {}, "archive": {}}
-FOREIGN = {"credentials": {"$ref": str(uuid4())}, "spec": {"learning_rate": 0.1}}
+OURS = {"account": {"$ref": str(uuid4())}, "assay": {}}
+FOREIGN = {"account": {"$ref": str(uuid4())}, "spec": {"learning_rate": 0.1}}
 
 
 def run(parameters, kind):

@@ -23,7 +23,7 @@ from prefect_assay.runs.queries import (
 )
 from support.services.prefect_http import open_prefect_http
 
-GOOD = {"credentials": 1, "policy": 2, "archive": 3, "campaign_id": "c"}
+GOOD = {"account": 1, "assay": 2, "campaign_id": "c"}
 
 
 def nested(levels):

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.designs import Reading, choices_csv, pool_of, read_pool, read_sequences
+from prefect_assay.designs import choices_csv, pool_of, read_pool, read_sequences
 from prefect_assay.errors import ConfigurationError, InputError, InvalidSequences
 from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.scores import score_direction
 from prefect_assay.models.selection import Fate, SelectionPolicy, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
@@ -227,9 +228,9 @@ def test_choices_are_a_file_of_designs():
     [
         (
             "design_id,sequence,binder_sequence,name,tag_location,tag\nd1,WWWW,ACDE,other,,x\n",
-            Reading(sequence_column="binder_sequence", name_column="design_id"),
+            ReadingOptions(sequence_column="binder_sequence", name_column="design_id"),
         ),
-        (">d1 name=other sequence=WWWW control=1 tag=x\nACDE\n", Reading()),
+        (">d1 name=other sequence=WWWW control=1 tag=x\nACDE\n", ReadingOptions()),
     ],
     ids=["table", "fasta"],
 )
@@ -498,7 +499,7 @@ def test_of_duplicates_that_a_cut_has_made_the_best_score_counts_too():
         ("y", third + shared, 0.1),
     ]
     text = "name,sequence,ipTM\n" + "".join(f"{name},{residues},{score}\n" for name, residues, score in rows)
-    designs = read_pool("pool", text=text, reading=Reading(chain="1"))
+    designs = read_pool("pool", text=text, reading=ReadingOptions(chain="1"))
     assert len(designs.duplicates) == len(designs.duplicate_extras) == 1
     assert names(select(designs, NOTHING, 2, TOP)) == ["b", "x"]
 

@@ -56,7 +56,7 @@ def the_price_is_rejected_in_prefects_form(campaign: Story) -> int:
 
 QUOTED = {
     "designs": {"one": DESIGNS["one"], "two": DESIGNS["two"], "three": DESIGNS["one"][:-1] + "W"},
-    "options": {"assay": {"experiment_type": "thermostability"}, "sequences_per_experiment": 2},
+    "options": {"assay": {"experiment_type": "thermostability"}, "designs_per_experiment": 2},
     "policy": {"per_experiment_cents": 12_000},
 }
 

@@ -140,15 +140,15 @@ def its_deployment_is_deleted_and_made_again(campaign: Story) -> None:
 
 
 @story()
-def a_block_is_deleted_and_saved_again(campaign: Story) -> None:
-    """The run that is woken meanwhile fails, and the sweep says why; with the block it starts another one."""
+def its_account_is_deleted_and_saved_again(campaign: Story) -> None:
+    """The run that is woken meanwhile fails, and the sweep says why; with the account it starts another one."""
     campaign.start_and_wait()
-    campaign.delete_block(campaign.spending)
+    campaign.delete_block(campaign.account)
     campaign.pass_days(16)
     assert campaign.runs("Suspended") == []
     campaign.sweep()
     assert not campaign.is_over
-    campaign.save_policy()
+    campaign.save_account()
     campaign.finish(sweeps=True)
 
 
@@ -156,10 +156,10 @@ def a_block_is_deleted_and_saved_again(campaign: Story) -> None:
 def its_token_is_refused_and_replaced(campaign: Story) -> None:
     """Nothing can be read with a token that was revoked; the same organisation's next token goes on."""
     campaign.start_and_wait()
-    campaign.save_account(token="assay_lab_revoked")
+    campaign.save_credentials(token="assay_lab_revoked")
     campaign.pass_days(16)
     assert not campaign.is_over
-    campaign.save_account()
+    campaign.save_credentials()
     campaign.finish(sweeps=True)
 
 
@@ -178,13 +178,13 @@ def its_account_is_edited_to_another_service(campaign: Story) -> None:
     """A campaign that was started at one service sends nothing to another one, whose ledger would be empty."""
     campaign.start_and_wait()
     with LocalLab() as elsewhere:
-        campaign.save_account(base_url=elsewhere.base_url, token=elsewhere.token)
+        campaign.save_credentials(base_url=elsewhere.base_url, token=elsewhere.token)
         campaign.pass_days(3)
         campaign.sweep()
         acting = [entry for entry in elsewhere.journal() if entry["method"] != "GET"]
         assert acting == []
         assert not campaign.is_over
-        campaign.save_account()
+        campaign.save_credentials()
     campaign.finish(sweeps=True)
 
 

@@ -63,20 +63,22 @@ class Place:
 
     def __init__(self, monkeypatch):
         self.prefect, self.services = Prefect(), {}
-        monkeypatch.setattr(waking, "read_block", self._block)
+        monkeypatch.setattr(waking, "read_account", self._account)
+        self.webhook = None
 
-    def _block(self, mark):
+    def _account(self, mark):
         service = next(
             s for ref, s in self.services.items() if as_text({"block_document_id": ref}) == mark.reference
         )
         if isinstance(service, Exception):
             raise service
-        return SimpleNamespace(get_client=lambda: nullcontext(service), _block_document_name="mine")
+        credentials = SimpleNamespace(get_client=lambda: nullcontext(service))
+        return SimpleNamespace(credentials=credentials, webhook=self.webhook, name="mine")
 
-    def run(self, account, *experiments, suspended=NOW - DAY, webhook=None):
+    def run(self, account, *experiments, suspended=NOW - DAY):
         state = asleep()
         state.timestamp = suspended
-        parameters = {"credentials": {"$ref": {"block_document_id": account}}, "webhook": webhook}
+        parameters = {"account": {"$ref": {"block_document_id": account}}}
         tags = [EXPERIMENT_TAG + one for one in experiments]
         return FlowRun(id=uuid4(), flow_id=uuid4(), name="run", tags=tags, state=state, parameters=parameters)
 
@@ -159,7 +161,8 @@ def test_a_run_that_has_looked_since_an_update_is_not_woken_for_it(place, ahead,
 )
 def test_an_update_that_no_webhook_has_brought_is_noted(place, webhook, suspended, missed):
     place.services = {"a": Service(30 * DAY)}
-    run = place.run("a", "e-1", suspended=suspended, webhook=webhook)
+    place.webhook = webhook
+    run = place.run("a", "e-1", suspended=suspended)
     place.services["a"].publish("e-1", NOW - 20 * MINUTE)
     feeds = place.sweep(run, swept=NOW - 10 * MINUTE)
     assert bool(feeds.undelivered) is missed

@@ -19,7 +19,7 @@ from support.campaign_logs import WrittenCampaign
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
-ACCOUNT = "assay-credentials/mine"
+ACCOUNT = "assay-account/mine"
 
 
 class Service:
@@ -53,7 +53,9 @@ class Service:
 def service(monkeypatch):
     made = Service()
     monkeypatch.setattr(
-        looking, "load_named", lambda *_: SimpleNamespace(get_client=lambda: nullcontext(made))
+        looking,
+        "load_account",
+        lambda *_: SimpleNamespace(credentials=SimpleNamespace(get_client=lambda: nullcontext(made))),
     )
     monkeypatch.setattr(looking, "cannot_start", lambda *_: [])
     return made
@@ -68,7 +70,7 @@ def campaign(tmp_path):
     written.log.append(
         type(found)(
             **found.model_dump(exclude={"id", "at", "by", "parameters"}),
-            parameters={"credentials": {"$block": ACCOUNT}},
+            parameters={"account": {"$block": ACCOUNT}},
         )
     )
     archive = SavedArchive("assay-local-archive/a", LocalArchive(root=str(tmp_path)), store, "id" * 8)

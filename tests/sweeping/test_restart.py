@@ -17,6 +17,7 @@ from prefect_assay.campaigns.open_campaigns import read_open_campaigns
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.runs.states import is_canceled_by_person
+from support.accounts import reference
 from support.runs.sweeps import SELDOM, swept
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -43,9 +44,9 @@ def test_whatever_has_ended_the_run_another_one_goes_on_with_what_was_recorded(h
         "c-1",
         what,
         parameters={
-            **{p: {"$block": home.name_of(p)} for p in home.blocks},
+            "account": {"$block": home.name_of("account")},
             f"{what}_id": "c-1",
-            "deadline_days": 9,
+            "options": {"waiting": {"deadline_days": 9}},
         },
     )
     ENDS[end](home, home.run(log))
@@ -55,9 +56,9 @@ def test_whatever_has_ended_the_run_another_one_goes_on_with_what_was_recorded(h
     run = home.runs(log)[-1]
     assert (str(run.id), run.deployment_id) == (again.run, home.deployments[what])
     assert run.parameters == {
-        **{p: {"$ref": {"block_document_id": str(b._block_document_id)}} for p, b in home.blocks.items()},
+        "account": reference(home.blocks["account"]),
         f"{what}_id": "c-1",
-        "deadline_days": 9,
+        "options": {"waiting": {"deadline_days": 9}},
     }
     assert swept().started == ()
     assert home.restarted(log) == [again]
@@ -79,19 +80,17 @@ def test_a_live_run_is_left_alone(home, state):
     assert len(home.runs(log)) == 1
 
 
-def test_a_block_that_was_deleted_and_saved_again_is_found_by_its_name(home, api):
+def test_an_account_that_was_deleted_and_saved_again_is_found_by_its_name(home, api):
     log = home.start("c-1")
-    home.set(home.run(log), Failed(message="its block is gone"))
-    home.delete("policy")
+    home.set(home.run(log), Failed(message="its account is gone"))
+    home.delete("account")
     report = swept()
     assert report.started == ()
     (problem,) = problems(api, kinds.CAMPAIGN_WITHOUT_RUN)
-    assert f"its block {home.name_of('policy')} was deleted" in problem.text
-    home.save("policy", home.blocks["policy"].model_copy(update={"_block_document_id": None}))
+    assert f"its account {home.name_of('account')} was deleted" in problem.text
+    home.save("account", home.blocks["account"].model_copy(update={"_block_document_id": None}))
     assert len(swept().started) == 1
-    assert home.runs(log)[-1].parameters["policy"]["$ref"]["block_document_id"] == str(
-        home.blocks["policy"]._block_document_id
-    )
+    assert home.runs(log)[-1].parameters["account"] == reference(home.blocks["account"])
     assert problems(api, kinds.CAMPAIGN_WITHOUT_RUN) == []
 
 

@@ -29,7 +29,8 @@ def archive(tmp_path):
     block._block_document_id = uuid4()
     store = LocalStore(tmp_path)
     books = Books.open(store, "", SERVICE, "org-1")
-    return SavedArchive("assay-local-archive/results", block, store, books.archive_id)
+    accounts = frozenset({str(uuid4())})
+    return SavedArchive("assay-local-archive/results", block, store, books.archive_id, accounts)
 
 
 def campaign_of(archive, what=StartedKind.CAMPAIGN, **changes):
@@ -42,8 +43,8 @@ def campaign_of(archive, what=StartedKind.CAMPAIGN, **changes):
 
 
 def run_of(archive, state, *, tags=("assay-campaign:c-1",), block=None):
-    reference = {"$ref": {"block_document_id": str(block or archive.block._block_document_id)}}
-    parameters = {"credentials": {}, "policy": {}, "archive": reference}
+    reference = {"$ref": {"block_document_id": str(block or next(iter(archive.accounts)))}}
+    parameters = {"account": reference, "assay": {}}
     return FlowRun(
         id=uuid4(),
         flow_id=uuid4(),

@@ -128,7 +128,7 @@ def test_an_account_that_is_refused_hides_no_other(home, api, lab, tmp_path):
         run = home.run(home.start("c-1"), tags=(EXPERIMENT_TAG + experiment,))
         report = swept()
         assert report.woken == (str(run.id),)
-        (line,) = [line for line in report.problems if "credentials block" in line]
+        (line,) = [line for line in report.problems if "account assay-account/" in line]
         assert other.name_of("credentials") in line
         assert refused.name in line
         named = {p.subject for p in read_saved(api).problems if p.kind == kinds.TOKEN_EXPIRING}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.models.job import OutcomeKind
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
-from prefect_assay.waiting import NotYet, decide, patience_of
+from prefect_assay.waiting import NotYet, decide
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -49,12 +49,3 @@ def test_unknown_words_never_end_a_wait_before_the_deadline(status, results, lat
 def test_an_unknown_word_for_results_is_no_reason_to_leave_them_there(word):
     assert decide("done", word, NOW, LATER) == NotYet.PARTIAL
     assert decide("in_production", word, NOW, LATER) == NotYet.NOTHING
-
-
-@pytest.mark.parametrize(
-    ("parameters", "days"),
-    [({"deadline_days": 30}, 30), ({"deadline_days": "30"}, 30), ({"deadline_days": 30.0}, 30), ({}, 45)]
-    + [({"deadline_days": odd}, 45) for odd in (0, -1, 366, 10**20, "soon", None, [], float("nan"))],
-)
-def test_a_deadline_is_read_with_the_bounds_of_the_flow(parameters, days):
-    assert patience_of(parameters) == timedelta(days=days)

@@ -125,24 +125,24 @@ def open_money(
 def expiring_token(
     block: str, expires: datetime | None, now: datetime, limits: AlertLimits
 ) -> Iterator[Problem]:
-    """The token of a credentials block expires within the limit."""
+    """The token of an account expires within the limit."""
     if expires is not None and expires - now <= timedelta(days=limits.token_days):
         word = "expires" if expires > now else "has expired"
         yield _problem(
             kinds.TOKEN_EXPIRING,
             block,
             now,
-            f"the token of credentials block {block} {word} {_when(expires)}",
+            f"the token of account {block} {word} {_when(expires)}",
         )
 
 
 def failed_service(block: str, error: Exception, now: datetime, runs: Sequence[str] = ()) -> list[Problem]:
-    """Why the experiments of a credentials block could not be read: its token is refused, or the service is away."""
+    """Why the experiments of an account could not be read: its token is refused, or the service is away."""
     if isinstance(error, Unauthorized | Forbidden):
-        text = f"the service refuses the token of credentials block {block}: {_sentence(error)}"
+        text = f"the service refuses the token of account {block}: {_sentence(error)}"
         return [_problem(kinds.TOKEN_EXPIRING, block, now, text, runs=runs)]
     if isinstance(error, AssayError) and error.retriable:
-        text = f"the service cannot be read with credentials block {block}: {_sentence(error)}"
+        text = f"the service cannot be read with account {block}: {_sentence(error)}"
         return [_problem(kinds.SERVICE_AWAY, block, now, text, runs=runs)]
     return []
 

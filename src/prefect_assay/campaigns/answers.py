@@ -15,7 +15,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import PrefectException
 
-from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
 from prefect_assay.books.campaign_log import Answered, Asked, CampaignLog, StartedKind, list_open
 from prefect_assay.errors import Conflict, InputError, ServiceUnavailable, shorten
 from prefect_assay.models.question import REJECT, Question
@@ -104,20 +104,19 @@ def decision_of(question: Question, word: str | None) -> str:
 
 
 def answer_question(
-    credentials: AssayCredentials,
+    account: AssayAccount,
     log: CampaignLog,
     *,
     question_id: str,
     revision: int,
     decision: str,
     amount_cents: int | None,
-    ceiling_cents: int | None,
     person: str,
     how: str,
 ) -> Answered:
     """Record a person's answer to exactly the question that was shown, and wake the campaign's run.
 
-    `amount_cents` is the amount that was shown, and `ceiling_cents` the policy's `answer_ceiling_cents`.
+    `amount_cents` is the amount that was shown.
 
     Raises:
         InputError: there is no such question or decision, the amount is over the ceiling, or the campaign is canceled or
@@ -137,8 +136,8 @@ def answer_question(
         amount_cents=amount_cents,
         answerer=person,
         how=how,
-        now=_service_time(credentials),
-        ceiling_cents=ceiling_cents,
+        now=_service_time(account.credentials),
+        ceiling_cents=account.policy.answer_ceiling_cents,
     )
     wake_run(log)
     return answered

@@ -23,19 +23,15 @@ from prefect_assay.books.campaign_log import (
     Ran,
     Started,
     StartedKind,
-    Stopped,
-    Terms,
 )
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
-from prefect_assay.campaigns.play import approve_price, begin_campaign, play, start_again, stop_with_run
-from prefect_assay.campaigns.questions import Questions
+from prefect_assay.campaigns.play import approve_price, begin_campaign, play
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
+from prefect_assay.campaigns.starts import decide_terms, describe_stop, origin_of_run, stop_with_run
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
 from prefect_assay.campaigns.terms import (
-    describe_account,
     find_differences,
     is_another_ledger,
-    terms_question,
 )
 from prefect_assay.errors import (
     AccessError,
@@ -44,7 +40,6 @@ from prefect_assay.errors import (
     ArchiveError,
     AssayError,
     ConfigurationError,
-    DecisionNeeded,
     LoopFailed,
     NotFound,
 )
@@ -73,10 +68,8 @@ from prefect_assay.looping import (
 from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.report import LoopReport, RoundReport
 from prefect_assay.models.words import many
-from prefect_assay.ordering.next_action import APPROVE
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs.current import can_suspend, this_run
-from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.states import resume
 from prefect_assay.runs.tags import LOOP_TAG, add_tags, name_run
@@ -103,7 +96,6 @@ class LoopRun:
     setup: CampaignSetup
     loop: Loop
     rules: StopRules
-    ask_each_round: bool
     log: CampaignLog
 
     def spent_cents(self) -> int:
@@ -116,7 +108,7 @@ class LoopRun:
         """Raise StoppedByPerson if a person has canceled the loop."""
         stopped = self.log.read().stopped
         if stopped is not None:
-            raise StoppedByPerson(describe_stop(f"loop {self.loop.loop_id}", stopped, self.loop.loop_id))
+            raise StoppedByPerson(describe_stop(f"loop {self.loop.loop_id}", stopped))
 
 
 @dataclass(frozen=True)
@@ -142,7 +134,7 @@ class Progress:
         return replace(self, unreadable={**self.unreadable, error.campaign_id: line})
 
 
-def play_loop(setup: CampaignSetup, loop: Loop, rules: StopRules, *, ask_each_round: bool) -> LoopReport:
+def play_loop(setup: CampaignSetup, loop: Loop, rules: StopRules) -> LoopReport:
     """Play rounds until there is a reason to stop; a deployed run does not return from a wait.
 
     Raises:
@@ -151,7 +143,7 @@ def play_loop(setup: CampaignSetup, loop: Loop, rules: StopRules, *, ask_each_ro
         InvalidSequences: its designs cannot be ordered.
         ApprovalExpired: nobody has answered whether a round is ordered.
     """
-    run = LoopRun(setup, loop, rules, ask_each_round, setup.loop_log(loop.loop_id))
+    run = LoopRun(setup, loop, rules, setup.loop_log(loop.loop_id))
     attempt = 0
     while True:
         try:
@@ -163,7 +155,7 @@ def play_loop(setup: CampaignSetup, loop: Loop, rules: StopRules, *, ask_each_ro
             look = Look.after_failure(utc_now(), failures_before() + 1)
             message = f"will look again, because of: {error}"
             suspend_until_news(message, look=look, has_news=lambda: False)
-        time.sleep(PollPolicy(longest_seconds=setup.poll_seconds).pause_seconds(attempt))
+        time.sleep(PollPolicy(longest_seconds=setup.options.waiting.poll_seconds).pause_seconds(attempt))
         attempt += 1
 
 
@@ -206,18 +198,12 @@ def begin_loop(run: LoopRun) -> LoopRun:
     """
     setup, log = run.setup, run.log
     flow_run = this_run() if can_suspend() else None
-    terms = setup.terms()
+    terms = setup.terms(run.rules.budget_cents or 0)
     # `status` reads the assay also of a loop that no deployment can start again.
-    parameters = {"assay": run.loop.assay.model_dump(mode="json")}
+    parameters = recorded_parameters({"assay": run.loop.assay.model_dump(mode="json")}, setup.account)
     started = Started(what=StartedKind.LOOP, name=run.loop.loop_id, terms=terms, parameters=parameters)
     if flow_run is not None:
-        with get_client(sync_client=True) as client:
-            home, deployment = home_id(client), _deployment_name(client, flow_run)
-        parameters = recorded_parameters(flow_run.parameters, setup)
-        person = flow_run.created_by.display_value if flow_run.created_by else None
-        started = started.model_copy(
-            update={"home": home, "deployment": deployment, "parameters": parameters, "requester": person}
-        )
+        started = started.model_copy(update=origin_of_run(setup))
         name_run(flow_run, f"loop {run.loop.loop_id}")
     carriers_before: set[str] = set()  # of starts that have ended
     while True:
@@ -246,7 +232,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
     recorded = log.state.started
     assert recorded is not None  # noqa: S101 - it was just read
     if find_differences(recorded.terms, terms):
-        recorded = _decide_terms(run, recorded, terms)
+        recorded = decide_terms(log, setup, recorded, terms)
     under = setup.under(recorded.terms)
     loop = replace(run.loop, start=recorded.at, archive_id=recorded.terms.archive_id)
     return replace(run, setup=under, loop=loop)
@@ -280,48 +266,11 @@ def find_live_run(client: SyncPrefectClient, run_id: str) -> FlowRun | None:
     return None if flow_run.state is None or flow_run.state.is_final() else flow_run
 
 
-def _deployment_name(client: SyncPrefectClient, flow_run: FlowRun) -> str:
-    assert flow_run.deployment_id is not None  # noqa: S101 - only such runs suspend
-    deployment = client.read_deployment(flow_run.deployment_id)
-    return f"{client.read_flow(deployment.flow_id).name}/{deployment.name}"
-
-
 def _is_new_start(seen: CampaignState, started: Started) -> bool:
     """Return True after the loop's end, and where a person starts it with other parameters."""
     if seen.started is None or seen.over is not None:
         return True
     return started.deployment is not None and seen.started.parameters != started.parameters
-
-
-def _decide_terms(run: LoopRun, recorded: Started, present: Terms) -> Started:
-    """Go on under changed terms if a person has accepted them; else wait, and send nothing.
-
-    Raises:
-        DecisionNeeded: this run cannot suspend.
-    """
-    question = terms_question(run.loop.loop_id, recorded.terms, present)
-    hours, account = run.setup.policy.approval_hours, describe_account(recorded.terms)
-    questions = Questions(run.log, run.setup.read_service_time(), hours, account)
-    decision = questions.decide(question, order_key=None, may_expire=False)
-    if decision != APPROVE:
-        if not can_suspend():
-            raise DecisionNeeded(question)
-        suspend_until_news(
-            f"{question.subject} Nothing is sent until you decide, or the account is as it was",
-            look=Look.after_failure(utc_now(), failures_before() + 1),
-            has_news=lambda: False,
-        )
-    accepted = start_again(recorded, terms=present)
-    run.log.append(accepted)
-    return accepted
-
-
-def describe_stop(what: str, stopped: Stopped, loop_id: str) -> str:
-    """Who has canceled what, and how to go on."""
-    return (
-        f"{what} was canceled on {stopped.at:%Y-%m-%d} by {stopped.person} ({stopped.how}), and nothing more is ordered. "
-        f"To go on: prefect-assay loop {loop_id} ... --reopen"
-    )
 
 
 def _may_pass(run: LoopRun, error: Exception) -> bool:
@@ -368,7 +317,7 @@ def _play_rounds(run: LoopRun) -> LoopReport:
             return _end(run, progress, *reason)
         try:
             if not _fix_next_round(run, progress):
-                return _end(run, progress, Stop.NO_MORE_DESIGNS, _no_more_designs(run.loop.wait_days))
+                return _end(run, progress, Stop.NO_MORE_DESIGNS, _no_more_designs(run.loop.options.wait_days))
         except (OverBudget, NothingToMeasure) as error:
             return _end(run, progress, error.stop, str(error))
         except UnreadableDesigns as error:
@@ -443,7 +392,7 @@ def _fix_next_round(run: LoopRun, progress: Progress) -> bool:
                 if can_suspend():
                     look = Look.after_success(utc_now(), proposal.pause)
                     suspend_until_news(proposal.message, look=look, has_news=proposal.has_news)
-        time.sleep(PollPolicy(longest_seconds=run.setup.poll_seconds).pause_seconds(attempt))
+        time.sleep(PollPolicy(longest_seconds=run.setup.options.waiting.poll_seconds).pause_seconds(attempt))
         attempt += 1
 
 
@@ -458,7 +407,7 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
     setup, campaign_id = run.setup, fixed.campaign_id
     try_to_add_round(run.loop.book.store, setup.archive.prefix, fixed)
     log = setup.log(campaign_id)
-    _raise_if_stopped(run, fixed, log)
+    _raise_if_stopped(fixed, log)
     state, problem = log.read(), None
     table = kept_table(setup.archive, campaign_id)
     if state.over is None or table is None:
@@ -487,39 +436,37 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
     problem: str | None
     try:
         plan = kept_plan(setup.archive, campaign_id) or make_plan(setup, _input(run.loop, fixed))
-        campaign = begin_campaign(setup, plan, limit_cents=fixed.limit_cents)
+        campaign = begin_campaign(setup, plan, unasked_cents=min(fixed.limit_cents or 0, setup.unasked_cents))
         # A person who cancels the loop stops its log first, and then each campaign that has begun.
         run.check_not_stopped()
-        approve_price(campaign, ask_always=run.ask_each_round)
+        approve_price(campaign)
         problem = "; ".join(play(campaign).problems) or None
     except (ApprovalRejected, ApprovalExpired) as error:
         log.finish(str(error), complete=False)
         raise
     except AssayError as error:
-        _raise_if_stopped(run, fixed, log)
+        _raise_if_stopped(fixed, log)
         if _may_pass(run, error):
             raise
         problem = str(error)
         if not _has_ordered(run, campaign_id):
             log.finish(problem, complete=False)
-    _raise_if_stopped(run, fixed, log)
+    _raise_if_stopped(fixed, log)
     return problem
 
 
-def _raise_if_stopped(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> None:
+def _raise_if_stopped(fixed: RoundFixed, log: CampaignLog) -> None:
     stopped = log.read().stopped
     if stopped is not None:
-        raise StoppedByPerson(describe_stop(f"round {fixed.number}", stopped, run.loop.loop_id))
+        raise StoppedByPerson(describe_stop(f"round {fixed.number}", stopped))
 
 
 def _input(loop: Loop, fixed: RoundFixed) -> CampaignInput:
     return CampaignInput(
         designs=designs_address(loop.loop_id, fixed.number),
-        designs_name=None,  # the address names them
-        reading=loop.reading,
         assay=loop.assay,
         campaign_id=fixed.campaign_id,
-        sequences_per_experiment=loop.per_experiment,
+        reading=loop.reading,
     )
 
 

@@ -3,6 +3,7 @@
 An archive that cannot be read is a problem, and never an empty one.
 """
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,10 +12,11 @@ from typing import Final
 from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.archive.store import Store
-from prefect_assay.blocks import Archive
+from prefect_assay.blocks import Archive, AssayAccount
 from prefect_assay.books import known_archive_id
 from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind, list_open
-from prefect_assay.campaigns.setup import BLOCK_KEY
+from prefect_assay.campaigns.saved_blocks import is_same_archive, recorded_account
+from prefect_assay.campaigns.setup import ACCOUNT
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.models.sweep import SeenArchive
@@ -32,9 +34,12 @@ class SavedArchive:
     block: Archive
     store: Store
     archive_id: str
+    accounts: frozenset[str] = frozenset()  # the ids of the saved accounts whose archive it is
 
 
-def open_archive(name: str, block: Archive, state: SweepState) -> SavedArchive | None:
+def open_archive(
+    name: str, block: Archive, state: SweepState, accounts: Iterable[AssayAccount] = ()
+) -> SavedArchive | None:
     """The archive of a block; None if nothing was ever begun in it.
 
     Raises:
@@ -53,7 +58,12 @@ def open_archive(name: str, block: Archive, state: SweepState) -> SavedArchive |
         return None
     if seen is None or seen.archive_id != archive_id:
         state.save(SeenArchive(block=name, archive_id=archive_id))
-    return SavedArchive(name, block, store, archive_id)
+    ids = [
+        str(account._block_document_id)  # noqa: SLF001 - Prefect has no public name for it
+        for account in accounts
+        if is_same_archive(account.archive, block)
+    ]
+    return SavedArchive(name, block, store, archive_id, frozenset(ids))
 
 
 @dataclass
@@ -88,19 +98,14 @@ class OpenCampaign:
         return f"{self.archive.archive_id}/{self.log.what}/{self.log.name}"
 
     def is_carried_by(self, run: FlowRun) -> bool:
-        """Return True if a run has its tag and its archive."""
-        if self.tag not in run.tags:
-            return False
-        reference = block_reference(run, "archive") or {}
-        document_id = self.archive.block._block_document_id  # noqa: SLF001 - Prefect has no public name for it
-        return reference.get("block_document_id") == str(document_id)
+        """Return True if a run has its tag, and an account with its archive."""
+        reference = block_reference(run, ACCOUNT) if self.tag in run.tags else None
+        return reference is not None and reference.get("block_document_id") in self.archive.accounts
 
-    def block_name(self, parameter: str) -> str | None:
-        """The `type/name` of the block that it was started with."""
-        started = self.state.started
-        value = started.parameters.get(parameter) if started else None
-        name = value.get(BLOCK_KEY) if isinstance(value, dict) else None
-        return name if isinstance(name, str) else None
+    @property
+    def account(self) -> str | None:
+        """The account that it was started with, as `type/name`."""
+        return recorded_account(self.state)
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,22 @@ Each log names its account, and is read with a token of that account only.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from prefect.client.orchestration import SyncPrefectClient
 
-from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.blocks import Archive, AssayAccount
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books, OrderLedger, known_archive_id
 from prefect_assay.books.open_money import of_logs, read_logs
-from prefect_assay.campaigns.recorded_blocks import saved_archives
+from prefect_assay.campaigns.saved_blocks import saved_accounts, saved_archives
 from prefect_assay.errors import AssayError
 from prefect_assay.models.open_money import OpenMoney, joined
 from prefect_assay.ordering.billing import withdraw
 from prefect_assay.ordering.open_money import Look, Looks, look_at_orders
 from prefect_assay.payments.interfaces import address
 
-_NOT_ASKED: Final = "no saved credentials block is of its service, so this is what the archive has"
+_NOT_ASKED: Final = "no saved account is of its service, so this is what the archive has"
 
 
 def read_open_money(client: SyncPrefectClient) -> OpenMoney:
@@ -66,15 +66,15 @@ class _Reader:
     _seen: set[tuple[str, str]] = field(default_factory=set)
 
     def every(self) -> Iterator[Looks]:
-        credentials = list(_saved(self.client, AssayCredentials))
-        for _, archive in saved_archives(self.client):
+        accounts = saved_accounts(self.client)
+        for _, archive in saved_archives(self.client, accounts):
             try:
-                yield from self._of_archive(archive, credentials)
+                yield from self._of_archive(archive, accounts)
             except AssayError as error:
                 note = f"an archive cannot be read, so its open money is not listed: {error.message}"
                 yield Looks(notes=(note,), complete=False)
 
-    def _of_archive(self, archive: Archive, credentials: list[AssayCredentials]) -> Iterator[Looks]:
+    def _of_archive(self, archive: Archive, accounts: list[AssayAccount]) -> Iterator[Looks]:
         store = archive.get_store()
         archive_id = known_archive_id(store, archive.prefix)
         if archive_id is None:
@@ -82,21 +82,21 @@ class _Reader:
         for books in Books.every(store, archive.prefix):
             if (archive_id, books.log) not in self._seen:
                 self._seen.add((archive_id, books.log))
-                yield self._of_books(archive, books, credentials)
+                yield self._of_books(archive, books, accounts)
 
-    def _of_books(self, archive: Archive, books: Books, credentials: list[AssayCredentials]) -> Looks:
+    def _of_books(self, archive: Archive, books: Books, accounts: list[AssayAccount]) -> Looks:
         logs, damaged = read_logs(books)
         recorded = of_logs(logs, damaged)
         if not (self.thorough or recorded.items or any(log.state.surplus for log in logs)):
             return Looks(notes=recorded.notes, complete=recorded.complete, paid=recorded.paid)
         services = {bound.service for bound in books.owners() if bound.log == books.log}
         why = _NOT_ASKED
-        for block in credentials:
+        for credentials in (account.credentials for account in accounts):
             try:
-                if address(block.base_url) not in services:
+                if address(credentials.base_url) not in services:
                     continue
-                open_books(block, archive)  # refuses the token of another organisation
-                with block.get_client() as service:
+                open_books(credentials, archive)  # refuses the token of another organisation
+                with credentials.get_client() as service:
                     looks = look_at_orders(logs, service)
                 return replace(
                     looks, notes=(*damaged, *looks.notes), complete=recorded.complete, paid=recorded.paid
@@ -105,12 +105,3 @@ class _Reader:
                 why = f"the service could not be asked, so this is what the archive has: {error.message}"
         notes = (*damaged, why) if recorded.items else damaged
         return Looks(recorded=recorded.items, notes=notes, complete=recorded.complete, paid=recorded.paid)
-
-
-def _saved(client: SyncPrefectClient, kind: type[Any]) -> Iterator[Any]:
-    """Every saved block of a type that can be loaded."""
-    for document in client.read_block_documents_by_type(kind.get_block_type_slug(), include_secrets=True):
-        try:
-            yield kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
-        except ValueError:
-            continue  # it is not valid: `check` names it

@@ -16,7 +16,7 @@ from prefect_assay.reporting import artifacts
 from prefect_assay.tasks.pay import named_rail
 
 EXPERIMENT_CAP: Final = "policy's cap per experiment"
-CAMPAIGN_CAP: Final = "cap of the campaign"
+CAMPAIGN_CAP: Final = "amount that the campaign may spend without asking"
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class PlannedOrder:
 
     @property
     def campaign_cap_cents(self) -> int:
-        """What all orders of the campaign may cost, in US cents: a person may have raised it."""
+        """What all orders of the campaign may cost, in US cents, by its terms or by what a person has approved."""
         raised = self.setup.books.budget.read().caps.get(self.plan.campaign_id, 0)
-        return max(self.setup.policy.per_campaign_cents, raised)
+        return max(self.setup.unasked_cents, raised)
 
     def on_named_rail(self) -> "PlannedOrder":
         """The order, with the payment method that the service has accepted it for.
@@ -71,7 +71,7 @@ class PlannedOrder:
         method = named_rail(self.book, setup.payment_method, setup.policy, setup.wallet)
         if method == setup.payment_method:
             return self
-        return replace(self, setup=replace(setup, payment_method=method))
+        return replace(self, setup=setup.paying_by(method))
 
     @property
     def payment_method(self) -> PaymentMethod:
@@ -86,7 +86,7 @@ class PlannedOrder:
             experiment_cap_cents=setup.policy.per_experiment_cents,
             cap_name=EXPERIMENT_CAP,
             accept_quotes=setup.policy.accept_quotes,
-            by_quote=setup.request_quote or not self.spec.takes_target,
+            by_quote=setup.options.spending.request_quote or not self.spec.takes_target,
             by_machine=self.payment_method in MACHINE_RAILS,
             patience=setup.patience,
             bought=self.bought(),

@@ -9,9 +9,10 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.archive.plans import campaign_of_address
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.designs import Reading, design_warnings, order_lines, refuse_target
+from prefect_assay.designs import design_warnings, order_lines, refuse_target
 from prefect_assay.errors import ArchiveError
 from prefect_assay.looping import LoopBook, of_designs_address
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, Plan, Target
 from prefect_assay.tasks.archive import check_archive
@@ -26,11 +27,9 @@ class CampaignInput:
     """The parameters of `campaign` from which its plan follows."""
 
     designs: str
-    designs_name: str | None
-    reading: Reading
     assay: Assay
     campaign_id: str | None
-    sequences_per_experiment: int
+    reading: ReadingOptions
 
     @property
     def continued_id(self) -> str | None:
@@ -41,7 +40,7 @@ class CampaignInput:
         """Read and check the designs, of a file or of a loop's round in the archive."""
         of_loop = of_designs_address(self.designs)
         if of_loop is None:
-            return read_designs(self.designs, self.designs_name, self.reading)
+            return read_designs(self.designs, self.reading)
         archive = setup.archive
         return LoopBook(archive.get_store(), archive.prefix, of_loop[0]).designs(of_loop[1], self.reading)
 
@@ -52,7 +51,7 @@ class CampaignInput:
             self.assay,
             target,
             campaign_id=self.campaign_id,
-            per_experiment=self.sequences_per_experiment,
+            per_experiment=self.reading.designs_per_experiment,
         )
 
 
@@ -71,15 +70,15 @@ def read_kept_plan(setup: CampaignSetup, campaign_id: str) -> Plan:
     return plan
 
 
-def make_plan(setup: CampaignSetup, given: CampaignInput) -> Plan:
+def make_plan(setup: CampaignSetup, measured: CampaignInput) -> Plan:
     """Read, validate, deduplicate, split; then archive the plan before anything costs money."""
     require_rail(setup.payment_method, setup.policy, setup.wallet)
     check_archive(setup.archive)
-    sequences = given.read(setup)
+    sequences = measured.read(setup)
     check_access(setup.credentials)
-    target = resolve_target(setup.credentials, given.assay)
-    refuse_target(sequences, target.sequence if target else None, given.reading)
-    plan = given.split(sequences, target)
+    target = resolve_target(setup.credentials, measured.assay)
+    refuse_target(sequences, target.sequence if target else None, measured.reading)
+    plan = measured.split(sequences, target)
     keep_plan(setup.archive, plan.model_copy(update={"archive_id": setup.books.archive_id}))
     _log(sequences, plan)
     return plan

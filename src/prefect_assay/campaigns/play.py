@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
-from uuid import UUID, uuid4
 
-from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
@@ -24,7 +22,6 @@ from prefect_assay.books.campaign_log import (
     ShownExperiment,
     Started,
     StartedKind,
-    Stopped,
     Terms,
 )
 from prefect_assay.campaigns.advance import Look as OrderLook
@@ -35,12 +32,18 @@ from prefect_assay.campaigns.progress import show_progress
 from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.report import report_campaign_end
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
+from prefect_assay.campaigns.starts import (
+    decide_terms,
+    describe_stop,
+    origin_of_run,
+    start_again,
+    stop_with_run,
+)
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
 from prefect_assay.campaigns.terms import (
     describe_account,
     find_differences,
     is_another_ledger,
-    terms_question,
 )
 from prefect_assay.client import AssayClient
 from prefect_assay.client.http.dates import time_at
@@ -59,15 +62,12 @@ from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.ordering.billing import Billing, BillingStage, read_billing
-from prefect_assay.ordering.next_action import APPROVE, Seen, Wait, next_action
+from prefect_assay.ordering.next_action import Seen, Wait, next_action
 from prefect_assay.ordering.stages import OVER, Stage, count_stages, stage_of
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.progress import day
 from prefect_assay.runs.current import can_suspend, this_run
-from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
-from prefect_assay.runs.queries import read_run
-from prefect_assay.runs.states import is_canceled_by_person, is_canceling_by_person
 from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, name_run
 from prefect_assay.runs.transient_failures import is_temporary
 
@@ -128,7 +128,7 @@ class CampaignLook:
 
 
 def begin_campaign(
-    setup: CampaignSetup, plan: Plan, *, limit_cents: int | None = None, carries: bool = False
+    setup: CampaignSetup, plan: Plan, *, unasked_cents: int = 0, carries: bool = False
 ) -> Campaign:
     """Open the campaign's log, or go on under its recorded terms; the lower caps of recorded and present count.
 
@@ -142,8 +142,8 @@ def begin_campaign(
     log = setup.log(plan.campaign_id)
     state = log.read()
     if state.stopped is not None:
-        raise CampaignStopped(describe_stop(plan.campaign_id, state.stopped))
-    present = setup.terms(limit_cents)
+        raise CampaignStopped(describe_stop(f"campaign {plan.campaign_id}", state.stopped))
+    present = setup.terms(unasked_cents)
     run = this_run() if FlowRunContext.get() else None
     if state.terms is not None and state.over is not None and is_another_ledger(state.terms, present):
         changed = ", ".join(find_differences(state.terms, present))
@@ -161,7 +161,7 @@ def begin_campaign(
             _reopen_unordered(setup, plan)
         state = log.start(started)
         if state.stopped is not None:  # canceled at this moment
-            raise CampaignStopped(describe_stop(plan.campaign_id, state.stopped))
+            raise CampaignStopped(describe_stop(f"campaign {plan.campaign_id}", state.stopped))
     elif carries and can_suspend() and state.started is not None and state.started.deployment is None:
         # It was started in a notebook or with --here; from now on the sweep looks after it.
         origin = _origin(setup, plan, carries=True)
@@ -172,8 +172,10 @@ def begin_campaign(
         name_run(run, plan.campaign_id)
     if run is not None and can_suspend():
         _note_run(campaign, run, is_new=is_new)
+    assert state.started is not None  # noqa: S101 - likewise
     if find_differences(state.terms, present):
-        campaign = _decide_terms(campaign, setup, present)
+        terms = decide_terms(log, campaign.setup, state.started, present).terms
+        campaign = replace(campaign, setup=setup.under(terms), terms=terms)
     return campaign
 
 
@@ -188,19 +190,7 @@ def _note_run(campaign: Campaign, run: FlowRun, *, is_new: bool) -> None:
     add_tags(run.id, [CAMPAIGN_TAG + campaign.plan.campaign_id])
     stopped = stop_with_run(campaign.log, run.id) if campaign.carries and is_new else None
     if stopped is not None:
-        raise CampaignStopped(describe_stop(campaign.plan.campaign_id, stopped))
-
-
-def stop_with_run(log: CampaignLog, run_id: UUID) -> Stopped | None:
-    """Stop what a run has just begun if a person has canceled the run meanwhile; who has stopped it, None if nobody.
-
-    The command cancels such a run first, and then looks for what it has begun; so one of the two sees the other.
-    """
-    with get_client(sync_client=True) as client:
-        run = read_run(client, run_id)
-    if is_canceling_by_person(run) or is_canceled_by_person(run):
-        log.stop("a person who gave no name", "Cancel of its run")
-    return log.read().stopped
+        raise CampaignStopped(describe_stop(f"campaign {campaign.plan.campaign_id}", stopped))
 
 
 class CampaignStopped(StoppedError):
@@ -219,32 +209,13 @@ def _require_carrier(campaign: Campaign) -> None:
         raise CarriedByAnotherRun(f"run {name} was started later and carries the campaign")
 
 
-def describe_stop(campaign_id: str, stopped: Stopped) -> str:
-    """Who has canceled the campaign, and how it goes on."""
-    return (
-        f"campaign {campaign_id} was canceled on {stopped.at:%Y-%m-%d} by {stopped.person} ({stopped.how}), and nothing more "
-        "is ordered. To go on, start it by command with --reopen"
-    )
-
-
-def start_again(started: Started, **changes: Any) -> Started:
-    """Another record of a start, with changes."""
-    return Started(**{**dict(started.model_copy(update=changes)), "id": uuid4().hex, "at": datetime.now(UTC)})
-
-
 def _origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict[str, Any]:
-    """How the sweep starts another run of the campaign; empty where none is started."""
+    """How the sweep starts another run of the campaign; only the account where none is started."""
     if not (carries and can_suspend()):
-        return {}
-    run = this_run()
-    with get_client(sync_client=True) as client:
-        deployment = client.read_deployment(run.deployment_id)  # type: ignore[arg-type]  # only such runs suspend
-        name = f"{client.read_flow(deployment.flow_id).name}/{deployment.name}"
-        home = home_id(client)
+        return {"parameters": recorded_parameters({}, setup.account)}
+    origin = origin_of_run(setup)
     # Its designs are in the archived plan; the file may hold others by then.
-    parameters = {**recorded_parameters(run.parameters, setup), "designs": campaign_address(plan.campaign_id)}
-    person = run.created_by.display_value if run.created_by else None
-    return {"deployment": name, "home": home, "parameters": parameters, "requester": person}
+    return origin | {"parameters": origin["parameters"] | {"designs": campaign_address(plan.campaign_id)}}
 
 
 def _reopen_unordered(setup: CampaignSetup, plan: Plan) -> None:
@@ -253,43 +224,20 @@ def _reopen_unordered(setup: CampaignSetup, plan: Plan) -> None:
         setup.books.order(plan.campaign_id, planned.order_key).retry_refused("a new start of the campaign")
 
 
-def _decide_terms(campaign: Campaign, setup: CampaignSetup, present: Terms) -> Campaign:
-    """Go on under changed terms if a person has accepted them; else wait, and send nothing.
-
-    Raises:
-        DecisionNeeded: this run cannot suspend.
-    """
-    question = terms_question(campaign.plan.campaign_id, campaign.terms, present)
-    questions = open_questions(campaign, setup.read_service_time())
-    decision = questions.decide(question, order_key=None, may_expire=False)
-    if decision == APPROVE:
-        started = campaign.log.state.started
-        assert started is not None  # noqa: S101 - it was read
-        campaign.log.append(start_again(started, terms=present))
-        return replace(campaign, setup=setup.under(present), terms=present)
-    if not can_suspend():
-        raise DecisionNeeded(question)
-    return suspend_until_news(
-        f"{question.subject} Nothing is sent until you decide, or the account is as it was",
-        look=Look.after_failure(utc_now(), failures_before() + 1),
-        has_news=lambda: False,
-    )
-
-
 def open_questions(campaign: Campaign, now: datetime) -> Questions:
     """The campaign's questions; `now` is the service's clock."""
     return Questions(campaign.log, now, campaign.setup.policy.approval_hours, campaign.account)
 
 
-def approve_price(campaign: Campaign, *, ask_always: bool = False) -> None:
-    """Check the price of everything that is not ordered yet; over the cap, or with `ask_always`, a person is asked.
+def approve_price(campaign: Campaign) -> None:
+    """Check the price of everything that is not ordered yet; a person is asked about what was not approved before.
 
     Raises:
-        BudgetExceeded: it is over the cap, and this run cannot ask; nothing was ordered.
+        BudgetExceeded: it was not approved, and this run cannot ask; nothing was ordered.
         ApprovalRejected: a person has rejected the price; nothing was ordered.
         ApprovalExpired: nobody has answered in time; nothing was ordered.
     """
-    campaign.estimates |= approve_orders(campaign.orders, campaign.account, ask_always=ask_always)
+    campaign.estimates |= approve_orders(campaign.orders, campaign.account)
 
 
 def play(campaign: Campaign) -> CampaignReport:
@@ -312,7 +260,9 @@ def play(campaign: Campaign) -> CampaignReport:
             _wait_suspended(campaign, look)
         _refuse_endless_polling(campaign, look)
         campaign.failed_looks = campaign.failed_looks + 1 if look.has_failed else 0
-        time.sleep(PollPolicy(longest_seconds=campaign.setup.poll_seconds).pause_seconds(attempt))
+        time.sleep(
+            PollPolicy(longest_seconds=campaign.setup.options.waiting.poll_seconds).pause_seconds(attempt)
+        )
         attempt += 1
 
 
@@ -404,7 +354,7 @@ def _show(
                 and shown.stage == Stage.OVERDUE
                 and (before is None or before.stage != Stage.OVERDUE)
             ):
-                facts.overdue(order.key, row, campaign.setup.deadline_days)
+                facts.overdue(order.key, row, campaign.setup.options.waiting.deadline_days)
     if changed:
         facts.stages(known, changed)
         campaign.log.append(Looked(read_at=now, experiments=changed))

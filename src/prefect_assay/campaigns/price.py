@@ -63,9 +63,7 @@ def price_question_id(campaign_id: str) -> str:
     return question_id(campaign_id, QuestionKind.SPENDING)
 
 
-def approve_orders(
-    orders: list[PlannedOrder], account: str, *, ask_always: bool = False
-) -> dict[str, CostEstimate]:
+def approve_orders(orders: list[PlannedOrder], account: str) -> dict[str, CostEstimate]:
     """Check the price of all orders that are not placed yet; returns their estimates by order key.
 
     Raises:
@@ -103,14 +101,14 @@ def approve_orders(
     )
     total_cents = committed_cents + known_cents
     cap_cents = first.campaign_cap_cents
-    if total_cents <= cap_cents and (not ask_always or _is_approved(first, total_cents)):
+    if total_cents <= cap_cents:
         return estimates
     question = spending_question(
         f"Campaign {plan.campaign_id} ({many(len(orders), 'experiment')})",
         total_cents,
         cap_cents,
         CAMPAIGN_CAP,
-        ["each round is shown to you before it is ordered"] if ask_always else [],
+        [],
         {
             **artifacts.bought(
                 plan.campaign_id, [order.spec for order in orders if order.key in totals], plan.target_name
@@ -148,17 +146,6 @@ def _is_begun(order: PlannedOrder) -> bool:
     return bool(state.ordered or state.open_attempts or state.withdrawn or state.stopped)
 
 
-def _is_approved(order: PlannedOrder, total_cents: int) -> bool:
-    """Whether a person has approved this price or a higher one before some of the orders were placed."""
-    known = order.log.read().decisions.get(price_question_id(order.plan.campaign_id))
-    return (
-        known is not None
-        and known[1].decision == APPROVE
-        and known[1].amount_cents is not None
-        and total_cents <= known[1].amount_cents
-    )
-
-
 def _record_approval(order: PlannedOrder, total_cents: int, answered: Answered) -> None:
     """Record a person's approval of the order's price in its ledger, unless a higher one stands."""
     new = Approved(amount_cents=total_cents, approver=answered.answerer, by_person=True)
@@ -190,9 +177,15 @@ def _decide(order: PlannedOrder, question: Question, account: str) -> Answered:
                 f"it, raise `answer_ceiling_cents` of the spending policy to {question.amount_cents}, and start it again"
             )
         if not can_suspend():
+            amount_cents = question.amount_cents or 0
+            raised = (
+                ""
+                if amount_cents <= policy.per_campaign_cents
+                else f" with `per_campaign_cents={amount_cents}` in its policy"
+            )
             raise BudgetExceeded(
-                f"{question.subject} The cap is {usd(order.campaign_cap_cents)}; nothing was ordered. To approve it, raise "
-                f"`per_campaign_cents` of the spending policy to {question.amount_cents}, or start the flow from its deployment to be asked"
+                f"{question.subject} It was not approved, and this run cannot ask; nothing was ordered. To approve exactly this, "
+                f"start it again with `spend_up_to_usd={amount_cents / 100:.2f}`{raised}, or from its deployment to be asked"
             )
         asked_now = log.ask(
             key, question, order_key=None, now=now, expires_at=now + timedelta(hours=policy.approval_hours)

@@ -15,12 +15,12 @@ from prefect.client.schemas.objects import BlockDocument
 
 from prefect_assay.alerts import find, kinds
 from prefect_assay.alerts.saved import read_saved
-from prefect_assay.blocks import AssayCredentials, X402Wallet
+from prefect_assay.blocks import X402Wallet
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.books.open_money import read_logs
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, SavedArchive
-from prefect_assay.campaigns.recorded_blocks import load_named
+from prefect_assay.campaigns.saved_blocks import load_account
 from prefect_assay.campaigns.waking import Feeds
 from prefect_assay.client import AssayClient
 from prefect_assay.client.filters import in_
@@ -168,7 +168,7 @@ class Problems:
         campaigns = list(campaigns)
         by_block: dict[str, list[OpenCampaign]] = {}
         for campaign in campaigns:
-            if campaign.log.what is StartedKind.CAMPAIGN and (block := campaign.block_name("credentials")):
+            if campaign.log.what is StartedKind.CAMPAIGN and (block := campaign.account):
                 by_block.setdefault(block, []).append(campaign)
         for block, of_block in sorted(by_block.items()):
             self._look(kinds.SERVICE_AWAY, partial(self._read_service, client, block, of_block), block)
@@ -201,7 +201,7 @@ class Problems:
         self.unclear |= {(kinds.TOKEN_EXPIRING, block), (kinds.SERVICE_AWAY, block)}
 
     def _read_service(self, client: SyncPrefectClient, block: str, campaigns: list[OpenCampaign]) -> None:
-        with load_named(client, block, AssayCredentials).get_client() as service:
+        with load_account(client, block).credentials.get_client() as service:
             try:
                 expires = service.whoami().token_expires_at
             except AssayError:  # no part of the contract, or no right to it

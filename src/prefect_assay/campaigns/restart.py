@@ -17,7 +17,7 @@ from prefect.states import Cancelled, Crashed
 from prefect_assay.alerts.find import SILENT_AFTER
 from prefect_assay.books.campaign_log import CampaignState, Ran, Started, StartedKind
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, began_last
-from prefect_assay.campaigns.setup import BLOCK_KEY
+from prefect_assay.campaigns.setup import ACCOUNT, BLOCK_KEY
 from prefect_assay.errors import ConfigurationError, shortened
 from prefect_assay.runs.deployments import no_deployment, start_run
 from prefect_assay.runs.heartbeats import is_silent
@@ -230,23 +230,21 @@ def canceled_run(campaign: OpenCampaign) -> FlowRun | None:
 
 
 def parameters_of(client: SyncPrefectClient, started: Started) -> dict[str, Any]:
-    """The recorded parameters for another run, with the reference of each block.
+    """The recorded parameters for another run, with the reference of its account.
 
     Raises:
-        ConfigurationError: a block does not exist.
+        ConfigurationError: the account does not exist.
     """
-    return {name: _resolved(client, value) for name, value in started.parameters.items()}
+    return {**started.parameters, ACCOUNT: _reference(client, started.parameters.get(ACCOUNT))}
 
 
-def _resolved(client: SyncPrefectClient, value: Any) -> Any:
-    if not (isinstance(value, dict) and set(value) == {BLOCK_KEY}):
-        return value
+def _reference(client: SyncPrefectClient, value: Any) -> Any:
     slug, _, name = str(value[BLOCK_KEY]).partition("/")
     try:
         document = client.read_block_document_by_name(name, slug)
     except ObjectNotFound:
         raise ConfigurationError(
-            f"its block {slug}/{name} was deleted; save a block of this type under this name again"
+            f"its account {slug}/{name} was deleted; save an account under this name again"
         ) from None
     return {"$ref": {"block_document_id": str(document.id)}}
 

@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
-from prefect.blocks.core import Block
-
 from prefect_assay.blocks import (
     Archive,
+    AssayAccount,
     AssayCredentials,
     SharedPaymentTokens,
     SpendingPolicy,
@@ -21,27 +20,55 @@ from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind, Terms
 from prefect_assay.client.http.dates import time_at
+from prefect_assay.models.options import USUAL, CampaignOptions
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.payments.interfaces import address
 from prefect_assay.payments.rails.x402 import address_of
 
-BLOCK_PARAMETERS: Final = ("credentials", "policy", "archive", "webhook", "wallet")
 BLOCK_KEY: Final = "$block"  # in recorded parameters: the name of a saved block, as `type/name`
+ACCOUNT: Final = "account"  # the parameter with the account
 
 
 @dataclass(frozen=True)
 class CampaignSetup:
-    """The blocks and options that the flows share. Amounts are US cents without VAT."""
+    """The account and the options that a campaign is played with. Amounts are US cents without VAT.
 
-    credentials: AssayCredentials
-    policy: SpendingPolicy
-    archive: Archive
-    payment_method: PaymentMethod
-    wallet: Wallet | None
-    webhook: WebhookEndpoint | None
-    request_quote: bool
-    deadline_days: int
-    poll_seconds: float
+    `unasked_cents` is what the campaign may spend without asking, once its terms are recorded.
+    """
+
+    account: AssayAccount
+    options: CampaignOptions = USUAL
+    unasked_cents: int = 0
+
+    @property
+    def credentials(self) -> AssayCredentials:
+        """The service's address and the token."""
+        return self.account.credentials
+
+    @property
+    def policy(self) -> SpendingPolicy:
+        """The caps, and who approves what."""
+        return self.account.policy
+
+    @property
+    def archive(self) -> Archive:
+        """Where results and ledgers are kept."""
+        return self.account.archive
+
+    @property
+    def wallet(self) -> Wallet | None:
+        """The means of payment of a machine rail."""
+        return self.account.wallet
+
+    @property
+    def webhook(self) -> WebhookEndpoint | None:
+        """Where the service delivers updates."""
+        return self.account.webhook
+
+    @property
+    def payment_method(self) -> PaymentMethod:
+        """The campaign's payment method, else the account's."""
+        return self.options.spending.payment_method or self.account.payment_method
 
     @cached_property
     def books(self) -> Books:
@@ -51,7 +78,7 @@ class CampaignSetup:
     @property
     def patience(self) -> timedelta:
         """From an order to its deadline."""
-        return timedelta(days=self.deadline_days)
+        return timedelta(days=self.options.waiting.deadline_days)
 
     @property
     def how_paid(self) -> str:
@@ -74,8 +101,8 @@ class CampaignSetup:
         """The log of a loop in the archive."""
         return CampaignLog(self.archive.get_store(), self.archive.prefix, loop_id, StartedKind.LOOP)
 
-    def terms(self, limit_cents: int | None = None) -> Terms:
-        """The terms under which a campaign is started now; `limit_cents` is a lower cap of the whole campaign."""
+    def terms(self, unasked_cents: int = 0) -> Terms:
+        """The terms under which a campaign is started now; `unasked_cents` is what it may spend without asking."""
         policy = self.policy
         is_simulated = self.books.is_simulated
         if is_simulated is None:
@@ -88,14 +115,18 @@ class CampaignSetup:
             organisation=self.books.account,
             simulated=is_simulated,
             archive_id=self.books.archive_id,
+            account_name=self.account.name,
+            owner=self.account.owner,
+            purchase_order=self.account.purchase_order,
+            cost_centre=self.account.cost_centre,
             payment_method=self.payment_method,
             wallet=identify_wallet(self.wallet) if pays else None,
             payees=self._payees() if pays else (),
             per_experiment_cents=policy.per_experiment_cents,
-            per_campaign_cents=lower(policy.per_campaign_cents, limit_cents),
+            per_campaign_cents=min(policy.per_campaign_cents, unasked_cents),
             rolling_cents=policy.rolling_cents,
             accept_quotes=policy.accept_quotes,
-            deadline_days=self.deadline_days,
+            deadline_days=self.options.waiting.deadline_days,
         )
 
     def _payees(self) -> tuple[str, ...]:
@@ -114,21 +145,21 @@ class CampaignSetup:
         rolling = [one for one in (terms.rolling_cents, policy.rolling_cents) if one is not None]
         caps: dict[str, Any] = {
             "per_experiment_cents": min(terms.per_experiment_cents, policy.per_experiment_cents),
-            "per_campaign_cents": min(terms.per_campaign_cents, policy.per_campaign_cents),
             "rolling_cents": min(rolling, default=None),
             "accept_quotes": terms.accept_quotes and policy.accept_quotes,
         }
+        waiting = self.options.waiting.model_copy(update={"deadline_days": terms.deadline_days})
         return replace(
             self,
-            policy=policy.model_copy(update=caps),
-            payment_method=terms.payment_method,
-            deadline_days=terms.deadline_days,
-        )
+            account=self.account.model_copy(update={"policy": policy.model_copy(update=caps)}),
+            options=self.options.model_copy(update={"waiting": waiting}),
+            unasked_cents=min(terms.per_campaign_cents, policy.per_campaign_cents),
+        ).paying_by(terms.payment_method)
 
-
-def lower(cap_cents: int, limit_cents: int | None) -> int:
-    """The lower of a cap and a limit, if there is one."""
-    return cap_cents if limit_cents is None else min(cap_cents, limit_cents)
+    def paying_by(self, method: PaymentMethod) -> "CampaignSetup":
+        """The same with this payment method."""
+        spending = self.options.spending.model_copy(update={"payment_method": method})
+        return replace(self, options=self.options.model_copy(update={"spending": spending}))
 
 
 def identify_wallet(wallet: Wallet | None) -> str | None:
@@ -142,17 +173,9 @@ def identify_wallet(wallet: Wallet | None) -> str | None:
             return None
 
 
-def recorded_parameters(parameters: Mapping[str, Any], setup: CampaignSetup) -> dict[str, Any]:
-    """The parameters of this run as the log keeps them: each block by its name, which outlives its id."""
-    recorded = {name: value for name, value in parameters.items() if name not in BLOCK_PARAMETERS}
-    for name in BLOCK_PARAMETERS:
-        block = getattr(setup, name)
-        if block is not None and (saved := block_name(block)) is not None:
-            recorded[name] = {BLOCK_KEY: saved}
+def recorded_parameters(parameters: Mapping[str, Any], account: AssayAccount) -> dict[str, Any]:
+    """The parameters of this run as the log keeps them: the account by its name, which outlives its id."""
+    recorded = {name: value for name, value in parameters.items() if name != ACCOUNT}
+    if account.name is not None:
+        recorded[ACCOUNT] = {BLOCK_KEY: f"{account.get_block_type_slug()}/{account.name}"}
     return recorded
-
-
-def block_name(block: Block) -> str | None:
-    """`type/name` of a saved block; None for one that is not saved."""
-    name = block._block_document_name  # noqa: SLF001 - Prefect has no public name for it
-    return f"{block.get_block_type_slug()}/{name}" if name else None

@@ -19,7 +19,7 @@ from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, StateType
 from prefect.exceptions import PrefectException
 
 from prefect_assay.archive.plans import find_plan
-from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.books.campaign_log import CampaignLog, CampaignState, Started, StartedKind, Stopped
 from prefect_assay.campaigns.remains import (
@@ -132,36 +132,11 @@ def round_logs(log: CampaignLog) -> list[CampaignLog]:
     return [CampaignLog(log.store, log.prefix, name) for name in rounds]
 
 
-def stop_campaign(
-    credentials: AssayCredentials | None,
-    archive: Archive,
-    campaign_id: str,
-    *,
-    person: str,
-    how: str,
-    reject_quotes: bool = True,
-) -> StopReport:
-    """Stop the campaign or the loop of an id, for a person; see `stop_log`.
-
-    Raises:
-        NotFound: this archive has neither a campaign nor a loop of this id.
-    """
-    log = find_log(archive, campaign_id)
-    return stop_log(credentials, log, person=person, how=how, reject_quotes=reject_quotes)
-
-
-def stop_log(
-    credentials: AssayCredentials | None,
-    log: CampaignLog,
-    *,
-    person: str,
-    how: str,
-    reject_quotes: bool = True,
-) -> StopReport:
+def stop_log(account: AssayAccount | None, log: CampaignLog, *, person: str, how: str) -> StopReport:
     """Stop a campaign or a loop by its log, for a person. Safe to repeat; it also works while no run exists.
 
-    Without credentials the orders are stopped, and the sweep withdraws and reports. With `reject_quotes`, the policy's
-    `reject_quote_on_cancel`, open quotes are rejected.
+    Without its account the orders are stopped, and the sweep withdraws and reports. Open quotes are rejected, unless the
+    policy's `reject_quote_on_cancel` forbids it.
 
     Raises:
         InputError: it is over, and nothing is left to cancel.
@@ -174,10 +149,10 @@ def stop_log(
             f"paid: prefect-assay status {log.name}"
         )
     log.stop(person, how)
-    return settle_stop(credentials, log, reject_quotes=reject_quotes)
+    return settle_stop(account, log)
 
 
-def settle_stop(credentials: AssayCredentials | None, log: CampaignLog, *, reject_quotes: bool) -> StopReport:
+def settle_stop(account: AssayAccount | None, log: CampaignLog) -> StopReport:
     """Do all that follows from a recorded cancellation, and report it; the sweep repeats it until it is settled.
 
     Raises:
@@ -192,7 +167,9 @@ def settle_stop(credentials: AssayCredentials | None, log: CampaignLog, *, rejec
     orders = [order for campaign in campaigns for order in _stop_orders(campaign, stopped, problems)]
     # Only now: a run that is ended earlier might be followed by one that orders.
     _at_prefect(lambda client: end_runs(client, log), "its runs could not be ended", problems)
-    remains = tuple(_read_remains(credentials, orders, stopped, reject=reject_quotes))
+    rejects = account is None or account.policy.reject_quote_on_cancel
+    credentials = account.credentials if account else None
+    remains = tuple(_read_remains(credentials, orders, stopped, reject=rejects))
     report = StopReport(
         what=log.what,
         name=log.name,
@@ -202,7 +179,7 @@ def settle_stop(credentials: AssayCredentials | None, log: CampaignLog, *, rejec
         problems=tuple(problems),
         is_settled=not problems and not any(order.is_pending for order in remains),
     )
-    text = report_text(report, reject=reject_quotes)
+    text = report_text(report, reject=rejects)
     shown = _at_prefect(lambda client: _publish(client, log, text), "its report could not be shown", problems)
     if report.is_settled and shown:
         for campaign in campaigns:

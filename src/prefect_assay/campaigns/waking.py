@@ -10,17 +10,18 @@ from typing import Final
 
 from prefect.client.schemas.objects import FlowRun
 
-from prefect_assay.blocks import AssayCredentials
+from prefect_assay.blocks import AssayAccount
 from prefect_assay.books.campaign_log import EXPIRED
 from prefect_assay.campaigns.open_campaigns import OpenCampaign
-from prefect_assay.campaigns.recorded_blocks import credentials_of
+from prefect_assay.campaigns.saved_blocks import account_of
+from prefect_assay.campaigns.setup import ACCOUNT
 from prefect_assay.campaigns.sweep_progress import SweepProgress
 from prefect_assay.campaigns.updates_feed import read_feed
-from prefect_assay.campaigns.watermarks import SweepState, as_text, read_block
+from prefect_assay.campaigns.watermarks import SweepState, as_text, read_account
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict
 from prefect_assay.models.question import REJECT
-from prefect_assay.runs.block_references import block_reference, name_of
+from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.looks import look_of
 from prefect_assay.runs.states import suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
@@ -36,7 +37,7 @@ _DELIVERED_WITHIN: Final = timedelta(minutes=5)  # a delivery may be under way, 
 
 @dataclass
 class Feeds:
-    """The feeds of one sweep, read once for each credentials block that a suspended run was started with."""
+    """The feeds of one sweep, read once for each account that a suspended run was started with."""
 
     progress: SweepProgress
     state: SweepState
@@ -53,7 +54,7 @@ class Feeds:
         """Read each feed, and resume the runs that carry the tag of an experiment with news."""
         by_block: dict[str, list[FlowRun]] = {}
         for run in suspended:
-            reference = block_reference(run, "credentials")
+            reference = block_reference(run, ACCOUNT)
             if reference is not None and tag_values(run.tags, EXPERIMENT_TAG):
                 by_block.setdefault(as_text(reference), []).append(run)
         for block, runs in sorted(by_block.items()):
@@ -61,26 +62,24 @@ class Feeds:
         self.state.forget_unused(set(by_block), self.progress.now)
 
     def service_now(self, block: str) -> datetime | None:
-        """The present time of the service that a credentials block, `type/name`, leads to; None if it was not read."""
+        """The present time of the service that an account, `type/name`, leads to; None if it was not read."""
         ahead = self.clocks.get(block)
         return None if ahead is None else self.progress.now + ahead
 
     def _read(self, reference: str, runs: list[FlowRun]) -> None:
         mark, name = self.state.watermark(reference), reference
         try:
-            block = read_block(mark)
-            saved_as = name_of(block) or mark.name
+            account = read_account(mark)
+            saved_as = account.name or mark.name
             name = full_name(saved_as) if saved_as else reference
             mark = mark.model_copy(update={"name": saved_as, "used": _day(self.progress.now)})
-            with block.get_client() as client:
+            with account.credentials.get_client() as client:
                 page = read_feed(client, mark, self.progress.now)
                 ahead = self.note_clock(name, client)
         except Exception as error:  # noqa: BLE001 - one revoked token or deleted block must not stop the others
             self.failures[name] = error
             behind = ", ".join([run.name for run in runs[:_SHOWN]] + ["..."] * (len(runs) > _SHOWN))
-            self.progress.problems.append(
-                f"credentials block {name}: {error}; runs that wait with it: {behind}"
-            )
+            self.progress.problems.append(f"account {name}: {error}; runs that wait with it: {behind}")
             return
         self.updates += page.updates
         due = []
@@ -88,7 +87,7 @@ class Feeds:
             news = [page.newest[i] for i in tag_values(run.tags, EXPERIMENT_TAG) if i in page.newest]
             if news and not _has_seen(run, max(news), ahead):
                 due.append(run.id)
-                self._note_delivery(run, max(news))
+                self._note_delivery(run, max(news), has_webhook=account.webhook is not None)
         if self.progress.wake(due):  # else the next sweep reads the same updates again
             self.state.save(page.mark)
 
@@ -99,11 +98,11 @@ class Feeds:
         ahead = self.clocks[block] = client.service_time - self.progress.now
         return ahead
 
-    def _note_delivery(self, run: FlowRun, updated: datetime) -> None:
+    def _note_delivery(self, run: FlowRun, updated: datetime, *, has_webhook: bool) -> None:
         swept = self.state.overall.swept
         since = run.state.timestamp if run.state else None
         is_recent = abs(self.progress.now - updated) < _DELIVERED_WITHIN
-        if run.parameters.get("webhook") is None or since is None or swept is None or is_recent:
+        if not has_webhook or since is None or swept is None or is_recent:
             return
         if since < min(swept, updated):
             self.undelivered.append(run.name)
@@ -111,9 +110,9 @@ class Feeds:
             self.delivered = True
 
 
-def full_name(credentials: str) -> str:
-    """The `type/name` of a credentials block."""
-    return f"{AssayCredentials.get_block_type_slug()}/{credentials}"
+def full_name(account: str) -> str:
+    """The `type/name` of a saved account."""
+    return f"{AssayAccount.get_block_type_slug()}/{account}"
 
 
 def _day(moment: datetime) -> datetime:
@@ -162,9 +161,9 @@ def service_time(campaign: OpenCampaign, feeds: Feeds) -> datetime | None:
     Raises:
         AssayError: the service cannot be asked, or the campaign's account is missing.
     """
-    block = campaign.block_name("credentials") or ""
+    block = campaign.account or ""
     if block not in feeds.clocks:
-        with credentials_of(feeds.progress.prefect, campaign.state).get_client() as client:
+        with account_of(feeds.progress.prefect, campaign.state).credentials.get_client() as client:
             client.targets(limit=1)
             feeds.note_clock(block, client)
     return feeds.service_now(block)

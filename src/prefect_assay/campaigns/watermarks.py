@@ -1,7 +1,7 @@
-"""The stored state of the sweep, and the credentials blocks that its watermarks name.
+"""The stored state of the sweep, and the accounts that its watermarks name.
 
-The state is kept in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` for each credentials block and each
-archive block. Only changed ones are written.
+The state is kept in Prefect variables: `assay_sweep`, and `assay_sweep_<digest>` for each account and each archive
+block. Only changed ones are written.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from prefect.client.orchestration import SyncPrefectClient
 
-from prefect_assay.blocks import AssayCredentials
+from prefect_assay.blocks import AssayAccount
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.sweep import SeenArchive, SweepMemory, Watermark
 from prefect_assay.runs.variables import (
@@ -45,7 +45,7 @@ class SweepState:
         return parsed(SweepMemory, self.stored.get(_NAME)) or SweepMemory()
 
     def watermarks(self) -> dict[str, Watermark]:
-        """Return the watermarks by the reference of their credentials block, as JSON text."""
+        """Return the watermarks by the reference of their account, as JSON text."""
         marks = (parsed(Watermark, text) for name, text in self.stored.items() if name != _NAME)
         return {mark.reference: mark for mark in marks if mark and _is_reference(mark.reference)}
 
@@ -91,21 +91,21 @@ def as_text(reference: dict[str, Any]) -> str:
     return json.dumps(reference, sort_keys=True)
 
 
-def read_block(mark: Watermark) -> AssayCredentials:
-    """Read the credentials block of a watermark, by its name if it was saved again.
+def read_account(mark: Watermark) -> AssayAccount:
+    """Read the account of a watermark, by its name if it was saved again.
 
     Raises:
         ConfigurationError: it was deleted.
     """
     try:
-        return cast("AssayCredentials", AssayCredentials.load_from_ref(json.loads(mark.reference)))
+        return cast("AssayAccount", AssayAccount.load_from_ref(json.loads(mark.reference)))
     except ValueError as error:  # Prefect's error for a 404
         if mark.name is None:
             raise ConfigurationError(
                 "the block was deleted, and its name is not known: start the campaigns of its runs again"
             ) from error
         try:
-            return AssayCredentials.load(mark.name)
+            return AssayAccount.load(mark.name)
         except ValueError:
             raise ConfigurationError(
                 "the block was deleted: save it again under this name, and its runs are checked again"

@@ -8,13 +8,10 @@ from prefect_assay.designs.chains import refuse_target
 from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.designs.proposed import choices_csv, pool_of
 from prefect_assay.designs.read import is_pasted, read_pool, read_sequences
-from prefect_assay.designs.reading import AS_WRITTEN, Reading
 from prefect_assay.designs.report import order_lines
 from prefect_assay.models.spec_rules import check_spec
 
 __all__ = [
-    "AS_WRITTEN",
-    "Reading",
     "campaign_digest",
     "check_spec",
     "choices_csv",

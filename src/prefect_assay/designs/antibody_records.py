@@ -10,8 +10,8 @@ from prefect_assay.designs.chain_labels import Side, find_label
 from prefect_assay.designs.complexes import CHOOSE
 from prefect_assay.designs.doubt import KEEP, spread
 from prefect_assay.designs.parts import MOTIFS, variable_domains
-from prefect_assay.designs.reading import Reading
 from prefect_assay.designs.records import Rows
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.models.words import listed, many
@@ -102,7 +102,7 @@ def _domain_of(text: str) -> str | None:
 
 
 def settle_antibodies(
-    rows: Rows, columns: Columns, groups: Groups, reading: Reading, *, has_groups: bool
+    rows: Rows, columns: Columns, groups: Groups, reading: ReadingOptions, *, has_groups: bool
 ) -> bool:
     """Join heavy and light records, or ask; False if the file has not both, or a chain is chosen by its label.
 

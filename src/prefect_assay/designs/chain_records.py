@@ -22,8 +22,8 @@ from prefect_assay.designs.chain_labels import (
 from prefect_assay.designs.complexes import CHOOSE, Chain, take_named_chains
 from prefect_assay.designs.doubt import KEEP, is_alike, spread
 from prefect_assay.designs.headers import DESCRIPTION
-from prefect_assay.designs.reading import Reading
 from prefect_assay.designs.records import Rows
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.words import listed, many
 from prefect_assay.tables import UnreadableFile, key_of
@@ -70,7 +70,7 @@ _CELL_MAX: Final = 30  # letters: longer text is about anything
 _COMPARED: Final = 3
 
 
-def settle_chain_records(rows: Rows, reading: Reading, stem: str) -> None:
+def settle_chain_records(rows: Rows, reading: ReadingOptions, stem: str) -> None:
     """Join or take chains in records of their own, or note in `rows.read.asked` what has to be decided.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Applies the choices of `Reading`: which chain of each design to take, and what to do about doubts."""
+"""Applies the choices of `ReadingOptions`: which chain of each design to take, and what to do about doubts."""
 
 import re
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from prefect_assay.designs.doubt import KEEP, Doubts, Known, find_doubts, pieces_of
-from prefect_assay.designs.reading import Reading
 from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.errors import InvalidSequences
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
@@ -29,7 +29,7 @@ _SLASHED = re.compile(r"[A-Za-z\s*]+(?:/[A-Za-z\s*]+)+")
 _LISTED: Final = 3
 
 
-def choose_chains(rows: Rows, reading: Reading) -> None:
+def choose_chains(rows: Rows, reading: ReadingOptions) -> None:
     """Keep the chosen chains of designs that have several; those of complexes were chosen by name already.
 
     Raises:
@@ -71,7 +71,7 @@ def _numbers(chain: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def settled(pool: Pool, rows: Rows, reading: Reading, said: Sequence[str]) -> Pool:
+def settled(pool: Pool, rows: Rows, reading: ReadingOptions, said: Sequence[str]) -> Pool:
     """The pool with its report, after a look at what the designs share.
 
     Raises:
@@ -97,7 +97,7 @@ def settled(pool: Pool, rows: Rows, reading: Reading, said: Sequence[str]) -> Po
     return replace(pool, report=_report(pool, rows, said))
 
 
-def refuse_target(sequences: Sequences, target: str | None, reading: Reading) -> None:
+def refuse_target(sequences: Sequences, target: str | None, reading: ReadingOptions) -> None:
     """Refuse designs that contain the target whose residues the service's catalog gives.
 
     Raises:
@@ -116,7 +116,7 @@ def refuse_target(sequences: Sequences, target: str | None, reading: Reading) ->
         raise InvalidSequences([f"{sequences.source}: {line}" for line in catalog])
 
 
-def _target_chains(reading: Reading) -> list[str]:
+def _target_chains(reading: ReadingOptions) -> list[str]:
     if not reading.target_sequence:
         return []
     residues = _letters(reading.target_sequence)
@@ -147,7 +147,7 @@ def _doubts(pool: Pool, known: Sequence[Known], natives: Sequence[str]) -> Doubt
 
 
 def _cut(
-    pool: Pool, rows: Rows, reading: Reading, known: Sequence[Known], doubts: Doubts
+    pool: Pool, rows: Rows, reading: ReadingOptions, known: Sequence[Known], doubts: Doubts
 ) -> tuple[Pool, Doubts] | None:
     """Cut fused designs into the target and the rest; None if there is nothing to cut."""
     wanted = _wanted(reading)
@@ -217,7 +217,7 @@ def _cut(
     return cut, _doubts(cut, known, ())
 
 
-def _wanted(reading: Reading) -> int:
+def _wanted(reading: ReadingOptions) -> int:
     try:
         numbers = _numbers(reading.chain or "")
     except UnreadableFile as error:

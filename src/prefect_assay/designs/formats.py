@@ -36,9 +36,9 @@ from prefect_assay.designs.complexes import (
 )
 from prefect_assay.designs.fasta import is_header, name_records, read_fasta
 from prefect_assay.designs.producers import nearly
-from prefect_assay.designs.reading import Reading
 from prefect_assay.designs.records import Rows, SourceErrors, name_key
 from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.scores import score_direction
 from prefect_assay.models.spec_rules import quoted
 from prefect_assay.models.vocabulary import AMINO_ACIDS
@@ -68,7 +68,7 @@ _DOCUMENT: Final = 16 * 1024 * 1024
 _UNIT: Final = "\x1f"  # between the cells of one row; ASCII's own separator, which no spreadsheet writes
 
 
-def fill(rows: Rows, found: Content, errors: SourceErrors, reading: Reading, stem: str) -> None:
+def fill(rows: Rows, found: Content, errors: SourceErrors, reading: ReadingOptions, stem: str) -> None:
     """Add the designs of any format to `rows`; the first meaningful line decides which. `stem` names what has no name.
 
     Raises:
@@ -126,7 +126,7 @@ def _text(blocks: Iterator[Block]) -> str:
     return "\n".join(lines)
 
 
-def _read_records(rows: Rows, blocks: Iterator[Block], reading: Reading, stem: str) -> None:
+def _read_records(rows: Rows, blocks: Iterator[Block], reading: ReadingOptions, stem: str) -> None:
     read_fasta(rows, blocks)
     rows.read.format = "FASTA"
     rows.extras = [""] * len(rows.names)

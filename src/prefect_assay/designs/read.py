@@ -11,9 +11,9 @@ from prefect_assay.designs.chains import choose_chains, settled
 from prefect_assay.designs.fasta import HEADER
 from prefect_assay.designs.formats import fill
 from prefect_assay.designs.mutations import check_mutations
-from prefect_assay.designs.reading import AS_WRITTEN, Reading
 from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.designs.row_checks import compare_rows_with_columns
+from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.models.sequences import Duplicate, Pool, Sequences
 from prefect_assay.sources import UnreadableSource, opened
 from prefect_assay.tables import UnreadableFile, content
@@ -26,7 +26,7 @@ POOL_CHARACTERS: Final = 2 * 1024 * 1024 * 1024
 
 
 def read_sequences(
-    source: str, *, text: str | None = None, data: bytes | None = None, reading: Reading = AS_WRITTEN
+    source: str, *, text: str | None = None, data: bytes | None = None, reading: ReadingOptions = AS_WRITTEN
 ) -> Sequences:
     """Read and check the designs of one source, in its order: names unique, residues upper case.
 
@@ -54,7 +54,7 @@ def read_sequences(
 
 
 def read_pool(
-    source: str, *, text: str | None = None, data: bytes | None = None, reading: Reading = AS_WRITTEN
+    source: str, *, text: str | None = None, data: bytes | None = None, reading: ReadingOptions = AS_WRITTEN
 ) -> Pool:
     """Read and check up to a million designs to choose from, with the checks and errors of `read_sequences`."""
     with _stream(source, text, data) as (stream, name):
@@ -85,7 +85,7 @@ def _stream(source: str, text: str | None, data: bytes | None) -> Iterator[tuple
             raise SourceErrors(source).stop(str(error)) from None
 
 
-def _read(stream: BinaryIO, source: str, reading: Reading, sequences: int, characters: int) -> Pool:
+def _read(stream: BinaryIO, source: str, reading: ReadingOptions, sequences: int, characters: int) -> Pool:
     errors = SourceErrors(source)
     rows = Rows(limit=sequences)
     try:

@@ -21,10 +21,11 @@ from pydantic import AwareDatetime, Field, TypeAdapter
 from prefect_assay.archive.layout import LOOPS_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key, save
 from prefect_assay.books.log import Log, Record
-from prefect_assay.designs import AS_WRITTEN, Reading, pool_of, read_pool, read_sequences
+from prefect_assay.designs import pool_of, read_pool, read_sequences
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.models.selection import Choice, KeptFates
 from prefect_assay.models.sequences import Pool, Sequences
 
@@ -47,7 +48,7 @@ class PoolFile(StoredModel):
 class RoundFixed(Record):
     """The decision on one round. Without `choices` all designs of the pool are measured.
 
-    `limit_cents` is what the round may cost without asking, from the loop's budget. `counts` is what became of how many
+    `limit_cents` is what the round may cost without asking, from the loop's budget; without one a person is asked. `counts` is what became of how many
     candidates, `fates` of each one of the pool, read by `reading`; `method_column` is the selection's.
     """
 
@@ -65,7 +66,7 @@ class RoundFixed(Record):
     notes: tuple[str, ...] = ()
     limit_cents: int | None = None
     fates: KeptFates | None = None
-    reading: Reading = AS_WRITTEN
+    reading: ReadingOptions = AS_WRITTEN
     method_column: str | None = None
 
     @property
@@ -237,7 +238,7 @@ class LoopBook:
                 raise ArchiveError(f"{self.store.location(key)} has changed; restore it from a backup")
             yield path
 
-    def candidates(self, pool: PoolFile, reading: Reading = AS_WRITTEN) -> Iterator[Candidate]:
+    def candidates(self, pool: PoolFile, reading: ReadingOptions = AS_WRITTEN) -> Iterator[Candidate]:
         """Every proposed design of a round, whether it was chosen or not."""
         with self.opened_pool(pool) as path:
             if path.suffix == CANDIDATES_SUFFIX:
@@ -253,7 +254,7 @@ class LoopBook:
         with self.opened_pool(fixed.pool) as path:
             return read_pool(str(path), reading=fixed.reading)
 
-    def designs(self, number: int, reading: Reading) -> Sequences:
+    def designs(self, number: int, reading: ReadingOptions) -> Sequences:
         """The designs that a round measures."""
         state = self.read()
         if not 0 < number <= len(state.rounds):

@@ -58,15 +58,15 @@ def chosen(
     )
     if whole:
         return decided
-    if loop.selection is not None:
+    if loop.options.selection is not None:
         # All results of a loop are for its target, whatever the designer's column of targets says.
-        target = loop.selection.target or loop.assay.target or loop.loop_id
+        target = loop.options.selection.target or loop.assay.target or loop.loop_id
         before = loop_history(loop.archive, loop.book.read().rounds, loop.placed)
         selected = select(
             designs,
             history_of(design.model_copy(update={"target": target}) for design in before),
             count,
-            loop.selection.model_copy(update={"target": target}),
+            loop.options.selection.model_copy(update={"target": target}),
             price_cents=price_cents,
             rounds_left=_rounds_left(loop, number, count, price_cents, budget_left),
         )
@@ -82,7 +82,7 @@ def chosen(
                 "counts": {fate.value: found for fate, found in selected.counts().items()},
                 "notes": selected.notes,
                 "fates": KeptFates.of(selected),
-                "method_column": loop.selection.method_column,
+                "method_column": loop.options.selection.method_column,
             }
         )
     reason = f"one of the first {count} of {len(designs)} designs that were proposed"
@@ -99,7 +99,7 @@ def _rounds_left(
     loop: Loop, number: int, count: int, price_cents: int | None, budget_left: int | None
 ) -> int:
     """How many rounds follow this one, by the loop's number of rounds and by what its budget pays for."""
-    by_number = max(0, loop.max_rounds - number)
+    by_number = max(0, loop.options.max_rounds - number)
     if budget_left is None or not price_cents:
         return by_number
     return min(by_number, max(0, (budget_left - count * price_cents) // price_cents))
@@ -143,7 +143,9 @@ def _pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
     def price(count: int) -> int | None:
         items = tuple(designs[at] for at in range(count))
         try:
-            batches = split(Sequences(source=loop.loop_id, items=items), loop.assay, loop.per_experiment)
+            batches = split(
+                Sequences(source=loop.loop_id, items=items), loop.assay, loop.reading.designs_per_experiment
+            )
         except InvalidSpec:  # so many designs do not fit the assay
             return None
         specs = [ExperimentSpec.of(loop.assay, batch, target.id if target else None) for batch in batches]

@@ -19,10 +19,11 @@ from prefect.flows import Flow
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.store import join_key
-from prefect_assay.designs import Reading, read_pool
+from prefect_assay.designs import read_pool
 from prefect_assay.errors import ConfigurationError, DesignerFailed, shorten
 from prefect_assay.looping.book import LoopBook, PoolFile
 from prefect_assay.looping.loop import Loop, Waiting, pause_after
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.runs.deployments import start_run
 from prefect_assay.runs.tags import LOOP_TAG, tag_values
 from prefect_assay.runs.wake import wake
@@ -119,7 +120,7 @@ def candidates_address(book: LoopBook, number: int) -> str:
     return book.store.location(key)
 
 
-def proposed_pool(book: LoopBook, number: int, deployment: str, reading: Reading) -> PoolFile:
+def proposed_pool(book: LoopBook, number: int, deployment: str, reading: ReadingOptions) -> PoolFile:
     """Keep what the designer has written; a later change of its file changes nothing.
 
     Raises:

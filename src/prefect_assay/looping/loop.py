@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import Final
 
 from prefect_assay.blocks import Archive, AssayCredentials
-from prefect_assay.designs import Reading
 from prefect_assay.looping.book import LoopBook
 from prefect_assay.looping.history import Placed
-from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.models.options import LoopOptions, ReadingOptions
 from prefect_assay.models.spec import Assay
 
 LOOP_ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,29}"
-SETTLE_SECONDS: Final = 30.0
 _SHORTEST_PAUSE: Final = timedelta(minutes=5)
 _LONGEST_PAUSE: Final = timedelta(hours=1)
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -44,13 +42,8 @@ class Loop:
     assay: Assay
     credentials: AssayCredentials
     archive: Archive
-    reading: Reading
-    designs_per_round: int | None
-    max_rounds: int
-    selection: SelectionSettings | None
-    per_experiment: int
-    settle_seconds: float
-    wait_days: float
+    reading: ReadingOptions
+    options: LoopOptions
     placed: Placed
     # Both are known once the loop has begun. Failed rounds and the runs of a designer belong to a start of the loop.
     start: datetime = _NEVER
@@ -64,4 +57,4 @@ class Loop:
     @property
     def n(self) -> int:
         """How many designs a designer is asked for."""
-        return self.designs_per_round or self.per_experiment
+        return self.options.designs_per_round or self.reading.designs_per_experiment

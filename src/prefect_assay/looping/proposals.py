@@ -153,13 +153,13 @@ def _next_file(loop: Loop, since: datetime, skip: frozenset[str]) -> Listed | Wa
     """The next complete file; `Waiting` for one that is being written, and without a designer for the next one."""
     if not loop.source:
         return None
-    until = since + timedelta(days=0 if loop.designer else loop.wait_days)
-    files = _look(loop, skip, settle=loop.settle_seconds)
-    settles_in = files.settles_in(time(), loop.settle_seconds)
+    until = since + timedelta(days=0 if loop.designer else loop.options.wait_days)
+    files = _look(loop, skip, settle=loop.options.settle_seconds)
+    settles_in = files.settles_in(time(), loop.options.settle_seconds)
     if files.unfinished and not files.complete and settles_in <= _HELD_SECONDS:
         # Holding the process for so long costs less than another start of it.
         sleep(settles_in + _CLOCK_STEP)
-        files = _look(loop, skip, settle=loop.settle_seconds)
+        files = _look(loop, skip, settle=loop.options.settle_seconds)
     if files.complete:
         return files.complete[0]
     growing = any(time() - file.changed < _GIVEN_UP_SECONDS for file in files.unfinished)
@@ -168,12 +168,14 @@ def _next_file(loop: Loop, since: datetime, skip: frozenset[str]) -> Listed | Wa
         return None
     if growing:
         message = f"waits until {files.unfinished[0].address} is complete"
-        pause = timedelta(seconds=max(files.settles_in(time(), loop.settle_seconds), _HELD_SECONDS))
+        pause = timedelta(seconds=max(files.settles_in(time(), loop.options.settle_seconds), _HELD_SECONDS))
     else:
         message = f"waits for the next design file in {loop.source}, until {until:%Y-%m-%d %H:%M} UTC"
         pause = min(pause_after(now - since), until - now)
 
-    return Waiting(message, pause, lambda: bool(_look(loop, skip, settle=loop.settle_seconds).complete))
+    return Waiting(
+        message, pause, lambda: bool(_look(loop, skip, settle=loop.options.settle_seconds).complete)
+    )
 
 
 def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> RoundFixed:
@@ -186,7 +188,7 @@ def _of_file(loop: Loop, number: int, file: Listed, budget_left: int | None) -> 
             findings = [finding.replace(str(path), file.address) for finding in error.findings]
             raise UnreadableDesigns(name, campaign_id, InvalidSequences(findings)) from None
         pool = loop.book.keep_file(path, file.name, len(designs))
-    whole = loop.designs_per_round is None and loop.selection is None
+    whole = loop.options.designs_per_round is None and loop.options.selection is None
     fixed = chosen(loop, number, pool, designs, budget_left, whole=whole)
     return fixed.model_copy(
         update={"name": name, "campaign_id": campaign_id, "origin": f"{_FILE}{file.address}"}

@@ -9,19 +9,30 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from prefect_assay.models.base import Model
-from prefect_assay.models.bounds import CENTS_MAX, DeadlineDays, Line, PollSeconds, Residues
+from prefect_assay.models.bounds import (
+    CENTS_MAX,
+    Count,
+    DeadlineDays,
+    Line,
+    Number,
+    PollSeconds,
+    Positive,
+    Residues,
+)
 from prefect_assay.models.form import form_of
+from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.vocabulary import PaymentMethod
 
 DEADLINE_DAYS: Final = 45
 DESIGNS_PER_EXPERIMENT: Final = 96
+SETTLE_SECONDS: Final = 30.0
 _CENTS: Final = 100
 
 
 def _whole_cents(value: Any) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         cents = value * _CENTS
-        if abs(cents - round(cents)) > 1e-6 * max(1.0, abs(cents)):  # noqa: PLR2004 - floats of amounts with two decimals
+        if abs(cents - round(cents)) > 1e-6 * max(1.0, abs(cents)):
             raise ValueError("an amount in USD has at most two decimals")
     return value
 
@@ -90,6 +101,9 @@ class ReadingOptions(Model):
     )
 
 
+AS_WRITTEN: Final = ReadingOptions()
+
+
 class WaitingOptions(Model):
     """How long a campaign waits for the laboratory."""
 
@@ -133,3 +147,65 @@ class CampaignOptions(Model):
     reading: ReadingOptions = Field(default=ReadingOptions(), title="Reading the designs")
     waiting: WaitingOptions = Field(default=WaitingOptions(), title="Waiting")
     spending: SpendingOptions = Field(default=SpendingOptions(), title="Paying")
+
+
+USUAL: Final = CampaignOptions()
+
+
+class LoopOptions(Model):
+    """How the rounds of a loop are chosen, and when the loop stops."""
+
+    model_config = ConfigDict(title="Rounds", json_schema_extra=form_of())
+
+    designs_per_round: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_000,
+        title="Designs per round",
+        description="The most designs that a round measures. Empty: all of a file; of a designer one experiment's.",
+    )
+    selection: SelectionSettings | None = Field(
+        default=None,
+        title="Selection",
+        description="How the designs of a round are chosen from what was proposed. Empty: the first ones, in their order.",
+    )
+    max_rounds: int = Field(
+        default=10, ge=1, le=1000, title="Most rounds", description="The most rounds of the loop."
+    )
+    goal_kd_nM: Positive | None = Field(  # noqa: N815 - nM is the unit
+        default=None,
+        title="Goal: K_D (nM)",
+        description="Stop as soon as a round's best K_D is at or below this.",
+    )
+    goal_tm_C: Number | None = Field(  # noqa: N815 - as scientists spell it
+        default=None,
+        title="Goal: T_m (°C)",
+        description="Stop as soon as a melting temperature is at or above this.",
+    )
+    goal_expression_nM: Positive | None = Field(  # noqa: N815
+        default=None,
+        title="Goal: expression (nM)",
+        description="Stop as soon as a concentration is at or above this.",
+    )
+    stop_after_flat_rounds: Count | None = Field(
+        default=None,
+        title="Stop after rounds without improvement",
+        description="Stop after so many rounds in a row without an improvement.",
+    )
+    wait_days: float = Field(
+        default=0,
+        ge=0,
+        le=365,
+        title="Wait for the next file (days)",
+        description="Without a designer: how long to wait for the next file. 0: end when every file has been measured.",
+    )
+    settle_seconds: float = Field(
+        default=SETTLE_SECONDS,
+        ge=0,
+        le=3600,
+        title="A file is complete after (seconds)",
+        description="A file of a folder is complete when it has not changed for so long.",
+    )
+
+
+USUAL_ROUNDS: Final = LoopOptions()

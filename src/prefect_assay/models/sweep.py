@@ -9,12 +9,12 @@ from prefect_assay.models.base import StoredModel
 
 
 class Watermark(StoredModel):
-    """The watermark of one credentials block's feed of updates."""
+    """The watermark of one account's feed of updates."""
 
-    reference: str = ""  # the credentials block, as JSON text
+    reference: str = ""  # to the account, as JSON text
     read: bool = False  # the feed was read, also if it was empty
     seen: tuple[str, ...] = ()  # digests of the newest updates
-    used: datetime | None = None  # when a run that waits with this block was last seen
+    used: datetime | None = None  # when a run that waits with this account was last seen
     name: str | None = None  # to find a block that was deleted and saved again, and for people
 
 

@@ -454,14 +454,15 @@ def spending_question(
 ) -> Question:
     """The question whether exactly this amount may be spent."""
     over = amount_cents - cap_cents
-    place = f"{usd(over)} over" if over > 0 else "within"
+    place = f"That is {usd(over)} over" if over > 0 else "That is within"
+    limit = f"{place} the {cap_name}, {usd(cap_cents)}." if cap_cents else "Nothing was approved before."
     reason = f" You are asked because {', and '.join(reasons)}." if reasons else ""
     if second_person:
         reason += " The policy asks for two persons: whoever has asked for it cannot approve it."
     return Question.of(
         QuestionKind.SPENDING,
         subject=f"{what} costs {usd(amount_cents)} without VAT.",
-        reason=f"That is {place} the {cap_name}, {usd(cap_cents)}.{reason}",
+        reason=f"{limit}{reason}",
         facts=facts,
         choices={
             APPROVE: "exactly the amount shown may be spent",

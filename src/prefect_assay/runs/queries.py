@@ -28,7 +28,7 @@ ASSAY_TAG: Final = "assay"  # on every run of this package's deployments
 
 UNFINISHED: Final = [state for state in StateType if state not in TERMINAL_STATES]
 
-_REQUIRED: Final = frozenset({"credentials", "policy", "archive"})  # parameters of each of these flows
+_REQUIRED: Final = frozenset({"account", "assay"})  # parameters of each of these flows
 _PAGE: Final = 200  # the server's limit
 _REQUESTS_MAX: Final = 120  # to read around the unreadable runs of one page: about eight
 _unreadable: WeakKeyDictionary[SyncPrefectClient, dict[UUID, None]] = WeakKeyDictionary()

@@ -1,7 +1,6 @@
 """The decisions of a wait (docs/waiting.md). Pure: nothing here knows Prefect, the network or a clock."""
 
 from prefect_assay.waiting.decide import (
-    DEADLINE_DAYS,
     PARTIAL_WAIT,
     Decision,
     NotYet,
@@ -9,12 +8,10 @@ from prefect_assay.waiting.decide import (
     deadline_of,
     decide,
     is_worth_waking,
-    patience_of,
     waits_for,
 )
 
 __all__ = [
-    "DEADLINE_DAYS",
     "PARTIAL_WAIT",
     "Decision",
     "NotYet",
@@ -22,6 +19,5 @@ __all__ = [
     "deadline_of",
     "decide",
     "is_worth_waking",
-    "patience_of",
     "waits_for",
 ]

@@ -4,29 +4,15 @@ Pure: no clock, no I/O, no Prefect. A run and the sweep decide by the same `deci
 never left suspended.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
-from pydantic import TypeAdapter, ValidationError
-
-from prefect_assay.models.bounds import DeadlineDays
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.job import OutcomeKind
 from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
 
 PARTIAL_WAIT: Final = timedelta(days=7)  # for the rest of results that are released as partial
-DEADLINE_DAYS: Final = 45  # how long an experiment may take, counted from its order, if nothing else is said
-_DAYS: Final = TypeAdapter(DeadlineDays)
-
-
-def patience_of(parameters: Mapping[str, Any]) -> timedelta:
-    """How long a run waits for its experiment, from its parameters as the flow reads them."""
-    try:
-        return timedelta(days=_DAYS.validate_python(parameters.get("deadline_days", DEADLINE_DAYS)))
-    except ValidationError:
-        return timedelta(days=DEADLINE_DAYS)
 
 
 class NotYet(StrEnum):

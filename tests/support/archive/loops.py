@@ -5,8 +5,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from prefect_assay.archive import Document, archive_version
-from prefect_assay.designs import Reading, read_pool
+from prefect_assay.designs import read_pool
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.selection import KeptFates, SelectionSettings
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
@@ -18,7 +19,7 @@ from support.archive.campaigns import archive_rows, row
 
 LOOP = "Binders"  # its folder has another, safe name
 CODE = "LOP-001"
-READING = Reading(sequence_column="protein")
+READING = ReadingOptions(sequence_column="protein")
 STEM = "ACDEFGHIKLMNPQRSTVWY"
 POOL = "name,protein,Method,ipTM,parents,note\n" + "".join(
     f"d{at},{STEM[at:]}{STEM},{method},{score},{parents},keep\n"

@@ -29,6 +29,7 @@ from prefect_assay.reporting import artifacts
 from prefect_assay.tasks import archive as archiving
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.report import ResultPlots
+from support.accounts import AMOUNT_USD, make_account, make_options
 from support.contract.service import NETWORK, NETWORK_ID, RECEIVER, TARGET, TOKEN, USDC
 from support.services.pay_server import CANARY_KEY
 
@@ -63,7 +64,7 @@ def a_setup(service, folder, route, *, accept_quotes=True, machine_payments=True
         wallet = X402Wallet(private_key=CANARY_KEY, networks=[NETWORK], assets=[USDC], pay_to=[RECEIVER])
     if "mpp" in route:
         wallet = SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key")
-    return CampaignSetup(
+    account = make_account(
         credentials=AssayCredentials(base_url=service.base_url, token=TOKEN, provider_word=service.provider),
         policy=SpendingPolicy(
             per_experiment_cents=100_000,
@@ -74,13 +75,10 @@ def a_setup(service, folder, route, *, accept_quotes=True, machine_payments=True
             network_ids=[NETWORK_ID],
         ),
         archive=LocalArchive(root=str(folder)),
-        payment_method=methods.get(route, PaymentMethod.ASYNC_INVOICE),
         wallet=wallet,
-        webhook=None,
-        request_quote=route.startswith("quoted"),
-        deadline_days=45,
-        poll_seconds=0.0005,
+        payment_method=methods.get(route),
     )
+    return CampaignSetup(account, make_options(request_quote=route.startswith("quoted"), poll_seconds=0.0005))
 
 
 def a_plan(setup, *, kind="affinity", sequences=None, campaign_id=CAMPAIGN, spec=None):
@@ -163,7 +161,7 @@ def without_prefect():
 
 def begin(setup, plan):
     """The campaign of one execution."""
-    return play.begin_campaign(setup, plan)
+    return play.begin_campaign(setup, plan, unasked_cents=round(AMOUNT_USD * 100))
 
 
 def complete(setup, plan):

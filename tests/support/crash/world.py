@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from prefect_assay.localstack.processes import Child
 from prefect_assay.models.question import QuestionKind
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key
+from support.accounts import AMOUNT_USD, make_account, save_account
 from support.archive.moto_s3 import bucket_address
 from support.crash.process import KILLED, Execution, Killable, token_issuer
 from support.crash.story import PROBLEM, End, Kill, Schedule
@@ -96,11 +98,8 @@ class FlowPlayer:
                 "designs": f">design\n{DESIGN}\n",
                 "assay": {"experiment_type": "affinity", "method": "bli", "target": TARGETS[schedule.route]},
                 "campaign_id": schedule.campaign_id,
-                "credentials": blocks["credentials"],
-                "policy": blocks[f"policy-{schedule.show_quotes}"],
-                "archive": blocks[schedule.archive],
-                "payment_method": schedule.rail,
-                "wallet": blocks[schedule.rail],
+                "account": blocks[f"account-{schedule.rail}-{schedule.archive}-{schedule.show_quotes}"],
+                "spend_up_to_usd": AMOUNT_USD,
             },
         )
 
@@ -162,16 +161,16 @@ class FlowPlayer:
         asked = next(iter(log.read().open_questions.values()))
         if decision not in asked.question.decisions:
             return False
-        policy = server.blocks[f"policy-{job.schedule.show_quotes}"]
+        schedule = job.schedule
+        account = f"account-{schedule.rail}-{schedule.archive}-{schedule.show_quotes}"
         with temporary_settings(updates=server.settings):
             answer_question(
-                server.blocks["credentials"],
+                server.blocks[account],
                 log,
                 question_id=asked.question_id,
                 revision=asked.revision,
                 decision=decision,
                 amount_cents=asked.question.amount_cents,
-                ceiling_cents=policy.answer_ceiling_cents,
                 person="the crash test",
                 how="a test",
             )
@@ -301,4 +300,14 @@ def _blocks(world: World, issuer_url: str, endpoint: str, bucket: str) -> dict[s
         )
     for name, block in made.items():
         block.save(f"crash-{name}".lower(), overwrite=True)
+    for rail, archive, show_quotes in product(("x402-exact", "mpp-spt"), ("folder", "s3"), (True, False)):
+        account = make_account(
+            credentials=made["credentials"],
+            policy=made[f"policy-{show_quotes}"],
+            archive=made[archive],
+            wallet=made[rail],
+            payment_method=rail,
+        )
+        name = f"account-{rail}-{archive}-{show_quotes}"
+        made[name] = save_account(account, f"crash-{name}".lower())
     return made

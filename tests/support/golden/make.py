@@ -14,13 +14,14 @@ from pydantic import SecretStr
 
 from prefect_assay.archive import LocalStore, latest
 from prefect_assay.archive.layout import REPORT_CODE
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
+from prefect_assay.blocks import SpendingPolicy, X402Wallet
 from prefect_assay.flows import campaign
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType, PaymentMethod
 from prefect_assay.reporting.page.documents import archive_report, make_report
+from support.accounts import make_account, make_options
 from support.runs.world import EGFR
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -62,13 +63,17 @@ def make(folder: Path) -> None:
                     method="bli" if kind in METHOD_TYPES else None,
                     n_replicates=None if kind is ExperimentType.EPITOPE_BINNING else 2,
                 ),
-                credentials=AssayCredentials(base_url=lab.base_url, token=SecretStr(lab.token)),
-                policy=policy,
-                archive=LocalArchive(root=str(folder)),
+                account=make_account(
+                    base_url=lab.base_url,
+                    token=lab.token,
+                    policy=policy,
+                    archive=folder,
+                    wallet=wallet,
+                    payment_method=PaymentMethod.X402_EXACT,
+                ),
+                spend_up_to_usd=CAP / 100,
                 campaign_id=f"golden-{kind.replace('_', '-')}",
-                payment_method=PaymentMethod.X402_EXACT,
-                wallet=wallet,
-                poll_seconds=0.2,
+                options=make_options(poll_seconds=0.2),
             )
 
 

@@ -70,6 +70,7 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
     from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
     from prefect_assay.errors import AssayError
     from prefect_assay.flows import campaign, design_build_test
+    from support.accounts import AMOUNT_USD, flow_parameters
 
     ordering.find_or_create.__kwdefaults__["patience"] = (0.2,) * job.get("looks", 3)
     payments.settle.__kwdefaults__["read_delays"] = (0.0, 0.2)
@@ -88,15 +89,20 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
         "request_quote": job.get("request_quote", False),
         "wallet": wallet,
         "poll_seconds": 0.5,
+        "spend_up_to_usd": AMOUNT_USD,
     }
     try:
         if "loop_id" in job:
             loop = design_build_test(
-                loop_id=job["loop_id"], source=job["source"], assay=job["assay"], settle_seconds=0, **shared
+                **flow_parameters(
+                    shared
+                    | {name: job[name] for name in ("loop_id", "source", "assay")}
+                    | {"settle_seconds": 0}
+                )
             )
             return {"stop": str(loop.stop), "rounds": [entry.campaign_id for entry in loop.rounds]}
         report = campaign(
-            designs=job["designs"], assay=job["assay"], campaign_id=job["campaign_id"], **shared
+            **flow_parameters(shared | {name: job[name] for name in ("designs", "assay", "campaign_id")})
         )
     except AssayError as error:
         return {"error": type(error).__name__, "message": str(error)}
@@ -104,4 +110,5 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     sys.stdout.write(json.dumps(main(json.loads(sys.argv[1]))) + "\n")

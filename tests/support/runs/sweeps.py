@@ -16,7 +16,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.logging import disable_run_logger
 from prefect.states import Suspended
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.blocks import LocalArchive
 from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog, Ran, Started, StartedKind
 from prefect_assay.campaigns.watermarks import SweepState
@@ -29,9 +29,11 @@ from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.queries import ASSAY_TAG
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from support.accounts import make_account
 from support.campaign_logs import started
 
 FLOWS = {StartedKind.CAMPAIGN: "campaign", StartedKind.LOOP: "design-build-test"}
+ASSAY = {"experiment_type": "thermostability"}
 SELDOM = 10_000  # minutes between two full checks
 # Nothing listens there, so an account leads nowhere unless a test gives it an address.
 NOWHERE = "http://127.0.0.1:9"
@@ -55,11 +57,10 @@ class SweptHome:
         self.api, self.folder = api, folder
         self.slug = uuid4().hex[:8]
         self.id = home_id(api)
-        self.blocks: dict[str, Block] = {}
-        self.save("credentials", AssayCredentials(base_url=base_url, token=token))
-        self.save("policy", SpendingPolicy(per_experiment_cents=100_000, per_campaign_cents=200_000))
+        self.blocks: dict[str, Any] = {}
         self.archive = LocalArchive(root=str(folder / f"archive-{self.slug}"))
         self.save("archive", self.archive)
+        self.save("account", make_account(base_url=base_url, token=token, archive=self.archive))
         self.store = self.archive.get_store()
         self.books = Books.open(self.store, "", address(base_url), "org-1")
         assert self.books.archive_id
@@ -88,10 +89,9 @@ class SweptHome:
     def start(self, name: str, what: StartedKind = StartedKind.CAMPAIGN, **changes: Any) -> CampaignLog:
         """Record a start, as a deployed flow does."""
         log = CampaignLog(self.store, "", name, what)
-        parameters = {p: {"$block": self.name_of(p)} for p in self.blocks} | {f"{what}_id": name}
-        base = started(
-            self.books, name, what, experiments=1, service=address(self.blocks["credentials"].base_url)
-        )
+        parameters = {"account": {"$block": self.name_of("account")}, "assay": ASSAY, f"{what}_id": name}
+        service = address(self.blocks["account"].credentials.base_url)
+        base = started(self.books, name, what, experiments=1, service=service)
         made = {
             "parameters": parameters,
             "home": self.id,
@@ -112,7 +112,7 @@ class SweptHome:
         tag = (LOOP_TAG if log.what is StartedKind.LOOP else CAMPAIGN_TAG) + log.name
         run = self.api.create_flow_run_from_deployment(
             self.deployments[log.what],
-            parameters={p: as_parameter(block) for p, block in self.blocks.items()},
+            parameters={"account": as_parameter(self.blocks["account"]), "assay": ASSAY},
             tags=[tag, *tags],
         )
         self.set(run, state or asleep())
@@ -130,12 +130,12 @@ class SweptHome:
 
     def runs(self, log: CampaignLog) -> list[FlowRun]:
         """All runs of this home with the tag of a campaign, the oldest first."""
-        archive = {"$ref": {"block_document_id": str(self.archive._block_document_id)}}
+        account = as_parameter(self.blocks["account"])
         tag = (LOOP_TAG if log.what is StartedKind.LOOP else CAMPAIGN_TAG) + log.name
         found = [
             run
             for run in self.api.read_flow_runs(limit=200)
-            if tag in run.tags and run.parameters["archive"] == archive
+            if tag in run.tags and run.parameters["account"] == account
         ]
         return sorted(found, key=lambda run: run.created)
 

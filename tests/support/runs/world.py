@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
-from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
@@ -28,7 +27,14 @@ from prefect.settings import (
 )
 from pydantic import BaseModel
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.blocks import (
+    AssayAccount,
+    AssayCredentials,
+    LocalArchive,
+    SpendingPolicy,
+    WebhookEndpoint,
+    X402Wallet,
+)
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
 from prefect_assay.cli.services.server import URL as DATABASE_URL
@@ -36,6 +42,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
+from support.accounts import AMOUNT_USD, flow_parameters, reference, save_account
 from support.runs.prefect_tables import fill
 
 T = TypeVar("T")
@@ -68,13 +75,9 @@ def eventually(check: Callable[[], T | None], *, seconds: float, what: str) -> T
 
 def start_run(api: SyncPrefectClient, deployment: str, parameters: Mapping[str, Any]) -> FlowRun:
     """A new run of a deployment, its blocks as references; parameters that are None are left out."""
-    given = {
-        name: {"$ref": {"block_document_id": str(value._block_document_id)}}
-        if isinstance(value, Block)
-        else value
-        for name, value in parameters.items()
-        if value is not None
-    }
+    given = flow_parameters(parameters)
+    if isinstance(account := given.get("account"), AssayAccount):
+        given["account"] = reference(account if account.name else save_account(account))
     return api.create_flow_run_from_deployment(api.read_deployment_by_name(deployment).id, parameters=given)
 
 
@@ -115,6 +118,7 @@ class World:
             "payment_method": "x402-exact",
             "wallet": self.wallet,
             "webhook": self.webhook,
+            "spend_up_to_usd": AMOUNT_USD,
         }
 
     def campaign(self, designs: Path | str, **changes: Any) -> FlowRun:

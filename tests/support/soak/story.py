@@ -27,6 +27,7 @@ from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
+from support.accounts import AMOUNT_USD, flow_parameters
 from support.runs.sweeps import swept
 from support.runs.world import EGFR
 from support.soak.world import SoakWorld
@@ -178,14 +179,13 @@ class Soak:
         parameters = {
             "designs": fasta(DESIGNS),
             "assay": ASSAY,
-            "sequences_per_experiment": 1,
+            "designs_per_experiment": 1,
             "campaign_id": campaign,
             "payment_method": "async_invoice" if self._hosted(campaign) else "x402-exact",
         }
-        names = ["credentials", "policy", "archive", "webhook"] + ["wallet"] * (not self._hosted(campaign))
-        parameters |= {name: as_parameter(blocks[name]) for name in names}
+        parameters |= {"account": as_parameter(blocks["account"]), "spend_up_to_usd": AMOUNT_USD}
         key = f"{campaign}-{time.time()}" if again else campaign
-        self.runs[campaign] = self._create("campaign", key, parameters)
+        self.runs[campaign] = self._create("campaign", key, flow_parameters(parameters))
 
     def _create(self, flow: str, key: str, parameters: dict[str, Any]) -> UUID:
         return patiently(

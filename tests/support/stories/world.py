@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 from prefect_assay.archive.store import Store
 from prefect_assay.blocks import (
+    AssayAccount,
     AssayCredentials,
     LocalArchive,
     S3Archive,
@@ -38,6 +39,7 @@ from prefect_assay.lab.control.client import LabOrganization
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference
 from support.archive.moto_s3 import moto_server
 from support.archive.s3_proxy import S3Proxy, s3_proxy
 from support.archive.swift_server import s3_client
@@ -198,11 +200,12 @@ class Story:
         slug = re.sub("[^a-z0-9]", "", self.name) + uuid4().hex[:6]
         self.lab = self.organization or self.world.stack.lab.seed(slug)
         self.folder = self.world.folder / "archives" / self.name
-        self.account = self.save_account()
+        self.credentials = self.save_credentials()
         self.spending = self.save_policy(**self.policy)
         self.archive = self._save(self._archive())
         self.wallet = self._save(self._wallet()) if self.rail != "async_invoice" else None
         self.webhook = self.save_webhook() if self.webhooks else None
+        self.account = self.save_account()
         self.http: httpx.Client = self.ends.enter_context(self.lab.http())
 
     def at(self, world: World) -> "Story":
@@ -218,16 +221,11 @@ class Story:
                 self._of_loop() if self.rounds else {"designs": fasta(self.designs), "campaign_id": self.name}
             ),
             "assay": AFFINITY,
-            "sequences_per_experiment": 1,
-            "credentials": self.reference(self.account),
-            "policy": self.reference(self.spending),
-            "archive": self.reference(self.archive),
-            "payment_method": self.rail,
-            "wallet": self.reference(self.wallet) if self.wallet else None,
-            "webhook": self.reference(self.webhook) if self.webhook else None,
+            "designs_per_experiment": 1,
+            "account": reference(self.account),
+            "spend_up_to_usd": AMOUNT_USD,
         }
-        parameters |= self.options | changes
-        return {name: value for name, value in parameters.items() if value is not None}
+        return flow_parameters(parameters | self.options | changes)
 
     def start(self, **changes: Any) -> FlowRun:
         """Start the campaign or the loop."""
@@ -244,8 +242,22 @@ class Story:
         network_id = self.world.stack.lab.mpp["network_id"]
         return self._save(SpendingPolicy(**(CAPS | {"network_ids": [network_id]} | changes)))
 
-    def save_account(self, **changes: Any) -> AssayCredentials:
-        """Save the account's block with these fields."""
+    def save_account(self) -> AssayAccount:
+        """Save the account of the story's blocks."""
+        return self._save(
+            make_account(
+                credentials=self.credentials,
+                policy=self.spending,
+                archive=self.archive,
+                wallet=self.wallet,
+                webhook=self.webhook,
+                payment_method=self.rail,
+                owner="Ada",
+            )
+        )
+
+    def save_credentials(self, **changes: Any) -> AssayCredentials:
+        """Save the credentials with these fields."""
         fields = {"base_url": self.lab.base_url, "token": self.lab.token} | changes
         return self._save(AssayCredentials(**fields))
 
@@ -386,7 +398,7 @@ class Story:
     @property
     def experiments(self) -> int:
         """How many are planned."""
-        return -(-len(self.designs) // self.options.get("sequences_per_experiment", 1))
+        return -(-len(self.designs) // self.options.get("designs_per_experiment", 1))
 
     @property
     def flow(self) -> str:
@@ -464,11 +476,6 @@ class Story:
     def block_name(self) -> str:
         """The name of each of its blocks."""
         return f"story-{self.name}"
-
-    @staticmethod
-    def reference(block: Any) -> dict[str, Any]:
-        """A block as a parameter of a run."""
-        return {"$ref": {"block_document_id": str(block._block_document_id)}}
 
     def _save(self, block: Any) -> Any:
         with self.world.here():

@@ -8,7 +8,7 @@ from prefect.client.orchestration import get_client
 
 from prefect_assay.archive.store import Store
 from prefect_assay.books.campaign_log import Adopted, CampaignLog, list_all
-from prefect_assay.campaigns.recorded_blocks import missing_blocks
+from prefect_assay.campaigns.saved_blocks import missing_account
 from prefect_assay.cli.campaigns.answer import user_name
 from prefect_assay.cli.campaigns.find import open_archives
 from prefect_assay.cli.failures import FAILED
@@ -33,7 +33,7 @@ def adopt_campaigns(archive: str | None, *, by: str | None, yes: bool, as_json: 
         archives.raise_first()
         logs = archives.collect(lambda place: list(_of_other_homes(place.store, place.prefix, home)))
         archives.raise_first()
-        lacking = {log.name: missing_blocks(client, log.state) for log in logs}
+        lacking = {log.name: missing_account(client, log.state) for log in logs}
         if logs and not yes:
             _confirm(logs)
         for log in logs:
@@ -41,7 +41,7 @@ def adopt_campaigns(archive: str | None, *, by: str | None, yes: bool, as_json: 
             log.append(Adopted(home=home, person=person))
     if as_json:
         adopted = [
-            {"kind": str(log.what), "name": log.name, "missing_blocks": lacking[log.name]} for log in logs
+            {"kind": str(log.what), "name": log.name, "missing_account": lacking[log.name]} for log in logs
         ]
         print_json({"home": home, "adopted": adopted})
         return
@@ -73,13 +73,13 @@ def _confirm(logs: list[CampaignLog]) -> None:
         raise SystemExit(FAILED)
 
 
-def _show(logs: list[CampaignLog], lacking: dict[str, list[str]]) -> None:
+def _show(logs: list[CampaignLog], lacking: dict[str, str | None]) -> None:
     console = plain()
     if not logs:
         console.print("No open campaign or loop belongs to another Prefect home.")
         return
     for log in logs:
-        needs = f"; save the blocks {', '.join(lacking[log.name])} first" if lacking[log.name] else ""
+        needs = f"; save the account {lacking[log.name]} first" if lacking[log.name] else ""
         console.print(f"adopted: {log.what} {log.name}{needs}")
     console.print("The next sweep starts a run for each: prefect-assay status")
 

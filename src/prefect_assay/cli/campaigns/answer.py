@@ -17,7 +17,7 @@ from prefect_assay.campaigns.answers import (
     decision_of,
     questions_of,
 )
-from prefect_assay.campaigns.recorded_blocks import credentials_of, policy_of
+from prefect_assay.campaigns.saved_blocks import account_of
 from prefect_assay.campaigns.stop import round_logs
 from prefect_assay.cli.campaigns.find import find_logs
 from prefect_assay.cli.failures import FAILED
@@ -92,13 +92,12 @@ def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
             _confirm(decision, chosen)
         state = chosen.log.state
         answered = answer_question(
-            credentials_of(client, state),
+            account_of(client, state),
             chosen.log,
             question_id=chosen.asked.question_id,
             revision=chosen.asked.revision,
             decision=decision,
             amount_cents=amount_cents,
-            ceiling_cents=policy_of(client, state).answer_ceiling_cents,
             person=person,
             how=f"prefect-assay {'reject' if decision == REJECT else 'approve'}",
         )

@@ -93,7 +93,7 @@ def run(
     """Start a campaign: check the designs, then order, pay, wait, archive and collate."""
     with reported(as_json=as_json):
         from prefect_assay.cli.campaigns.run import CampaignRequest, run_campaign
-        from prefect_assay.designs import Reading
+        from prefect_assay.models.options import ReadingOptions
 
         request = CampaignRequest(
             designs=designs,
@@ -113,8 +113,14 @@ def run(
             yes=yes,
             per_experiment=per_experiment,
             deadline_days=deadline_days,
-            reading=Reading(
-                name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+            reading=ReadingOptions(
+                name_column=name_column,
+                sequence_column=sequence_column,
+                keep_native=keep_native,
+                chain=chain,
+                target_sequence=target_sequence,
+                keep_shared=keep_shared,
+                as_protein=as_protein,
             ),
         )
         run_campaign(request, here=here, wait=wait, as_json=as_json)
@@ -205,14 +211,20 @@ def estimate(
     with reported(as_json=as_json):
         from prefect_assay.cli.campaigns.estimate import estimate_campaign
         from prefect_assay.cli.campaigns.run import assay_of
-        from prefect_assay.designs import Reading
+        from prefect_assay.models.options import ReadingOptions
 
         estimate_campaign(
             designs,
             assay_of(experiment_type, target, method, replicates),
             per_experiment=per_experiment,
-            reading=Reading(
-                name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+            reading=ReadingOptions(
+                name_column=name_column,
+                sequence_column=sequence_column,
+                keep_native=keep_native,
+                chain=chain,
+                target_sequence=target_sequence,
+                keep_shared=keep_shared,
+                as_protein=as_protein,
             ),
             credentials=credentials,
             policy=policy,

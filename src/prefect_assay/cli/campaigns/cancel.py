@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import typer
@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import FlowRun
 from rich.text import Text
 
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
-from prefect_assay.campaigns.recorded_blocks import credentials_of, policy_of
+from prefect_assay.campaigns.saved_blocks import account_of
 from prefect_assay.campaigns.stop import OrderRemains, StopReport, round_logs, stop_log
 from prefect_assay.cli.campaigns.answer import user_name
 from prefect_assay.cli.campaigns.find import Named, find_named, open_archives
@@ -105,23 +105,12 @@ def _begun_meanwhile(
 
 
 def _stop(client: SyncPrefectClient, log: CampaignLog, person: str) -> StopReport:
-    """Stop it; where its blocks are gone, its orders are stopped, and the sweep does the rest."""
+    """Stop it; where its account is gone, its orders are stopped, and the sweep does the rest."""
     state = log.read()
-    policy = _or_none(lambda: policy_of(client, state))
-    return stop_log(
-        _or_none(lambda: credentials_of(client, state)),
-        log,
-        person=person,
-        how=_HOW,
-        reject_quotes=policy is None or policy.reject_quote_on_cancel,
-    )
-
-
-def _or_none(load: Callable[[], T]) -> T | None:
-    try:
-        return load()
-    except ConfigurationError:
-        return None
+    account = None
+    with contextlib.suppress(ConfigurationError):
+        account = account_of(client, state)
+    return stop_log(account, log, person=person, how=_HOW)
 
 
 def _campaigns_of(log: CampaignLog) -> list[str]:

@@ -9,8 +9,9 @@ from prefect_assay.cli.designs.sequences import check_locally, read_file, warnin
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.service import open_service
 from prefect_assay.client import AssayClient
-from prefect_assay.designs import Reading, order_lines, refuse_target, split
+from prefect_assay.designs import order_lines, refuse_target, split
 from prefect_assay.models.billing import CostEstimate, usd
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec, Target
 from prefect_assay.models.words import in_words, many
@@ -37,7 +38,7 @@ def estimate_campaign(
     assay: Assay,
     *,
     per_experiment: int,
-    reading: Reading,
+    reading: ReadingOptions,
     credentials: str | None,
     policy: str | None,
     as_json: bool,

@@ -14,9 +14,10 @@ from prefect_assay.books import Books
 from prefect_assay.cli.campaigns.estimate import PricedExperiment, price
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table
-from prefect_assay.designs import Reading, refuse_target
+from prefect_assay.designs import refuse_target
 from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.models.billing import usd
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, Plan, Target
 from prefect_assay.models.vocabulary import (
@@ -73,7 +74,7 @@ class Purchase:
 def look_up(
     sequences: Sequences,
     assay: Assay,
-    reading: Reading,
+    reading: ReadingOptions,
     *,
     campaign_id: str | None,
     per_experiment: int,

@@ -1,7 +1,7 @@
 """`prefect-assay run`: checks the designs, then starts the campaign on a worker or in this process."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -18,7 +18,7 @@ from prefect_assay.cli.prefect_api import (
     run_url,
     start_temporary_server,
 )
-from prefect_assay.designs import Reading, is_pasted
+from prefect_assay.designs import is_pasted
 from prefect_assay.errors import (
     AssayError,
     CampaignFailed,
@@ -28,6 +28,7 @@ from prefect_assay.errors import (
     LoopFailed,
 )
 from prefect_assay.models.bounds import CAMPAIGN_ID, cut
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
@@ -61,7 +62,7 @@ class AssayRequest:
     payment: str
     per_experiment: int
     deadline_days: int
-    reading: Reading
+    reading: ReadingOptions
 
     def assay(self) -> Assay:
         """The assay that the options describe."""
@@ -74,7 +75,7 @@ class AssayRequest:
             "payment_method": PaymentMethod(self.payment),
             "sequences_per_experiment": self.per_experiment,
             "deadline_days": self.deadline_days,
-            **asdict(self.reading),
+            **self.reading.model_dump(),
         }
 
 

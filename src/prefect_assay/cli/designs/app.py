@@ -88,10 +88,16 @@ def sequences_check(
     """Check a design file as a campaign would, without ordering anything; exit code 1 when it cannot be ordered."""
     with reported(as_json=as_json):
         from prefect_assay.cli.designs.sequences import check_sequences
-        from prefect_assay.designs import Reading
+        from prefect_assay.models.options import ReadingOptions
 
-        reading = Reading(
-            name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+        reading = ReadingOptions(
+            name_column=name_column,
+            sequence_column=sequence_column,
+            keep_native=keep_native,
+            chain=chain,
+            target_sequence=target_sequence,
+            keep_shared=keep_shared,
+            as_protein=as_protein,
         )
         check_sequences(file, experiment_type, per_experiment, reading, as_json=as_json)
 
@@ -206,7 +212,7 @@ def designs_select(
         if identity is None:
             refuse_ignored({"--max-per-cluster": max_per_cluster}, "it belongs to --identity")
         from prefect_assay.cli.designs.select import select_designs
-        from prefect_assay.designs import Reading
+        from prefect_assay.models.options import ReadingOptions
 
         chosen |= {
             "policy": policy,
@@ -223,8 +229,14 @@ def designs_select(
             pool,
             number,
             chosen,
-            Reading(
-                name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+            ReadingOptions(
+                name_column=name_column,
+                sequence_column=sequence_column,
+                keep_native=keep_native,
+                chain=chain,
+                target_sequence=target_sequence,
+                keep_shared=keep_shared,
+                as_protein=as_protein,
             ),
             tables=history or (),
             kd_unit=kd_unit,

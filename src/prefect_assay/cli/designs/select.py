@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
-from prefect_assay.designs import Reading, choices_csv, order_lines, read_pool
+from prefect_assay.designs import choices_csv, order_lines, read_pool
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.models.billing import usd
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.selection import Selection, SelectionSettings
 from prefect_assay.models.words import in_words, many
 from prefect_assay.selection import History, read_history, select
@@ -26,7 +27,7 @@ def select_designs(
     pool: str,
     n: int,
     chosen: Mapping[str, Any],
-    reading: Reading,
+    reading: ReadingOptions,
     *,
     tables: Sequence[str],
     kd_unit: str | None,

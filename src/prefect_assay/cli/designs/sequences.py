@@ -7,15 +7,9 @@ from rich.table import Table
 
 from prefect_assay.cli.failures import FAILED, describe
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
-from prefect_assay.designs import (
-    Reading,
-    check_spec,
-    design_warnings,
-    order_lines,
-    read_sequences,
-    split,
-)
+from prefect_assay.designs import check_spec, design_warnings, order_lines, read_sequences, split
 from prefect_assay.errors import InputError, InvalidSpec
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
@@ -28,7 +22,7 @@ _DUPLICATES_SHOWN = 20
 
 
 def check_sequences(
-    file: str, experiment_type: str, per_experiment: int, reading: Reading, *, as_json: bool
+    file: str, experiment_type: str, per_experiment: int, reading: ReadingOptions, *, as_json: bool
 ) -> None:
     """Print a summary of the designs, or every finding and exit with 1."""
     assay = Assay(experiment_type=ExperimentType(experiment_type))
@@ -61,7 +55,7 @@ def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> in
     return len(batches)
 
 
-def read_file(file: str, reading: Reading) -> Sequences:
+def read_file(file: str, reading: ReadingOptions) -> Sequences:
     """Read the designs of a file, an address or pasted text."""
     return read_sequences(str(local_path(file)) if file.startswith("~") else file, reading=reading)
 

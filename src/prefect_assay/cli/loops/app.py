@@ -146,7 +146,7 @@ def loop(
         if designer is not None:
             refuse_ignored({"--wait-days": wait_days}, "it belongs to loops without --designer")
         from prefect_assay.cli.loops.start import LoopRequest, run_loop
-        from prefect_assay.designs import Reading
+        from prefect_assay.models.options import ReadingOptions
 
         request = LoopRequest(
             loop_id=loop_id,
@@ -163,8 +163,14 @@ def loop(
             payment=payment,
             per_experiment=per_experiment,
             deadline_days=deadline_days,
-            reading=Reading(
-                name_column, sequence_column, keep_native, chain, target_sequence, keep_shared, as_protein
+            reading=ReadingOptions(
+                name_column=name_column,
+                sequence_column=sequence_column,
+                keep_native=keep_native,
+                chain=chain,
+                target_sequence=target_sequence,
+                keep_shared=keep_shared,
+                as_protein=as_protein,
             ),
             select=select,
             seed=seed or 0,

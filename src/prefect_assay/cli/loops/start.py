@@ -126,13 +126,13 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
 
 def _refuse_canceled(archive: "Archive", loop_id: str) -> None:
     """Refuse a loop that a person has canceled; an archive that this machine cannot read is left to the run."""
-    from prefect_assay.campaigns.loop import describe_stop
+    from prefect_assay.campaigns.starts import describe_stop
 
     stopped = None
     with suppress(ArchiveError):
         stopped = CampaignLog(archive.get_store(), archive.prefix, loop_id, StartedKind.LOOP).read().stopped
     if stopped is not None:
-        raise InputError(describe_stop(f"loop {loop_id}", stopped, loop_id))
+        raise InputError(describe_stop(f"loop {loop_id}", stopped))
 
 
 def _reopen(archive: "Archive", loop_id: str) -> None:

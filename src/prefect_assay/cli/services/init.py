@@ -324,20 +324,20 @@ def _webhook(
 
 
 def _fill_forms(given: Answers) -> list[str]:
-    """Make the blocks the defaults of the deployed forms, for everybody who uses them; what somebody has chosen stays."""
+    """Make the account the default of the deployed forms, for everybody who uses them; what somebody has chosen stays."""
     from prefect.client.orchestration import get_client
 
-    from prefect_assay.deployments.presets import preset_blocks
+    from prefect_assay.deployments.presets import preset_account
 
     if given.forms is False or (given.forms is None and not sys.stdin.isatty()):
         return []
     with get_client(sync_client=True) as client:
-        filled = preset_blocks(client, given.name, dry_run=True)
-        question = f"Fill these blocks into the forms of {' and '.join(filled)}, for everybody who uses them?"
+        filled = preset_account(client, given.name, dry_run=True)
+        question = f"Fill this account into the forms of {' and '.join(filled)}, for everybody who uses them?"
         if not filled or not (given.forms or typer.confirm(question, default=True)):
             return []
-        preset_blocks(client, given.name)
-    return [f"The form of {name} has {', '.join(parameters)}" for name, parameters in filled.items()]
+        preset_account(client, given.name)
+    return [f"The form of {name} has the account {given.name}" for name in filled]
 
 
 def _is_local_lab(base_url: str) -> bool:

@@ -77,8 +77,8 @@ def _show(registered: "Registration", *, as_json: bool) -> None:
         )
     for name, presence in registered.deployments.items():
         print(f"deployment   {name}: {presence}")
-    for name, parameters in registered.presets.items():
-        print(f"form         {name}: the blocks main as {', '.join(parameters)}")
+    for name in registered.presets:
+        print(f"form         {name}: the account main")
     for change in registered.automations:
         print(f"automation   {change.name}: {change.change}" + (f"; {change.note}" if change.note else ""))
     for sentence in registered.advice:
