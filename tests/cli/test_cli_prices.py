@@ -76,6 +76,15 @@ def test_targets_show_whole_ids_at_80_columns_and_how_they_are_measured(service,
     assert "affinity (bli or spr)" in "\n".join(lines)
 
 
+def test_targets_show_every_digit_of_a_price_at_80_columns(service, capsys):
+    show_targets([], credentials=None, as_json=False)
+    shown = capsys.readouterr().out.splitlines()
+    prices = [line for target in search(service, []) for line in price_of(target).splitlines()]
+    assert any("2,880.00 USD for 96" in price for price in prices)
+    for price in prices:
+        assert any(line.rstrip().endswith(price) for line in shown), price
+
+
 def test_no_target_is_exit_code_1(service, capsys):
     with pytest.raises(SystemExit) as ended:
         show_targets(["no-such-antigen"], credentials=None, as_json=True)

@@ -33,6 +33,9 @@ from prefect_assay.cli.options import (
 
 sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
 designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
+custom_target_app = typer.Typer(
+    help="Request a target that the catalog lacks, and follow the decision.", no_args_is_help=True
+)
 catalog = typer.Typer()
 
 Goal = Annotated[
@@ -66,6 +69,59 @@ def targets(
         from prefect_assay.cli.designs.targets import show_targets
 
         show_targets(words or (), credentials=credentials, as_json=as_json)
+
+
+@custom_target_app.command("request")
+def custom_target_request(
+    name: Annotated[str, typer.Argument(help="What the target is called.")],
+    *,
+    product_id: Annotated[
+        str, typer.Option(help="Your own number for it, or the vendor's; the service takes each one once.")
+    ],
+    sequence: Annotated[
+        str | None, typer.Option(help="Its residues; chains are separated by a colon.")
+    ] = None,
+    pdb_id: Annotated[
+        str | None,
+        typer.Option(help="Its accession in the Protein Data Bank, instead of or beside residues."),
+    ] = None,
+    vendor: Annotated[str | None, typer.Option(help="Who sells it.")] = None,
+    product_url: Annotated[str | None, typer.Option(help="Its page at the vendor.")] = None,
+    molecular_weight: Annotated[str | None, typer.Option(help="In kDa, or with its unit.")] = None,
+    note: Annotated[str | None, typer.Option(help="For the laboratory, such as a tag or a buffer.")] = None,
+    credentials: ServiceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the service for a target of your own; nothing is ordered."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.designs.custom_target import request_target
+
+        request_target(
+            name,
+            product_id=product_id,
+            sequence=sequence,
+            pdb_id=pdb_id,
+            vendor=vendor,
+            note=note,
+            product_url=product_url,
+            molecular_weight=molecular_weight,
+            credentials=credentials,
+            as_json=as_json,
+        )
+
+
+@custom_target_app.command("status")
+def custom_target_status(
+    request_id: Annotated[str | None, typer.Argument(help="One request. Default: all of them.")] = None,
+    *,
+    credentials: ServiceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the requests with their decisions, and how to measure against those that were approved."""
+    with reported(as_json=as_json):
+        from prefect_assay.cli.designs.custom_target import show_requests
+
+        show_requests(request_id, credentials=credentials, as_json=as_json)
 
 
 @sequences_app.command("check")

@@ -76,7 +76,7 @@ def price_of(target: Target) -> str:
         return f"{usd(each)} a design"
     if isinstance(lots, list) and lots:
         parts = [f"{usd(lot.get('price_usdcent'))} for {lot.get('num_sequences')}" for lot in lots]
-        return ", ".join(parts)
+        return "\n".join(parts)
     return "has a price" if pricing else "by quote"
 
 
@@ -102,11 +102,12 @@ def _show(found: Sequence[Target], words: Sequence[str]) -> None:
             else "The catalog is empty.",
             markup=False,
         )
+        console.print("A target of your own: prefect-assay custom-target request --help", markup=False)
         return
     table = plain_table()
     table.add_column("Target", overflow="fold", min_width=_ID_WIDTH)
     table.add_column("Number", overflow="fold")
-    table.add_column("Antigen's price", overflow="fold")
+    table.add_column("Antigen's price", no_wrap=True)
     for target in found[:_SHOWN]:
         name = Text(target.name or target.id)
         name.append(f"\n{target.id}", style="dim")
