@@ -21,6 +21,7 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import BudgetExceeded, PaymentsDisabled, ServiceUnavailable
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering.stages import OVER, Stage
@@ -278,6 +279,18 @@ def test_a_quote_that_is_left_to_a_person_is_asked_about_once(lab, tmp_path):
     answer(campaign, "approve")
     assert look(campaign) == [Stage.LABORATORY]
     assert len(calls(lab, "POST", "/experiments/*/quote/confirm")) == 1
+
+
+def test_a_quote_far_below_the_estimate_is_a_question_whenever_it_comes(lab, tmp_path, monkeypatch):
+    campaign = a_campaign(lab, tmp_path)
+    campaign.setup = replace(campaign.setup, options=make_options(poll_seconds=1.0, request_quote=True))
+    assert look(campaign) == [Stage.QUOTE]
+    dear = CostEstimate.model_validate({"breakdown": {"total_cents": 10**6}})
+    monkeypatch.setattr(advance_module, "estimate_cost", lambda *_: dear)
+    lab.advance(minutes=5)
+    assert look(campaign) == [Stage.ASKS]
+    answer(campaign, "approve")
+    assert look(campaign) == [Stage.LABORATORY]
 
 
 def test_a_rejected_quote_ends_its_order_at_the_laboratory_too(lab, tmp_path):

@@ -195,6 +195,12 @@ SITUATIONS = {
         limits(),
         ConfirmQuote(1000, untotaled=False),
     ),
+    "an open quote, and nothing was approved before: compared with the estimate": (
+        QUOTED,
+        seen(row=row("quote_sent"), billing=OPEN_QUOTE, checked_again=True),
+        limits(),
+        Estimate,
+    ),
     "a quote far below the estimate": (
         QUOTED,
         seen(row=row("quote_sent"), billing=OPEN_QUOTE, checked_again=True, estimate=priced(4000)),
@@ -204,7 +210,10 @@ SITUATIONS = {
     "a quote without a total": (
         QUOTED,
         seen(
-            row=row("quote_sent"), billing=billing(BillingStage.QUOTE_OPEN, quote(None)), checked_again=True
+            row=row("quote_sent"),
+            billing=billing(BillingStage.QUOTE_OPEN, quote(None)),
+            checked_again=True,
+            estimate=priced(None),
         ),
         limits(),
         Ask,
@@ -407,7 +416,10 @@ def test_answer_counts_for_exactly_the_question_that_was_shown():
 def test_a_quote_that_a_person_has_approved_is_not_asked_about_again(records, cents):
     state, policy = fold(*QUOTED, *records), limits(accept_quotes=False)
     what = seen(
-        row=row("quote_sent"), billing=billing(BillingStage.QUOTE_OPEN, quote(cents)), checked_again=True
+        row=row("quote_sent"),
+        billing=billing(BillingStage.QUOTE_OPEN, quote(cents)),
+        checked_again=True,
+        estimate=priced(1000),
     )
     question = next_action(state, what, policy).question
     agreed = what.add(decisions={question.digest: APPROVE}, answerers={question.digest: Answerer("Bob")})

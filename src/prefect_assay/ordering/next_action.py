@@ -296,6 +296,11 @@ def _is_answered(state: OrderState) -> bool:
 def _next_of_quote(state: OrderState, seen: Seen, limits: OrderLimits, quote: Quote) -> Action:
     if not seen.checked_again:
         return SearchAgain()
+    known = state.approved
+    if seen.estimate is None and (known is None or (known.by_person and state.approved_before is None)):
+        return (
+            Estimate()
+        )  # nothing was approved before the quote, so the estimate is what it is compared with
     amount, verdict = _judge_open_quote(state, seen, limits, quote)
     match verdict:
         case Approved():
