@@ -24,13 +24,13 @@ BLOCKS = ("--credentials", "c", "--policy", "p", "--archive", "a")
         ("status",),
         ("status", "--problems"),
         ("spending", "--archive", "a"),
-        ("spending", ".", "--policy", "p"),
+        ("spending", ".", "--account", "p"),
         ("results", "--archive", "a"),
         ("report", "round-1", "--archive", "a"),
         ("archive", "verify", "--archive", "a"),
         ("archive", "verify"),
         ("designs", "history", "--archive", "a"),
-        ("drift", "--credentials", "c"),
+        ("drift", "--account", "c"),
     ],
     ids=" ".join,
 )
@@ -55,7 +55,7 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
     [
         (("deploy", "--sweep-seconds", "60"), "--sweep-seconds"),
         (("status", "round-1", "--problems"), "CAMPAIGN, LOOP OR RUN"),
-        (("status", "--problems", "--watch", "--credentials", "c"), "--credentials, --watch"),
+        (("status", "--problems", "--watch", "--account", "c"), "--account, --watch"),
         (("status", "--watch", "--json"), "--watch"),
         (
             ("loop", "egfr", "d", "--target", "t", "--seed", "0", "--score-column", "s"),

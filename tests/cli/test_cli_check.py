@@ -8,6 +8,7 @@ from email.utils import format_datetime
 from types import SimpleNamespace
 
 import pytest
+from prefect.blocks.core import Block
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import (
     BlockDocumentUpdate,
@@ -22,11 +23,19 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Scheduled
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
+from prefect_assay.blocks import (
+    AssayAccount,
+    AssayCredentials,
+    LocalArchive,
+    SharedPaymentTokens,
+    SpendingPolicy,
+    WebhookEndpoint,
+)
 from prefect_assay.cli.campaigns.problems import show_problems
 from prefect_assay.cli.services import check
 from prefect_assay.cli.services.receiver import correct_lab_endpoints, receiver_word
 from prefect_assay.cli.services.receiver_address import record_address
+from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.models.sweep import SweepMemory
 from prefect_assay.runs.starting import find_obstacles, own_deployments
@@ -69,12 +78,27 @@ def seen(server, capsys):
 
 
 @contextmanager
-def saved(block, name):
-    block.save(name)
+def saved(name, **fields):
+    """An account of this name with these fields; the rest of it is nobody's."""
+    blocks = {
+        "credentials": AssayCredentials(base_url=CLOSED, token="t"),
+        "policy": POLICY,
+        "archive": LocalArchive(root="/dev/shm/nobody"),
+        **fields,
+    }
+    # Copies without names: a block that was saved before would keep its own.
+    fresh = {key: _unsaved(value) if isinstance(value, Block) else value for key, value in blocks.items()}
+    save_account(AssayAccount(**fresh), name)
     try:
-        yield f"{block.get_block_type_slug()}/{name}"
+        yield f"account {name}"
     finally:
-        type(block).delete(name)
+        AssayAccount.delete(name)
+        for block in (value for value in fresh.values() if isinstance(value, Block)):
+            type(block).delete(name)
+
+
+def _unsaved(block):
+    return type(block)(**{field: getattr(block, field) for field in type(block).model_fields})
 
 
 @contextmanager
@@ -95,8 +119,7 @@ def test_a_server_without_anything_of_ours(seen):
     faults = seen()
     for flow in ("campaign", "design-build-test", "sweep", "decide"):
         assert named(faults, "deployment", flow, "not deployed")
-    assert len(named(faults, "blocks")) == 2
-    assert named(faults, "archive", "no archive block")
+    assert named(faults, "account", "there is no account")
 
 
 def test_no_prefect_server(seen):
@@ -235,7 +258,7 @@ def test_a_scheduler_that_does_not_run_is_named(server, pool):
 
 def test_a_receiver_that_is_away_is_a_problem(server, capsys):
     endpoint = WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32)
-    with saved(endpoint, "away") as name:
+    with saved("away", webhook=endpoint) as name:
         show_problems(as_json=True)
         found = json.loads(capsys.readouterr().out)["problems"]
     assert [problem["subject"] for problem in found if problem["kind"] == "receiver-away"] == [name]
@@ -274,22 +297,36 @@ def test_a_sweep_that_nothing_starts_or_that_is_silent(server, seen):
                 server.delete_variable_by_name("assay_sweep")
 
 
-def test_a_token_that_the_service_refuses(lab, seen):
+def test_an_account_that_is_well_says_whether_it_is_simulated(lab, server, tmp_path, capsys):
     good = AssayCredentials(base_url=lab.base_url, token=lab.token)
-    with saved(good, "good") as name, saved(POLICY, "main"):
-        assert not named(seen(), "blocks", "Credentials")
-        assert not named(seen(), "service")
+    with saved("good", credentials=good, archive=LocalArchive(root=str(tmp_path))):
+        lines = [line for look in (check._account, check._archive) for line in look(server)]
+    assert all(line.ok for line in lines)
+    texts = [line.text for line in lines]
+    assert f"account good (simulated): {lab.base_url} knows its token" in texts
+    assert any("pays by async_invoice, caps 5,000.00 USD per experiment" in text for text in texts)
+    assert f"account good: {tmp_path} takes objects, and overwrites none" in texts
+
+
+def test_an_account_that_cannot_pay_as_it_says_is_named(lab, seen):
+    wallet = SharedPaymentTokens(issuer_url="https://tokens.example.org", issuer_key="c")
+    with saved("rail", payment_method="mpp-spt", wallet=wallet) as name:
+        (text,) = named(seen(), "account", "machine_payments")
+    assert text.startswith(name)
+
+
+def test_a_token_that_the_service_refuses(lab, seen):
     wrong = AssayCredentials(base_url=lab.base_url, token=lab.token[:-4] + "AAAA")
-    with saved(wrong, "wrong") as name:
-        (text,) = named(seen(), "service", name)
+    with saved("wrong", credentials=wrong) as name:
+        (text,) = named(seen(), "account", name)
     assert lab.token[:-4] not in text
 
 
 def test_a_service_that_is_away_hides_no_other(lab, seen):
     away = AssayCredentials(base_url=CLOSED, token="svc-token-of-a-service-that-is-away")
     wrong = AssayCredentials(base_url=lab.base_url, token=lab.token[:-4] + "AAAA")
-    with saved(away, "away") as first, saved(wrong, "wrong") as second:
-        texts = "\n".join(named(seen(), "service"))
+    with saved("away", credentials=away) as first, saved("wrong", credentials=wrong) as second:
+        texts = "\n".join(named(seen(), "account"))
     assert first in texts
     assert second in texts
     assert "svc-token" not in texts
@@ -297,7 +334,7 @@ def test_a_service_that_is_away_hides_no_other(lab, seen):
 
 def test_a_receiver_that_is_away(seen):
     endpoint = WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32)
-    with saved(endpoint, "hooks") as name:
+    with saved("hooks", webhook=endpoint) as name:
         (text,) = named(seen(), "receiver")
     assert name in text
     assert "k" * 32 not in text
@@ -317,7 +354,7 @@ def test_the_advice_for_a_block_that_leads_to_another_port_names_the_port_of_up(
     if recorded:
         record_address(tmp_path, recorded)
     monkeypatch.setattr(check, "get_current_settings", lambda: SimpleNamespace(home=tmp_path))
-    with saved(WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32), "hooks"):
+    with saved("hooks", webhook=WebhookEndpoint(url=f"{CLOSED}/assay", signing_key="k" * 32)):
         (line,) = check._receiver(server)
     assert line.next_step.startswith(advice)
 
@@ -328,7 +365,7 @@ def test_up_corrects_the_endpoints_of_local_labs_and_no_others(server, tmp_path)
     lab = WebhookEndpoint(url="http://127.0.0.1:8100/assay", signing_key=keys.lab)
     service = WebhookEndpoint(url="http://127.0.0.1:8100/assay", signing_key=keys.service)
     public = WebhookEndpoint(url="https://hooks.example.org/assay", signing_key=keys.lab)
-    with saved(lab, "lab"), saved(service, "tunnel"), saved(public, "public"):
+    with saved("lab", webhook=lab), saved("tunnel", webhook=service), saved("public", webhook=public):
         assert correct_lab_endpoints(api, keys.lab, address) == [("lab", lab.url)]
         urls = {name: WebhookEndpoint.load(name).url for name in ("lab", "tunnel", "public")}
         assert urls == {"lab": address, "tunnel": service.url, "public": public.url}
@@ -336,58 +373,60 @@ def test_up_corrects_the_endpoints_of_local_labs_and_no_others(server, tmp_path)
         assert correct_lab_endpoints(api, keys.lab, address) == []
 
 
-def test_a_receiver_that_has_lost_the_key(lab, seen, monkeypatch, tmp_path):
+def test_a_receiver_that_has_lost_the_key(seen, monkeypatch, tmp_path):
     keys = signing_keys(tmp_path)
     monkeypatch.setattr(check, "_is_here", lambda _client: True)
     monkeypatch.setattr(check, "get_current_settings", lambda: SimpleNamespace(home=tmp_path))
     monkeypatch.setattr(check.httpx, "get", lambda *_, **__: SimpleNamespace(raise_for_status=lambda: None))
-    with saved(WebhookEndpoint(url=CLOSED, signing_key=keys.service), "hooks") as name:
-        assert not [text for part, text in seen() if part == "receiver"]
+    monkeypatch.setattr(check, "_refusal", lambda *_: None)
+    with saved("hooks", webhook=WebhookEndpoint(url=CLOSED, signing_key=keys.service)) as name:
+        assert not named(seen(), "receiver")
         keys.file.write_text("other\n")
-        (text,) = (text for part, text in seen() if part == "receiver")
+        (text,) = named(seen(), "receiver")
         assert text.startswith(f"{name}: {keys.file} does not hold its signing key")
         assert keys.service not in text
 
 
 def test_a_receiver_without_the_services_word(seen):
-    endpoint = {"signing_key": SIGNING_KEY}
     credentials = AssayCredentials(base_url=CLOSED, token="t", service_word="Acme")
-    with saved(credentials, "hooks"), running() as place:
-        with saved(WebhookEndpoint(url=f"{place.url}/assay", **endpoint), "hooks") as name:
-            (text,) = (text for part, text in seen() if part == "receiver")
-        assert text.startswith(f"{name}: {place.url}/assay refuses what its key signs under X-Acme-Signature")
-        assert SIGNING_KEY not in text
-        with (
-            running(words={"service": "Acme"}) as right,
-            saved(WebhookEndpoint(url=f"{right.url}/assay", **endpoint), "hooks"),
-        ):
-            assert not [text for part, text in seen() if part == "receiver"]
-            assert right.wake.asked == right.all_announced() == []
+    with running() as place:
+        endpoint = WebhookEndpoint(url=f"{place.url}/assay", signing_key=SIGNING_KEY)
+        with saved("hooks", credentials=credentials, webhook=endpoint) as name:
+            (text,) = named(seen(), "receiver")
+    assert text.startswith(f"{name}: {place.url}/assay refuses what its key signs under X-Acme-Signature")
+    assert SIGNING_KEY not in text
+    with running(words={"service": "Acme"}) as right:
+        endpoint = WebhookEndpoint(url=f"{right.url}/assay", signing_key=SIGNING_KEY)
+        with saved("hooks", credentials=credentials, webhook=endpoint):
+            assert not named(seen(), "receiver")
+        assert right.wake.asked == right.all_announced() == []
 
 
-def test_the_receiver_of_up_reads_the_word_of_the_blocks_that_belong_to_an_endpoint(server):
+def test_the_receiver_of_up_reads_the_word_of_the_accounts_with_a_webhook(server):
     api = str(server.api_url)
     neutral, acme = (
         AssayCredentials(base_url=CLOSED, token="t", service_word=word) for word in ("Service", "Acme")
     )
     endpoint = WebhookEndpoint(url=CLOSED, signing_key=SIGNING_KEY)
-    with saved(acme, "team"):
+    with saved("team", credentials=acme):
         assert receiver_word(api) == "Service"
-        with saved(endpoint, "team"):
-            assert receiver_word(api) == "Acme"
-            with saved(neutral, "lab"), saved(endpoint, "lab"):
-                assert receiver_word(api) == "Service", "they do not agree"
-                with saved(acme, "main"), saved(endpoint, "main"):
-                    assert receiver_word(api) == "Acme"
+    with saved("team", credentials=acme, webhook=endpoint):
+        assert receiver_word(api) == "Acme"
+        with saved("lab", credentials=neutral, webhook=endpoint):
+            assert receiver_word(api) == "Service", "they do not agree"
+            with saved("main", credentials=acme, webhook=endpoint):
+                assert receiver_word(api) == "Acme"
 
 
-def test_a_block_that_is_not_valid_is_named_without_its_secrets(server, seen):
-    with saved(AssayCredentials(base_url=CLOSED, token="secret-token"), "wrong") as name:
+def test_a_block_that_is_not_valid_is_named_without_its_secrets(lab, server, seen):
+    good = AssayCredentials(base_url=lab.base_url, token=lab.token)
+    with saved("wrong", credentials=AssayCredentials(base_url=CLOSED, token="secret-token")) as name:
         (document,) = server.read_block_documents_by_type("assay-credentials", include_secrets=True)
         refused = {**document.data, "base_url": [1]}
         change = BlockDocumentUpdate(data=refused, block_schema_id=document.block_schema_id)
         server.update_block_document(document.id, change)
-        (text,) = (text for part, text in seen() if part == "service")
+        with saved("good", credentials=good):
+            (text,) = named(seen(), "account")
         assert text.startswith(f"{name} is not valid (")
         assert "secret-token" not in text
 
@@ -395,8 +434,8 @@ def test_a_block_that_is_not_valid_is_named_without_its_secrets(server, seen):
 def test_an_archive_that_takes_nothing(tmp_path, seen):
     (tmp_path / "file").write_text("no folder")
     with (
-        saved(LocalArchive(root=str(tmp_path / "file")), "broken") as name,
-        saved(LocalArchive(root=str(tmp_path / "good")), "good"),
+        saved("broken", archive=LocalArchive(root=str(tmp_path / "file"))) as name,
+        saved("good", archive=LocalArchive(root=str(tmp_path / "good"))),
     ):
         (text,) = named(seen(), "archive")
     assert name in text
@@ -414,7 +453,7 @@ def test_a_part_that_hangs_stops_no_other(seen, monkeypatch):
     faults = seen()
     let_go.set()
     assert named(faults, "worker", "no answer within 5 seconds")
-    assert named(faults, "archive", "no archive block")
+    assert named(faults, "account", "there is no account")
 
 
 def test_a_failure_of_prefect_is_a_fault_of_its_part(seen, monkeypatch):

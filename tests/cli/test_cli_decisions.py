@@ -18,6 +18,7 @@ from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.play import stop_with_run
 from prefect_assay.campaigns.remains import CanceledOrderState, CancellationReport
 from prefect_assay.campaigns.stop import OrderRemains, StopReport
+from prefect_assay.cli import asking
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import adopt, answer, cancel
 from prefect_assay.cli.campaigns import run as running
@@ -117,9 +118,9 @@ def test_what_is_shown_is_recorded(world):
 def test_a_question_is_shown_with_its_amount_and_whether_it_is_live(world, capsys, monkeypatch):
     written = begun(world)
     written.ask("q1", 90_000)
-    monkeypatch.setattr(answer.sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(asking.sys, "stdin", SimpleNamespace(isatty=lambda: True))
     asked = []
-    monkeypatch.setattr(answer.typer, "confirm", lambda text: asked.append(text) or False)
+    monkeypatch.setattr(asking.typer, "confirm", lambda text, **_: asked.append(text) or False)
     request = AnswerRequest(
         decision="approve", question=None, revision=None, amount=None, by="Ada", archive=None, yes=False
     )
@@ -129,7 +130,7 @@ def test_a_question_is_shown_with_its_amount_and_whether_it_is_live(world, capsy
     assert asked == ["approve (900.00 USD)?"]
     for text in (
         "question q1",
-        "SIMULATED",
+        "(simulated)",
         world.lab.base_url,
         "amount: 900.00 USD",
         "approve: it is ordered",
@@ -137,7 +138,7 @@ def test_a_question_is_shown_with_its_amount_and_whether_it_is_live(world, capsy
         assert text in shown
     assert written.log.read().decisions == {}
     asked.clear()
-    monkeypatch.setattr(answer.typer, "confirm", lambda text: asked.append(text) or True)
+    monkeypatch.setattr(asking.typer, "confirm", lambda text, **_: asked.append(text) or True)
     answer.answer(written.name, request, as_json=False)
     assert written.log.read().decisions["q1"][1].decision == "approve"
 
@@ -195,9 +196,9 @@ def test_a_user_without_a_name_says_who_decides(monkeypatch):
     def nameless():
         raise KeyError("uid not found")
 
-    monkeypatch.setattr(answer.getpass, "getuser", nameless)
+    monkeypatch.setattr(asking.getpass, "getuser", nameless)
     with pytest.raises(InputError, match="--by"):
-        answer.user_name()
+        asking.user_name()
 
 
 @pytest.mark.parametrize(

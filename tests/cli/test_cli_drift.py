@@ -422,12 +422,12 @@ def test_no_document_is_bad_input(raw):
 def test_the_command_on_files(tmp_path, capsys):
     path = tmp_path / "openapi.json"
     path.write_text(json.dumps(lab()))
-    show_drift(path, base_url=None, credentials=None, words=WireWords(), as_json=False)
+    show_drift(path, base_url=None, account=None, words=WireWords(), as_json=False)
     assert "the client knows" in " ".join(capsys.readouterr().out.split())
 
     path.write_text("no json")
     with pytest.raises(InputError, match="is not JSON"):
-        show_drift(path, base_url=None, credentials=None, words=WireWords(), as_json=False)
+        show_drift(path, base_url=None, account=None, words=WireWords(), as_json=False)
 
     raw = lab()
     gone_operation(raw)
@@ -460,7 +460,7 @@ def test_differences_stand_below_their_call_the_worst_first(tmp_path, capsys):
     smaller_pages(raw)
     path = tmp_path / "openapi.json"
     path.write_text(json.dumps(raw))
-    show_drift(path, base_url=None, credentials=None, words=WireWords(), as_json=False)
+    show_drift(path, base_url=None, account=None, words=WireWords(), as_json=False)
     shown = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
     assert shown[:5] == [
         "GET /invoices  (improves)",
@@ -476,7 +476,7 @@ def test_the_description_is_read_without_a_token(monkeypatch, capsys):
     words = WireWords(provider="acme", service="Foo")
     with fault_server() as server:
         server.will(reply(200, document(words)))
-        show_drift(None, base_url=server.base_url, credentials=None, words=words, as_json=False)
+        show_drift(None, base_url=server.base_url, account=None, words=words, as_json=False)
         assert server.seen[0].target == "/api/v1/openapi.json"
         assert "authorization" not in server.seen[0].headers
         assert "the client knows" in " ".join(capsys.readouterr().out.split())
@@ -484,17 +484,17 @@ def test_the_description_is_read_without_a_token(monkeypatch, capsys):
         monkeypatch.setenv("PREFECT_ASSAY_TOKEN", "canary")
         monkeypatch.setenv("PREFECT_ASSAY_BASE_URL", server.base_url)
         server.will(reply(200, document(words, partner=True)))
-        show_drift(None, base_url=None, credentials=None, words=words, as_json=False)
+        show_drift(None, base_url=None, account=None, words=words, as_json=False)
         assert server.seen[0].headers["authorization"] == "Bearer canary"
 
         server.will(reply(200, b"<html>log in</html>"))
         with pytest.raises(InputError, match="does not describe itself"):
-            show_drift(None, base_url=server.base_url, credentials=None, words=words, as_json=False)
+            show_drift(None, base_url=server.base_url, account=None, words=words, as_json=False)
 
 
 def test_something_has_to_be_named(monkeypatch):
     monkeypatch.delenv("PREFECT_ASSAY_BASE_URL", raising=False)
     with pytest.raises(InputError, match="PREFECT_ASSAY_BASE_URL"):
-        show_drift(None, base_url=None, credentials=None, words=WireWords(), as_json=False)
+        show_drift(None, base_url=None, account=None, words=WireWords(), as_json=False)
     with pytest.raises(InputError, match="one of"):
-        show_drift(None, base_url="http://127.0.0.1:1", credentials="x", words=WireWords(), as_json=False)
+        show_drift(None, base_url="http://127.0.0.1:1", account="x", words=WireWords(), as_json=False)

@@ -1,7 +1,6 @@
 """`prefect-assay init`, the signing keys of a Prefect home, and what `up` refuses; blocks are kept in memory."""
 
 import io
-import re
 import shutil
 import stat
 import threading
@@ -16,13 +15,12 @@ from prefect.blocks.core import Block
 from prefect.client.schemas.objects import BlockDocument
 
 from prefect_assay.blocks import (
+    AssayAccount,
     AssayCredentials,
     LocalArchive,
     S3Archive,
-    SharedPaymentTokens,
     SpendingPolicy,
     WebhookEndpoint,
-    X402Wallet,
 )
 from prefect_assay.books import Books
 from prefect_assay.cli import prefect_api
@@ -35,7 +33,7 @@ from prefect_assay.runs.tags import CAMPAIGN_TAG
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 from support.campaign_logs import WrittenCampaign
 
-OPTIONS = {"per_experiment": "5000", "per_campaign": "20,000", "receiver": "none"}
+OPTIONS = {"per_experiment": "5000", "per_campaign": "20,000", "receiver": "none", "owner": "Mia Lab"}
 NOTHING = dict.fromkeys(field.name for field in fields(init.Answers))
 HOOKS = "https://hooks.example.org"
 
@@ -50,10 +48,12 @@ def saved(monkeypatch, tmp_path):
 
     def save(block, name, *, overwrite):
         assert overwrite
+        block._block_document_name = name
         blocks[type(block), name] = block
 
     monkeypatch.setattr(Block, "save", save)
-    monkeypatch.setattr(saved_blocks, "find_block", load)
+    for module in (saved_blocks, init, prefect_api):
+        monkeypatch.setattr(module, "find_block", load)
     monkeypatch.setattr(init, "require_api", lambda: None)
     monkeypatch.setattr(prefect_api, "check_api_address", lambda: None)
     settings = SimpleNamespace(
@@ -94,8 +94,13 @@ def test_it_saves_what_it_has_tried(lab, saved, tmp_path, monkeypatch, capsys):
     assert endpoint.url == "https://hooks.example.org/assay"
     assert endpoint.signing_key.get_secret_value().startswith(LAB_KEY_PREFIX), "the service is a local lab"
     shown = capsys.readouterr().out
-    assert shown.count(": new") == 4
-    assert "prefect-assay run designs.fasta --target NAME --webhook main" in shown
+    account = saved[AssayAccount, "main"]
+    assert (account.credentials, account.policy) == (saved[AssayCredentials, "main"], policy)
+    assert (account.archive, account.webhook) == (saved[LocalArchive, "main"], endpoint)
+    assert (account.owner, account.purchase_order, account.cost_centre) == ("Mia Lab", None, None)
+    assert shown.count(": new") == 5
+    assert f"Account main is simulated: {lab.base_url}" in shown
+    assert shown.splitlines()[-1] == "Next: prefect-assay run designs.fasta --target NAME"
     assert lab.token not in shown
     assert endpoint.signing_key.get_secret_value() not in shown
 
@@ -112,6 +117,7 @@ def test_again_it_changes_what_has_changed_and_keeps_the_signing_key(
     shown = capsys.readouterr().out
     assert "assay-spending-policy/main: replaced" in shown
     assert shown.count(": unchanged") == 3
+    assert "assay-account/main: replaced" in shown
     assert saved[WebhookEndpoint, "main"].signing_key == key
 
 
@@ -197,21 +203,40 @@ def mine(lab, saved, monkeypatch):
         saved[kind, "main"] = kind(**required.get(kind, {}), **given)
     endpoint = WebhookEndpoint(url=HOOKS, signing_key=f"{LAB_KEY_PREFIX}{'k' * 32}")
     saved[WebhookEndpoint, "main"] = endpoint
+    remember(saved)
     saved["tried"] = tried
     return saved
+
+
+def remember(saved, **fields):
+    """The account main of the blocks that are saved."""
+    for (_, name), block in list(saved.items()):
+        block._block_document_name = name
+    account = AssayAccount(
+        credentials=saved[AssayCredentials, "main"],
+        policy=saved[SpendingPolicy, "main"],
+        archive=saved[S3Archive, "main"],
+        webhook=saved[WebhookEndpoint, "main"],
+        owner="Mia Lab",
+        cost_centre="4711",
+        **fields,
+    )
+    account._block_document_id = uuid4()
+    saved[AssayAccount, "main"] = account
 
 
 def test_a_new_token_leaves_all_else_as_it_is_saved(lab, mine, monkeypatch, capsys):
     before = dict(mine)
     again(monkeypatch, lab.token, base_url=lab.base_url)
     credentials = mine.pop((AssayCredentials, "main"))
+    account = mine.pop((AssayAccount, "main"))
+    assert (account.credentials, account.owner, account.cost_centre) == (credentials, "Mia Lab", "4711")
     assert credentials.token.get_secret_value() == lab.token
     assert {name: getattr(credentials, name) for name in MINE[AssayCredentials]} == MINE[AssayCredentials]
     assert mine.items() <= before.items()
     shown = capsys.readouterr().out
     assert "assay-credentials/main: replaced" in shown
     assert shown.count(": unchanged") == 3
-    assert "--webhook main" in shown
     assert mine["tried"] == []
 
 
@@ -223,7 +248,12 @@ def test_what_is_given_changes_these_fields_alone(mine, lab, monkeypatch):
         per_campaign="3000",
         archive="s3://results/other",
         receiver="https://other.example.org",
+        owner="Noa",
+        purchase_order="PO-1",
+        cost_centre="none",
     )
+    account = mine[AssayAccount, "main"]
+    assert (account.owner, account.purchase_order, account.cost_centre) == ("Noa", "PO-1", None)
     policy, archive = mine[SpendingPolicy, "main"], mine[S3Archive, "main"]
     wanted = MINE[SpendingPolicy] | {"per_campaign_cents": 300_000}
     assert {name: getattr(policy, name) for name in wanted} == wanted
@@ -246,13 +276,25 @@ def test_at_a_terminal_enter_keeps_what_is_saved(mine, lab, monkeypatch, capsys)
     )
     saved_token = AssayCredentials(base_url=lab.base_url, token=lab.token, **MINE[AssayCredentials])
     mine[AssayCredentials, "main"] = saved_token
+    tried = mine.pop("tried")
+    remember(mine)
+    mine["tried"] = tried
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", terminal)
     monkeypatch.setattr(presets, "preset_blocks", lambda *_, **__: {})
     init.run_init(init.Answers(**NOTHING | {"name": "main"}))
-    assert [default for _, default in asked] == [lab.base_url, "", "500.50", "2,000.00", HOOKS]
-    assert capsys.readouterr().out.count(": unchanged") == 4
+    assert [default for _, default in asked] == [
+        lab.base_url,
+        "",
+        "500.50",
+        "2,000.00",
+        HOOKS,
+        "Mia Lab",
+        "none",
+        "4711",
+    ]
+    assert capsys.readouterr().out.count(": unchanged") == 5
 
 
 @pytest.mark.parametrize(
@@ -267,7 +309,7 @@ def test_it_fills_the_forms_when_told_or_when_a_person_agrees(
 
     def preset(_, name, *, dry_run=False):
         written.extend([] if dry_run else [name])
-        return {"campaign/assay-campaign": ("credentials", "archive")}
+        return {"campaign/assay-campaign": ("account",)}
 
     monkeypatch.setattr(presets, "preset_blocks", preset)
     monkeypatch.setattr(init.typer, "confirm", lambda text, **_: asked.append(text) or answer)
@@ -279,7 +321,7 @@ def test_it_fills_the_forms_when_told_or_when_a_person_agrees(
     init.run_init(init.Answers(**NOTHING | {"name": "main", "base_url": lab.base_url, "forms": forms}))
     assert written == ["main"] * filled
     assert len(asked) == (answer is not None)
-    said = "The form of campaign/assay-campaign has credentials, archive"
+    said = "The form of campaign/assay-campaign has account"
     assert capsys.readouterr().out.count(said) == filled
 
 
@@ -288,16 +330,21 @@ def test_a_saved_token_is_not_sent_to_another_service(mine, monkeypatch):
         again(monkeypatch, base_url="http://127.0.0.1:9")
 
 
-@pytest.mark.parametrize("given", [{"archive": "~/assay-archive"}, {"archive": "folder"}])
-def test_an_archive_of_the_other_kind_is_refused_with_the_next_step(mine, lab, monkeypatch, given):
-    before = dict(mine)
-    with pytest.raises(InputError) as caught:
-        again(monkeypatch, lab.token, **given)
-    assert "assay-s3-archive/main exists" in str(caught.value)
-    assert re.search(
-        r"first cancel the campaigns .* prefect block delete assay-s3-archive/main", str(caught.value)
-    )
-    assert mine == before
+def test_a_block_with_a_name_of_its_own_keeps_it_in_the_account(mine, lab, monkeypatch, capsys):
+    """A team shares its policy, and each member has an account."""
+    policy = mine.pop((SpendingPolicy, "main"))
+    policy._block_document_name = "team"
+    mine[SpendingPolicy, "team"] = policy
+    again(monkeypatch, lab.token, per_campaign="3000")
+    assert mine[SpendingPolicy, "team"].per_campaign_cents == 300_000
+    assert (SpendingPolicy, "main") not in mine
+    assert "assay-spending-policy/team: replaced" in capsys.readouterr().out
+
+
+def test_an_archive_of_the_other_kind_takes_the_place_of_one_without_orders(mine, lab, tmp_path, monkeypatch):
+    again(monkeypatch, lab.token, archive=str(tmp_path / "folder"))
+    assert mine[AssayAccount, "main"].archive == mine[LocalArchive, "main"]
+    assert mine[LocalArchive, "main"].root == str(tmp_path / "folder")
 
 
 def test_an_archive_with_orders_is_not_replaced_but_by_its_copy(lab, saved, tmp_path, monkeypatch):
@@ -313,11 +360,11 @@ def test_an_archive_with_orders_is_not_replaced_but_by_its_copy(lab, saved, tmp_
     assert saved[LocalArchive, "main"].root == str(tmp_path / "moved")
 
 
-def carrying(campaign_id, block):
-    """A suspended run that carries a campaign, with its archive block."""
-    reference = {"$ref": {"block_document_id": str(block._block_document_id)}}
+def carrying(campaign_id, account):
+    """A suspended run that carries a campaign of an account."""
+    reference = {"$ref": {"block_document_id": str(account._block_document_id)}}
     return SimpleNamespace(
-        name=campaign_id, tags=[CAMPAIGN_TAG + campaign_id], parameters={"archive": reference}
+        name=campaign_id, tags=[CAMPAIGN_TAG + campaign_id], parameters={"account": reference}
     )
 
 
@@ -326,10 +373,11 @@ def test_a_folder_that_is_not_mounted_is_not_replaced_while_a_run_waits_with_it(
 ):
     run(lab, tmp_path, monkeypatch)
     before = saved[LocalArchive, "main"]
-    before._block_document_id = uuid4()
+    account = saved[AssayAccount, "main"]
+    account._block_document_id = uuid4()
     WrittenCampaign(before.get_store(), before.prefix, "egfr")
     other = carrying("other", SimpleNamespace(_block_document_id=uuid4()))
-    runs = [carrying("egfr", before), other]
+    runs = [carrying("egfr", account), other]
     monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: runs)
     shutil.move(before.root, tmp_path / "moved")
     with pytest.raises(
@@ -368,7 +416,7 @@ def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(min
     monkeypatch.setattr(S3Archive, "get_store", lambda self: Store(self.bucket))
     with pytest.raises(InputError, match="cannot be read: no answer"):
         again(monkeypatch, lab.token, archive="s3://new")
-    runs = [carrying("egfr", mine[S3Archive, "main"])]
+    runs = [carrying("egfr", mine[AssayAccount, "main"])]
     monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: runs)
     with pytest.raises(InputError, match="these runs carry: egfr"):
         again(monkeypatch, lab.token, archive="s3://moved")
@@ -379,19 +427,8 @@ def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(min
 
 def test_an_endpoint_for_a_saved_folder_is_refused(lab, saved, tmp_path, monkeypatch):
     run(lab, tmp_path, monkeypatch)
-    with pytest.raises(InputError, match="assay-local-archive/main exists"):
+    with pytest.raises(InputError, match="--s3-endpoint belongs to"):
         again(monkeypatch, lab.token, s3_endpoint="http://127.0.0.1:9000")
-
-
-def test_two_archives_of_one_name_stay_and_are_named(mine, lab, tmp_path, monkeypatch, capsys):
-    folder = mine[LocalArchive, "main"] = LocalArchive(root=str(tmp_path))
-    again(monkeypatch, lab.token)
-    shown = capsys.readouterr().out
-    assert "Two archives have this name" in shown
-    assert "assay-local-archive/main or assay-s3-archive/main" in shown
-    assert mine[LocalArchive, "main"] is folder
-    again(monkeypatch, lab.token, archive=str(tmp_path / "other"))
-    assert mine[LocalArchive, "main"].root == str(tmp_path / "other")
 
 
 def test_words_of_a_deployment_are_saved_and_the_receiver_s_named(lab, saved, tmp_path, monkeypatch, capsys):
@@ -410,7 +447,10 @@ def test_a_signing_key_of_the_other_kind_is_not_kept(lab, saved, tmp_path, monke
     """The receiver does not judge the age of what is signed with a lab's key."""
     monkeypatch.setattr(init, "_is_local_lab", lambda base_url: is_lab)
     prefix = "" if is_lab else LAB_KEY_PREFIX
-    saved[WebhookEndpoint, "main"] = WebhookEndpoint(url=HOOKS, signing_key=f"{prefix}{'k' * 32}")
+    run(lab, tmp_path, monkeypatch, receiver=HOOKS)
+    kept = WebhookEndpoint(url=HOOKS, signing_key=f"{prefix}{'k' * 32}")
+    saved[WebhookEndpoint, "main"] = kept
+    saved[AssayAccount, "main"] = saved[AssayAccount, "main"].model_copy(update={"webhook": kept})
     run(lab, tmp_path, monkeypatch, receiver=HOOKS)
     keys = signing_keys(tmp_path / "prefect")
     key = saved[WebhookEndpoint, "main"].signing_key.get_secret_value()
@@ -472,16 +512,12 @@ def test_a_second_up_on_one_home_is_refused(tmp_path):
         pass
 
 
-def test_a_missing_block_names_init_where_init_makes_it(monkeypatch):
+def test_a_missing_account_or_archive_names_init(monkeypatch):
     monkeypatch.setattr(prefect_api, "find_block", lambda kind, name: None)
     with pytest.raises(ConfigurationError, match="prefect-assay init`"):
-        prefect_api.load_block(SpendingPolicy, "main")
+        prefect_api.load_account("main")
     with pytest.raises(ConfigurationError, match="prefect-assay init --name other`"):
         prefect_api.load_archive("other")
-    for wallet in (X402Wallet, SharedPaymentTokens):
-        with pytest.raises(ConfigurationError) as caught:
-            prefect_api.load_block(wallet, "main")
-        assert "init" not in str(caught.value)
 
 
 def test_a_block_that_is_not_valid_is_an_error_that_names_block_and_field(monkeypatch):

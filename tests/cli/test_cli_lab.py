@@ -10,10 +10,9 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_HOME, temporary_settings
 
-from prefect_assay.blocks import LocalArchive, WebhookEndpoint, X402Wallet
+from prefect_assay.blocks import LocalArchive, X402Wallet
 from prefect_assay.cli.services import lab as command
 from prefect_assay.cli.services.receiver_address import record_address
-from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.localstack.processes import alive, descendants
 
 
@@ -83,31 +82,44 @@ def test_long_tokens_are_printed_only_where_no_block_takes_them(capsys, in_block
         ("http://127.0.0.1:21001/assay", "http://127.0.0.1:9/assay", "http://127.0.0.1:9/assay"),
     ],
 )
-def test_the_webhook_block_leads_to_the_receiver_of_up(monkeypatch, capsys, tmp_path, recorded, given, url):
-    made = []
-    monkeypatch.setattr(command, "save_block", lambda block, _name: made.append(block) or "created")
-    monkeypatch.setattr(command, "find_block", lambda _kind, _name: None)
-    monkeypatch.setattr(command, "_wallet", list)
+def test_the_webhook_block_leads_to_the_receiver_of_up(account, capsys, tmp_path, recorded, given, url):
     if recorded:
         record_address(tmp_path, recorded)
-    with temporary_settings({PREFECT_HOME: tmp_path}):
-        command._save_blocks({"base_url": "http://127.0.0.1:9", "token": "t"}, given)
-    assert [block.url for block in made if isinstance(block, WebhookEndpoint)] == [url]
+    assert account(given).webhook.url == url
     assert url in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("wallet", [False, True])
-def test_the_next_command_names_the_blocks_that_were_saved(monkeypatch, capsys, tmp_path, wallet):
-    made = []
-    monkeypatch.setattr(command, "signing_keys", lambda _home: signing_keys(tmp_path))
-    monkeypatch.setattr(command, "save_block", lambda block, _name: made.append(block) or "created")
-    kept = LocalArchive(root="/kept") if wallet else None
-    monkeypatch.setattr(command, "find_block", lambda _kind, _name: kept)
-    monkeypatch.setattr(command, "_wallet", lambda: [X402Wallet.model_construct()] if wallet else [])
-    command._save_blocks({"base_url": "http://127.0.0.1:9", "token": "t"}, "http://127.0.0.1:8100/assay")
-    assert len(made) == 4 + wallet
-    (archive,) = (block for block in made if isinstance(block, LocalArchive))
-    assert archive is kept if wallet else archive.root.endswith("assay-lab-archive")
-    next_step = capsys.readouterr().out.splitlines()[-1]
-    assert "--webhook lab" in next_step
-    assert ("--wallet lab" in next_step) == wallet == ("--payment x402-exact" in next_step)
+@pytest.fixture
+def account(monkeypatch, tmp_path):
+    """The account that is saved for a lab and a receiver; `kept` are blocks that exist already."""
+    saved = []
+    monkeypatch.setattr(command, "save_account", lambda account, name: saved.append((account, name)) or [])
+
+    def save(receiver=None, kept=(), wallet=None):
+        existing = {type(block): block for block in kept}
+        monkeypatch.setattr(command, "find_block", lambda kind, _name: existing.get(kind))
+        monkeypatch.setattr(command, "_wallet", lambda: wallet)
+        with temporary_settings({PREFECT_HOME: tmp_path}):
+            command._save_account({"base_url": "http://127.0.0.1:9", "token": "t"}, receiver)
+        ((account, name),) = saved
+        assert name == "lab"
+        return account
+
+    return save
+
+
+def test_the_next_command_names_the_account_that_was_saved(account, capsys):
+    saved = account("http://127.0.0.1:8100/assay")
+    assert saved.archive.root.endswith("assay-lab-archive")
+    assert (saved.wallet, saved.payment_method) == (None, "async_invoice")
+    shown = capsys.readouterr().out
+    assert "Account lab is simulated: http://127.0.0.1:9" in shown
+    assert "Next: prefect-assay run designs.fasta --target NAME --account lab" in shown
+
+
+def test_a_wallet_and_an_archive_that_exist_stay_and_the_wallet_pays(account):
+    archive = LocalArchive(root="/kept")
+    wallet = X402Wallet(private_key="0x" + "1" * 64, networks=["eip155:1"], assets=["usdc"], pay_to=["0x1"])
+    saved = account(kept=[archive], wallet=wallet)
+    assert (saved.archive, saved.wallet) == (archive, wallet)
+    assert saved.payment_method == "x402-exact"

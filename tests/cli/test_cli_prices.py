@@ -36,14 +36,13 @@ def designs(tmp_path):
     return str(path)
 
 
-def estimated(designs, assay, *, policy=None, as_json=True, capsys):
+def estimated(designs, assay, *, as_json=True, capsys):
     estimate_campaign(
         designs,
         assay,
         per_experiment=2,
-        reading=ReadingOptions(None, None, keep_native=False),
-        credentials=None,
-        policy=policy,
+        reading=ReadingOptions(designs_per_experiment=2),
+        account=None,
         as_json=as_json,
     )
     out = capsys.readouterr().out
@@ -67,7 +66,7 @@ def test_a_target_is_found_without_its_hyphens(service):
 
 
 def test_targets_show_whole_ids_at_80_columns_and_how_they_are_measured(service, capsys):
-    show_targets(["human"], credentials=None, as_json=False)
+    show_targets(["human"], account=None, as_json=False)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     (egfr,) = search(service, ["egfr"])
@@ -87,9 +86,9 @@ def test_targets_show_every_digit_of_a_price_at_80_columns(service, capsys):
 
 def test_no_target_is_exit_code_1(service, capsys):
     with pytest.raises(SystemExit) as ended:
-        show_targets(["no-such-antigen"], credentials=None, as_json=True)
+        show_targets(["no-such-antigen"], account=None, as_json=True)
     assert ended.value.code == 1
-    assert json.loads(capsys.readouterr().out) == {"targets": []}
+    assert json.loads(capsys.readouterr().out)["targets"] == []
 
 
 @pytest.mark.parametrize(
@@ -130,10 +129,10 @@ def test_what_is_ordered_by_quote_says_so(service, designs, capsys, assay, remar
 def test_an_estimate_is_compared_with_the_caps(service, designs, capsys, monkeypatch):
     caps = SimpleNamespace(per_experiment_cents=40_000, per_campaign_cents=100_000, accept_quotes=False)
     monkeypatch.setattr(estimates, "_caps", lambda _name: caps)
-    shown = estimated(designs, Assay(target=EGFR), policy="lab", as_json=False, capsys=capsys)
+    shown = estimated(designs, Assay(target=EGFR), as_json=False, capsys=capsys)
     assert "Cap per campaign 1,000.00 USD: 95.00 USD over it; the run asks a person" in shown
     assert "Cap per experiment 400.00 USD: over it: experiment 1, 2; the run asks a person" in shown
-    found = estimated(designs, Assay(target=EGFR), policy="lab", capsys=capsys)
+    found = estimated(designs, Assay(target=EGFR), capsys=capsys)
     assert [one["over_cap"] for one in found["experiments"]] == [True, True, False]
     assert found["over_campaign_cap"] is True
 
@@ -146,8 +145,11 @@ def test_a_misspelled_target_is_named_with_what_is_near(service, designs, capsys
 def test_without_a_service_both_ways_to_name_one_are_said(monkeypatch):
     monkeypatch.delenv("PREFECT_ASSAY_BASE_URL", raising=False)
     no_api = temporary_settings(restore_defaults={PREFECT_API_URL})  # another test's server may have blocks
-    with no_api, pytest.raises(ConfigurationError, match=r"--credentials.*PREFECT_ASSAY_TOKEN"):
-        show_targets([], credentials=None, as_json=False)
+    with (
+        no_api,
+        pytest.raises(ConfigurationError, match=r"prefect-assay init.*--account.*PREFECT_ASSAY_TOKEN"),
+    ):
+        show_targets([], account=None, as_json=False)
 
 
 def test_a_token_in_the_environment_needs_no_prefect(lab, designs, tmp_path):

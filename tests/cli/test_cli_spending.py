@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,7 +95,7 @@ def paying(cents):
 @pytest.fixture
 def show(archive, monkeypatch, capsys):
     def run(policy=None, columns=80, **options):
-        monkeypatch.setattr(spending, "saved_block", lambda *_: policy)
+        monkeypatch.setattr(spending, "saved_account", lambda _: SimpleNamespace(policy=policy))
         monkeypatch.setenv("COLUMNS", str(columns))
         spending.show_spending(
             archive.folder, None, "name" if policy else None, **{"days": None, "as_json": False, **options}

@@ -58,8 +58,8 @@ def drift(
     base_url: Annotated[
         str | None, typer.Option(help="Address of the service. Default: PREFECT_ASSAY_BASE_URL.")
     ] = None,
-    credentials: Annotated[
-        str | None, typer.Option(help="Name of an AssayCredentials block with address, token and words.")
+    account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="An account, which has address, token and words.")
     ] = None,
     provider_word: Annotated[
         str, typer.Option(help="How the deployment spells the payment provider.")
@@ -72,7 +72,7 @@ def drift(
         from prefect_assay.cli.drift import show_drift, wire_words
 
         words = wire_words(provider_word, service_word)
-        show_drift(document, base_url=base_url, credentials=credentials, words=words, as_json=as_json)
+        show_drift(document, base_url=base_url, account=account, words=words, as_json=as_json)
 
 
 _CAMPAIGNS, _RESULTS, _DESIGNS, _INSTALLATION = "Campaigns", "Results", "Designs", "Installation"

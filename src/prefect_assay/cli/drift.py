@@ -24,7 +24,7 @@ def show_drift(
     document: Path | None,
     *,
     base_url: str | None,
-    credentials: str | None,
+    account: str | None,
     words: WireWords,
     as_json: bool,
 ) -> None:
@@ -32,8 +32,8 @@ def show_drift(
 
     Args:
         document: a file to read in place of the service's answer.
-        base_url: the service's address; defaults to the environment's if there are no credentials.
-        credentials: name of an AssayCredentials block: address, token and words.
+        base_url: the service's address; defaults to the environment's if there is no account.
+        account: name of an account: address, token and words.
         words: how the deployment spells the neutral words; a block brings its own.
         as_json: print JSON.
 
@@ -41,7 +41,7 @@ def show_drift(
         SystemExit: with 1, if something would break what a campaign needs.
         InputError: no description is named, or it cannot be read.
     """
-    raw, words, source = _described(document, base_url, credentials, words)
+    raw, words, source = _described(document, base_url, account, words)
     changes = compare(known_interface(), facts_of(raw, words), usage_by_operation())
     broken = sum(change.breaks and need_of(change.operation) is Need.NEEDED for change in changes)
     if as_json:
@@ -69,25 +69,24 @@ def wire_words(provider: str, service: str) -> WireWords:
 
 
 def _described(
-    document: Path | None, base_url: str | None, credentials: str | None, words: WireWords
+    document: Path | None, base_url: str | None, account: str | None, words: WireWords
 ) -> tuple[dict[str, Any], WireWords, str]:
-    chosen = [name for name in (document, base_url, credentials) if name is not None]
+    chosen = [name for name in (document, base_url, account) if name is not None]
     if len(chosen) > 1:
-        raise InputError("give one of a file, --base-url and --credentials")
+        raise InputError("give one of a file, --base-url and --account")
     if document is not None:
         return _read(document), words, str(document)
-    if credentials is not None:
-        from prefect_assay.blocks import AssayCredentials
-        from prefect_assay.cli.prefect_api import saved_block
+    if account is not None:
+        from prefect_assay.cli.prefect_api import saved_account
 
-        block = saved_block(AssayCredentials, credentials)
+        block = saved_account(account).credentials
         own = WireWords(provider=block.provider_word, service=block.service_word)
         with block.get_client() as client:
             return _fetched(client), own, client.base_url
     address = base_url or os.environ.get(ADDRESS_VARIABLE)
     if not address:
         raise InputError(
-            f"no service is named: give a file, --base-url or --credentials, or set {ADDRESS_VARIABLE}"
+            f"no service is named: give a file, --base-url or --account, or set {ADDRESS_VARIABLE}"
         )
     # without a token everything but the partners' routes is described (contract 1)
     with AssayClient(address, os.environ.get(TOKEN_VARIABLE) or None, words=words) as client:

@@ -1,12 +1,15 @@
-"""Words and options that several commands share. Choices are literals, which a test compares with the vocabulary."""
+"""Options that several commands share and that are in no model; those of models are made by `model_options`."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import typer
 
-BLOCKS: Final = "main"  # the name that `prefect-assay init` saves blocks under
+from prefect_assay.models.bounds import NUMBER_MAX
 
+MAIN: Final = "main"  # the name that `prefect-assay init` saves an account under
+
+BLOCKS: Final = MAIN
 TypeWord = Literal[
     "affinity",
     "screening",
@@ -24,21 +27,43 @@ ObjectiveWord = Literal["affinity", "melting", "expression"]
 AimWord = Literal["hits", "best"]
 KdUnitWord = Literal["M", "mM", "uM", "nM", "pM", "fM"]
 
-# The same as in `models/bounds.py`, which a test compares: `--help` imports no pydantic.
-CENTS_MAX: Final = 10**12
-COUNT_MAX: Final = 1_000_000
-NUMBER_MAX: Final = 2**53 - 1
-
 
 def number(text: str, lowest: float = -NUMBER_MAX) -> Any:
     """An option that takes a finite number."""
     return typer.Option(min=lowest, max=NUMBER_MAX, help=text)
 
 
+def account_option(name: str) -> str:
+    """What a command that is printed needs to use this account; nothing for the one that it takes by itself."""
+    return "" if name == MAIN else f" --account {name}"
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AccountName = Annotated[
+    str,
+    typer.Option("--account", metavar="NAME", help="The account: service, token, caps, archive, wallet."),
+]
+ServiceAccount = Annotated[
+    str | None,
+    typer.Option(
+        "--account",
+        metavar="NAME",
+        help="The account. Default: PREFECT_ASSAY_BASE_URL and PREFECT_ASSAY_TOKEN, else main.",
+    ),
+]
 ArchiveFolder = Annotated[Path | None, typer.Argument(help="An archive in a folder.")]
 ArchiveBlock = Annotated[
-    str | None, typer.Option(help="Archive block instead: a name, or <slug>/<name>. Default: main.")
+    str | None,
+    typer.Option(help="Archive block instead: a name, or <slug>/<name>. Default: that of the account main."),
+]
+Here = Annotated[bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
+HigherIsBetter = Annotated[
+    bool | None,
+    typer.Option(
+        "--higher-is-better/--lower-is-better",
+        help="Of the score that is named. Default: as its title says; needed where that is not known.",
+    ),
 ]
 NameColumn = Annotated[str | None, typer.Option(help="The table's column of names, by its title.")]
 SequenceColumn = Annotated[str | None, typer.Option(help="The table's column of sequences, by its title.")]
@@ -63,13 +88,6 @@ AsProtein = Annotated[
     bool, typer.Option("--as-protein", help="Take residues that look like nucleotides as amino acids.")
 ]
 CredentialsName = Annotated[str, typer.Option(help="Name of the AssayCredentials block.")]
-ServiceName = Annotated[
-    str | None,
-    typer.Option(
-        "--credentials",
-        help="AssayCredentials block. Default: PREFECT_ASSAY_BASE_URL and PREFECT_ASSAY_TOKEN, else main.",
-    ),
-]
 PolicyName = Annotated[str, typer.Option(help="Name of the SpendingPolicy block.")]
 ArchiveName = Annotated[
     str, typer.Option(help="Archive block: a name, or <slug>/<name> as in assay-s3-archive/main.")
@@ -92,14 +110,5 @@ PerExperiment = Annotated[
     int,
     typer.Option(
         "--designs-per-experiment", min=1, max=384, help="Designs that one experiment takes at most."
-    ),
-]
-Here = Annotated[bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
-HigherIsBetter = Annotated[
-    bool | None,
-    typer.Option(
-        "--higher-is-better/--lower-is-better",
-        help="Of the score that is named. Default: as its title says; needed where that is not known.",
     ),
 ]

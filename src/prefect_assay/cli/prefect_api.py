@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from prefect_assay.cli.options import BLOCKS
+from prefect_assay.cli.options import MAIN
 from prefect_assay.errors import ConfigurationError, MissingBlock, ServiceUnavailable, Unauthorized
 from prefect_assay.network_variables import check_certificates, check_http_variables
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prefect.blocks.core import Block
     from prefect.client.orchestration import SyncPrefectClient
 
-    from prefect_assay.blocks import Archive
+    from prefect_assay.blocks import Archive, AssayAccount
 
 B = TypeVar("B", bound="Block")
 
@@ -238,43 +238,67 @@ def load_block(kind: type[B], name: str) -> B:
     return found
 
 
-def saved_block(kind: type[B], name: str) -> B:
-    """The saved block of a type, at the configured API: a temporary server has no blocks.
+def load_account(name: str) -> "AssayAccount":
+    """The account of a name.
 
     Raises:
-        ConfigurationError: no API is configured, or no block has this name.
+        MissingBlock: there is none.
+    """
+    from prefect_assay.blocks import AssayAccount
+
+    account = find_block(AssayAccount, name)
+    if account is None:
+        raise MissingBlock(
+            f"there is no account {name!r} (an AssayAccount block); make it with {_init(name)}, or in the Prefect UI under "
+            "Blocks"
+        )
+    return account
+
+
+def saved_account(name: str) -> "AssayAccount":
+    """The account of a name, at the configured API: a temporary server has no blocks.
+
+    Raises:
+        ConfigurationError: no API is configured, or there is no account of this name.
     """
     require_api()
     with api_errors():
-        return load_block(kind, name)
+        return load_account(name)
+
+
+def find_archive(name: str) -> "Archive | None":
+    """The archive block of a name; None if there is none, a `ConfigurationError` if both kinds have one."""
+    from prefect_assay.blocks import LocalArchive, S3Archive
+
+    both = (find_block(LocalArchive, name), find_block(S3Archive, name))
+    archives = [archive for archive in both if archive is not None]
+    if len(archives) > 1:
+        choices = " or ".join(f"{archive.get_block_type_slug()}/{name}" for archive in archives)
+        raise ConfigurationError(f"two archive blocks are named {name!r}; choose {choices}")
+    return archives[0] if archives else None
 
 
 def load_archive(name: str) -> "Archive":
     """The archive block of a name, or of `<slug>/<name>` where both kinds have one."""
     from prefect_assay.blocks import LocalArchive, S3Archive
 
+    slug, slash, rest = name.rpartition("/")
     kinds: dict[str, type[LocalArchive | S3Archive]] = {
         kind.get_block_type_slug(): kind for kind in (LocalArchive, S3Archive)
     }
-    slug, slash, rest = name.rpartition("/")
-    if slash:
-        if slug not in kinds:
-            raise ConfigurationError(f"{slug!r} is no archive block; use one of {', '.join(kinds)}")
-        return load_block(kinds[slug], rest)
-    found: list[Archive] = [block for kind in kinds.values() if (block := find_block(kind, name))]
-    if len(found) == 1:
-        return found[0]
-    choices = " or ".join(f"{slug}/{name}" for slug in kinds)
-    if found:
-        raise ConfigurationError(f"two archive blocks are named {name!r}; choose {choices}")
-    raise MissingBlock(
-        f"there is no archive block named {name!r}; make it with {_init(name)}, or create a LocalArchive or S3Archive block "
-        "in the Prefect UI"
-    )
+    if slash and slug not in kinds:
+        raise ConfigurationError(f"{slug!r} is no archive block; use one of {', '.join(kinds)}")
+    archive = find_block(kinds[slug], rest) if slash else find_archive(name)
+    if archive is None:
+        raise MissingBlock(
+            f"there is no archive block named {name!r}; make it with {_init(rest)}, or create a LocalArchive or S3Archive "
+            "block in the Prefect UI"
+        )
+    return archive
 
 
 def _init(name: str) -> str:
-    return f"`prefect-assay init{'' if name == BLOCKS else f' --name {name}'}`"
+    return f"`prefect-assay init{'' if name == MAIN else f' --name {name}'}`"
 
 
 def run_url(run_id: object) -> str | None:

@@ -23,9 +23,11 @@ def spending(
     path: ArchiveFolder = None,
     *,
     archive: ArchiveBlock = None,
-    policy: Annotated[
+    account: Annotated[
         str | None,
-        typer.Option(help="Name of a SpendingPolicy block: compare with its rolling cap, over its window."),
+        typer.Option(
+            metavar="NAME", help="An account: its archive, compared with its rolling cap over its window."
+        ),
     ] = None,
     days: Annotated[
         int | None,
@@ -41,7 +43,7 @@ def spending(
     with reported(as_json=as_json):
         from prefect_assay.cli.archives.spending import show_spending
 
-        show_spending(path, archive, policy, days=days, csv_file=csv, as_json=as_json)
+        show_spending(path, archive, account, days=days, csv_file=csv, as_json=as_json)
 
 
 @archives.command()

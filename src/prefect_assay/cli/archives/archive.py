@@ -16,7 +16,7 @@ from prefect_assay.archive.store import join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_campaigns, check_orders
 from prefect_assay.cli.failures import FAILED, RETRY_LATER
-from prefect_assay.cli.options import BLOCKS
+from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.words import many
@@ -128,7 +128,7 @@ def show_report(report: VerifyReport) -> None:
 
 
 def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
-    """The store and the prefix of a folder, or of an archive block, by default that of `init`; not of both."""
+    """The store and the prefix of a folder, of an archive block, or of the account main's archive; not of several."""
     if path is not None and archive is not None:
         raise ConfigurationError("name one archive: a folder, or a block with --archive")
     if path is not None:
@@ -136,12 +136,12 @@ def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
         if not _is_folder(folder):
             raise ArchiveError(f"there is no folder {path}; name the root of an archive, or a folder in it")
         return LocalStore(folder), ""
-    from prefect_assay.cli.prefect_api import api_errors, load_archive, require_api
+    from prefect_assay.cli.prefect_api import api_errors, load_account, load_archive, require_api
 
     try:
         require_api()
         with api_errors():
-            block = load_archive(archive or BLOCKS)
+            block = load_archive(archive) if archive is not None else load_account(MAIN).archive
     except ConfigurationError as error:
         if archive is not None:
             raise

@@ -17,7 +17,7 @@ from prefect_assay.cli.archives.results import write_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
-from prefect_assay.cli.prefect_api import saved_block
+from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.errors import InputError
 from prefect_assay.models.billing import usd
 from prefect_assay.models.vocabulary import PaymentMethod
@@ -82,7 +82,7 @@ class Window:
 def show_spending(
     path: Path | None,
     archive: str | None,
-    policy: str | None,
+    account: str | None,
     *,
     days: int | None,
     csv_file: str | None = None,
@@ -91,12 +91,11 @@ def show_spending(
     """Print the log of an archive, given as a folder or a block; or write its orders as CSV."""
     if as_json and csv_file is not None:
         raise InputError("choose --json or --csv")
-    chosen = None
-    if policy:
-        from prefect_assay.blocks import SpendingPolicy
-
-        chosen = saved_block(SpendingPolicy, policy)
-    store, prefix = opened(path, archive)
+    chosen = saved_account(account) if account else None
+    if chosen is not None and path is None and archive is None:
+        store, prefix = chosen.archive.get_store(), chosen.archive.prefix
+    else:
+        store, prefix = opened(path, archive)
     books = Books.every(store, prefix)
     logs = [book for b in books for book in b.orders()]
     for book in logs:
@@ -107,7 +106,7 @@ def show_spending(
         write_table(csv_file, orders_csv(lines), len(lines))
         return
     money = of_logs(logs)
-    window = window_of(books, chosen, days=days, now=datetime.now(UTC))
+    window = window_of(books, chosen.policy if chosen else None, days=days, now=datetime.now(UTC))
     if as_json:
         shown = {"orders": [asdict(line) for line in lines], "window": asdict(window)}
         print_json(shown | {"open_money": money_as_json(money)})

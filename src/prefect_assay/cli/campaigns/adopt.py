@@ -1,20 +1,16 @@
 """`prefect-assay adopt`: this Prefect home looks after all open campaigns of an archive, after another one was lost."""
 
-import sys
 from collections.abc import Iterator
 
-import typer
 from prefect.client.orchestration import get_client
 
 from prefect_assay.archive.store import Store
 from prefect_assay.books.campaign_log import Adopted, CampaignLog, list_all
 from prefect_assay.campaigns.saved_blocks import missing_account
-from prefect_assay.cli.campaigns.answer import user_name
-from prefect_assay.cli.campaigns.find import open_archives
-from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.asking import confirm, user_name
+from prefect_assay.cli.campaigns.find import name_account, open_archives
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
-from prefect_assay.errors import InputError
 from prefect_assay.runs.home import home_id
 
 
@@ -57,20 +53,13 @@ def _of_other_homes(store: Store, prefix: str, home: str) -> Iterator[CampaignLo
 
 
 def _confirm(logs: list[CampaignLog]) -> None:
-    if not sys.stdin.isatty():
-        raise InputError(
-            "nothing was adopted: there is no terminal to confirm it; repeat the command with --yes"
-        )
-    console = plain()
     for log in logs:
-        console.print(f"{log.what} {log.name}  {_service(log)}")
-    console.print(
+        plain().print(f"{log.what} {log.name}{name_account(log.state.terms)}")
+    plain().print(
         "Adopt them only if their Prefect server is gone for good: otherwise two servers play them. Nothing is ordered or "
         "paid twice, but both start runs."
     )
-    if not typer.confirm(f"Adopt {'these' if len(logs) > 1 else 'this'}?"):
-        plain(stderr=True).print("Nothing was adopted.")
-        raise SystemExit(FAILED)
+    confirm(f"Adopt {'these' if len(logs) > 1 else 'this'}?", nothing="adopted")
 
 
 def _show(logs: list[CampaignLog], lacking: dict[str, str | None]) -> None:
@@ -80,10 +69,5 @@ def _show(logs: list[CampaignLog], lacking: dict[str, str | None]) -> None:
         return
     for log in logs:
         needs = f"; save the account {lacking[log.name]} first" if lacking[log.name] else ""
-        console.print(f"adopted: {log.what} {log.name}{needs}")
+        console.print(f"adopted: {log.what} {log.name}{name_account(log.state.terms)}{needs}")
     console.print("The next sweep starts a run for each: prefect-assay status")
-
-
-def _service(log: CampaignLog) -> str:
-    terms = log.state.terms
-    return "" if terms is None else f"{'simulated' if terms.simulated else 'LIVE'} at {terms.service}"

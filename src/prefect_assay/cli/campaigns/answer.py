@@ -1,12 +1,8 @@
 """`prefect-assay approve` and `reject`: show a campaign's open question, and record a person's answer to exactly that."""
 
-import getpass
-import sys
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
-import typer
 from prefect.client.orchestration import get_client
 
 from prefect_assay.books.campaign_log import Answered, CampaignLog
@@ -19,9 +15,9 @@ from prefect_assay.campaigns.answers import (
 )
 from prefect_assay.campaigns.saved_blocks import account_of
 from prefect_assay.campaigns.stop import round_logs
+from prefect_assay.campaigns.terms import describe_account
+from prefect_assay.cli.asking import confirm, parse_cents, user_name
 from prefect_assay.cli.campaigns.find import find_logs
-from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.options import CENTS_MAX
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
@@ -44,23 +40,7 @@ class AnswerRequest:
     @property
     def amount_cents(self) -> int | None:
         """The amount in US cents."""
-        if self.amount is None:
-            return None
-        try:
-            cents = Decimal(self.amount.replace(",", "")) * 100
-        except InvalidOperation:
-            cents = Decimal("NaN")
-        if not cents.is_finite() or not 0 <= cents <= CENTS_MAX or cents != int(cents):
-            raise InputError(f"--usd: {self.amount!r} is not an amount in USD, such as 5000 or 438.50")
-        return int(cents)
-
-
-def user_name() -> str:
-    """This machine's user, who decides without --by."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container's user may have no name
-        raise InputError("this user has no name here; say who decides with --by") from None
+        return None if self.amount is None else parse_cents(self.amount, "--usd")
 
 
 def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
@@ -89,7 +69,12 @@ def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
         if not as_json:
             show_question(chosen)
         if not request.yes:
-            _confirm(decision, chosen)
+            shown_cents = question.amount_cents if decision != REJECT else None
+            confirm(
+                f"{decision}{'' if shown_cents is None else f' ({usd(shown_cents)})'}?",
+                nothing="recorded",
+                next_step="repeat the command with --question, --revision, --usd and --yes",
+            )
         state = chosen.log.state
         answered = answer_question(
             account_of(client, state),
@@ -141,7 +126,8 @@ def show_question(chosen: OpenQuestion) -> None:
     revision = f", revision {asked.revision}" if asked.revision > 1 else ""
     console.print(f"{chosen.log.what} {chosen.log.name}, question {asked.question_id}{revision}")
     console.print(f"\n{question.subject}\n{question.reason}\n")
-    console.print(f"  account: {_account(chosen)}")
+    terms = chosen.log.state.terms
+    console.print(f"  {describe_account(terms) if terms else 'account unknown'}")
     if question.amount_cents is not None:
         console.print(f"  amount: {usd(question.amount_cents)} without VAT")
     for fact in question.facts:
@@ -150,27 +136,6 @@ def show_question(chosen: OpenQuestion) -> None:
     for choice in question.choices:
         console.print(f"  {choice.decision}: {choice.effect}")
     console.print(f"\nTo be answered until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock.")
-
-
-def _account(chosen: OpenQuestion) -> str:
-    terms = chosen.log.state.terms
-    if terms is None:
-        return "unknown"
-    kind = "SIMULATED, no money moves" if terms.simulated else "LIVE, real money"
-    return f"{terms.service} ({kind})"
-
-
-def _confirm(decision: str, chosen: OpenQuestion) -> None:
-    if not sys.stdin.isatty():
-        raise InputError(
-            "nothing was recorded: there is no terminal to confirm it; repeat the command with --question, --revision, --usd "
-            "and --yes"
-        )
-    cents = chosen.asked.question.amount_cents
-    amount = f" ({usd(cents)})" if cents is not None and decision != REJECT else ""
-    if not typer.confirm(f"{decision}{amount}?"):
-        plain(stderr=True).print("Nothing was recorded.")
-        raise SystemExit(FAILED)
 
 
 def _tell(log: CampaignLog, answered: Answered) -> None:

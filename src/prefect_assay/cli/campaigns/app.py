@@ -7,7 +7,6 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
-    COUNT_MAX,
     ArchiveName,
     AsJson,
     AsProtein,
@@ -23,7 +22,7 @@ from prefect_assay.cli.options import (
     PolicyName,
     Replicates,
     SequenceColumn,
-    ServiceName,
+    ServiceAccount,
     TargetName,
     TargetSequence,
     Type,
@@ -31,6 +30,7 @@ from prefect_assay.cli.options import (
     WebhookName,
     Yes,
 )
+from prefect_assay.models.bounds import COUNT_MAX
 
 campaigns = typer.Typer()
 
@@ -133,9 +133,11 @@ def status(
         typer.Argument(metavar="[CAMPAIGN, LOOP OR RUN]", help="Campaign id, loop id or flow run id."),
     ] = None,
     *,
-    credentials: Annotated[
+    account: Annotated[
         str | None,
-        typer.Option(help="Name of an AssayCredentials block: also ask the service for each status."),
+        typer.Option(
+            metavar="NAME", help="Also ask this account's service for the status of each experiment."
+        ),
     ] = None,
     archive: Annotated[
         str | None,
@@ -163,7 +165,7 @@ def status(
         if as_json:
             refuse_ignored({"--watch": watch}, "--json prints once")
         if problems:
-            unread = {"CAMPAIGN, LOOP OR RUN": which, "--credentials": credentials, "--watch": watch}
+            unread = {"CAMPAIGN, LOOP OR RUN": which, "--account": account, "--watch": watch}
             unread |= {"--archive": archive, "--all": every}
             refuse_ignored(unread, "--problems shows those of all campaigns, once")
             from prefect_assay.cli.campaigns.problems import show_problems
@@ -177,7 +179,7 @@ def status(
         show_status(
             which,
             archive=archive,
-            credentials=credentials,
+            account=account,
             limit=limit,
             every=every,
             watch=watch,
@@ -189,10 +191,7 @@ def status(
 def estimate(
     designs: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
-    credentials: ServiceName = None,
-    policy: Annotated[
-        str | None, typer.Option(help="Name of a SpendingPolicy block, to compare with its caps.")
-    ] = None,
+    account: ServiceAccount = None,
     experiment_type: Type = "affinity",
     target: TargetName = None,
     method: Method = None,
@@ -226,8 +225,7 @@ def estimate(
                 keep_shared=keep_shared,
                 as_protein=as_protein,
             ),
-            credentials=credentials,
-            policy=policy,
+            account=account,
             as_json=as_json,
         )
 

@@ -1,11 +1,9 @@
 """`prefect-assay cancel`: cancels campaigns and loops by their logs, and says what remains of each order."""
 
 import contextlib
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-import typer
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from rich.text import Text
@@ -13,9 +11,8 @@ from rich.text import Text
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.saved_blocks import account_of
 from prefect_assay.campaigns.stop import OrderRemains, StopReport, round_logs, stop_log
-from prefect_assay.cli.campaigns.answer import user_name
-from prefect_assay.cli.campaigns.find import Named, find_named, open_archives
-from prefect_assay.cli.failures import FAILED
+from prefect_assay.cli.asking import confirm, user_name
+from prefect_assay.cli.campaigns.find import Named, find_named, name_account, open_archives
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
@@ -118,28 +115,19 @@ def _campaigns_of(log: CampaignLog) -> list[str]:
 
 
 def _confirm(logs: Sequence[CampaignLog], runs: Sequence[FlowRun], *, scheduled: bool) -> None:
-    if not sys.stdin.isatty():
-        raise InputError(
-            "nothing was canceled: there is no terminal to confirm it; repeat the command with --yes"
-        )
-    console = plain()
     for log in logs:
-        terms = log.state.terms
-        kind = "" if terms is None else f", {'simulated' if terms.simulated else 'LIVE'} at {terms.service}"
         again = f"; canceled before, by {log.state.stopped.person}" if log.state.stopped else ""
-        console.print(f"{log.what} {log.name}{kind}{again}")
+        plain().print(f"{log.what} {log.name}{name_account(log.state.terms)}{again}")
     for run in runs:
-        console.print(f"run {run.name}, which has begun nothing yet")
+        plain().print(f"run {run.name}, which has begun nothing yet")
     if logs:
-        console.print(
+        plain().print(
             "Nothing more is ordered, accepted or paid, and open quotes are rejected. What the laboratory has an order for, "
             "it does and bills."
         )
     what = ["cancel this"] if logs or runs else []
     what += ["deactivate the loop's schedule"] if scheduled else []
-    if not typer.confirm(f"{' and '.join(what).capitalize()}?"):
-        TerminalConsole(stderr=True).print("Nothing was canceled.")
-        raise SystemExit(FAILED)
+    confirm(f"{' and '.join(what).capitalize()}?", nothing="canceled")
 
 
 def _show(reports: Sequence[StopReport], runs: Sequence[FlowRun], money: OpenMoney) -> None:

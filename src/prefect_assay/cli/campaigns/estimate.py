@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from prefect_assay.cli.campaigns.run import check_target
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
+from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
-from prefect_assay.cli.service import open_service
+from prefect_assay.cli.service import describe_service, is_in_environment, open_service
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import order_lines, refuse_target, split
 from prefect_assay.models.billing import CostEstimate, usd
@@ -39,11 +40,10 @@ def estimate_campaign(
     *,
     per_experiment: int,
     reading: ReadingOptions,
-    credentials: str | None,
-    policy: str | None,
+    account: str | None,
     as_json: bool,
 ) -> None:
-    """Print what a campaign would cost, experiment by experiment, beside the caps of a policy.
+    """Print what a campaign would cost, experiment by experiment, next to the caps of the account.
 
     Raises:
         InputError: the designs, the assay or the target are wrong, with every finding.
@@ -52,14 +52,16 @@ def estimate_campaign(
     sequences = read_file(designs, reading)
     check_target(assay)
     check_locally(sequences, assay, per_experiment)
-    caps = _caps(policy) if policy else None
-    with open_service(credentials) as service:
+    caps = _caps(account)
+    with open_service(account) as service:
         target = resolve_target(service, assay)
         refuse_target(sequences, target.sequence if target else None, reading)
         priced = price(service, sequences, assay, target, per_experiment)
+        service_line = describe_service(service, account)
     if as_json:
-        print_json(_as_json(sequences, assay, target, priced, caps))
+        print_json({"service": service_line, **_as_json(sequences, assay, target, priced, caps)})
     else:
+        plain().print(service_line)
         _show(sequences, assay, target, priced, caps)
 
 
@@ -89,11 +91,12 @@ def _remark(estimate: CostEstimate, target: Target | None) -> str | None:
     return "by quote: the assay takes no target" if target is None else None
 
 
-def _caps(name: str) -> "SpendingPolicy":
-    from prefect_assay.blocks import SpendingPolicy
-    from prefect_assay.cli.prefect_api import saved_block
+def _caps(account: str | None) -> "SpendingPolicy | None":
+    from prefect_assay.cli.prefect_api import saved_account
 
-    return saved_block(SpendingPolicy, name)
+    if account is None and is_in_environment():
+        return None
+    return saved_account(account or MAIN).policy
 
 
 def _over(cents: int | None, cap_cents: int) -> bool:

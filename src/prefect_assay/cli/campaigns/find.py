@@ -14,7 +14,8 @@ from prefect.exceptions import ObjectNotFound
 from prefect_assay.archive import LocalStore, Store
 from prefect_assay.blocks import Archive, LocalArchive, S3Archive
 from prefect_assay.books import known_archive_id
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind, list_all
+from prefect_assay.books.campaign_log import CampaignLog, StartedKind, Terms, list_all
+from prefect_assay.campaigns.terms import describe_account
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.prefect_api import load_archive
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError, NotFound
@@ -101,6 +102,11 @@ def _begun(place: Place, name: str, kinds: tuple[StartedKind, ...]) -> Iterator[
         log = CampaignLog(place.store, place.prefix, name, kind)
         if log.read().started is not None:
             yield log
+
+
+def name_account(terms: Terms | None) -> str:
+    """What follows the name of a campaign: its account, and whether that is live or simulated."""
+    return f", {describe_account(terms)}" if terms else ""
 
 
 def names_folder(archive: str) -> bool:

@@ -148,7 +148,7 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
 def _reopen(archive: "Archive", campaign_id: str) -> None:
     """Open a stopped or ended campaign again, as the person at this machine asks for."""
     from prefect_assay.campaigns.stop import reopen_campaign
-    from prefect_assay.cli.campaigns.answer import user_name
+    from prefect_assay.cli.asking import user_name
 
     reopen_campaign(archive, campaign_id, person=user_name())
 

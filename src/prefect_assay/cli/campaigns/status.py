@@ -27,6 +27,7 @@ from prefect_assay.campaigns.status import (
     newest_first,
     view_of,
 )
+from prefect_assay.campaigns.terms import describe_account
 from prefect_assay.cli.campaigns.find import (
     PLAYED_FLOWS,
     Archives,
@@ -40,7 +41,7 @@ from prefect_assay.cli.loops.status import read_rounds, rounds_table
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
-from prefect_assay.cli.prefect_api import api_errors, report_unreadable, require_api, run_url
+from prefect_assay.cli.prefect_api import api_errors, load_account, report_unreadable, require_api, run_url
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
 from prefect_assay.models.billing import usd
@@ -95,7 +96,7 @@ def show_status(
     which: str | None,
     *,
     archive: str | None,
-    credentials: str | None,
+    account: str | None,
     limit: int,
     every: bool,
     watch: bool,
@@ -109,18 +110,18 @@ def show_status(
         SystemExit: an archive cannot be read, so that campaigns may be missing.
     """
     if archive is not None and names_folder(archive):
-        _show(None, which, archive, credentials, limit, every=every, watch=watch, as_json=as_json)
+        _show(None, which, archive, account, limit, every=every, watch=watch, as_json=as_json)
         return
     require_api()
     with api_errors(), get_client(sync_client=True) as client:
-        _show(client, which, archive, credentials, limit, every=every, watch=watch, as_json=as_json)
+        _show(client, which, archive, account, limit, every=every, watch=watch, as_json=as_json)
 
 
 def _show(
     client: SyncPrefectClient | None,
     which: str | None,
     archive: str | None,
-    credentials: str | None,
+    account: str | None,
     limit: int,
     *,
     every: bool,
@@ -131,7 +132,7 @@ def _show(
 
     def read() -> Known:
         known = _one(client, archives, which) if which else _all(client, archives, limit, every=every)
-        return _with_service(known, credentials) if credentials else known
+        return _with_service(known, account) if account else known
 
     known = read()
     unreadable = report_unreadable(client) if client else []
@@ -216,12 +217,9 @@ def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
     return joined(of_logs(*read_logs(one)) for one in books)
 
 
-def _with_service(known: Known, credentials: str) -> Known:
+def _with_service(known: Known, account: str) -> Known:
     """The same, with what the service says at this moment of each experiment."""
-    from prefect_assay.blocks import AssayCredentials
-    from prefect_assay.cli.prefect_api import load_block
-
-    with load_block(AssayCredentials, credentials).get_client() as service:
+    with load_account(account).credentials.get_client() as service:
         views = [
             view.model_copy(update={"experiments": tuple(_asked(service, one) for one in view.experiments)})
             for view in known.views
@@ -361,9 +359,7 @@ def _account_lines(known: Known) -> Iterator[str]:
         terms = view.terms
         yield f"{title_of(view)}:"
         if terms:
-            service = "a simulated service" if terms.simulated else "the live service"
-            organisation = f", organisation {terms.organisation}" if terms.organisation else ""
-            yield f"  account: {service} at {terms.service}{organisation}"
+            yield f"  {describe_account(terms)}"
         if view.started:
             by = f" by {view.started_by}" if view.started_by else ""
             from_deployment = f", deployment {view.deployment}" if view.deployment else ""

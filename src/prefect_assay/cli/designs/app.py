@@ -7,9 +7,6 @@ import typer
 
 from prefect_assay.cli.failures import refuse_direction, refuse_ignored, reported
 from prefect_assay.cli.options import (
-    CENTS_MAX,
-    COUNT_MAX,
-    NUMBER_MAX,
     AimWord,
     ArchiveBlock,
     ArchiveFolder,
@@ -25,11 +22,12 @@ from prefect_assay.cli.options import (
     PerExperiment,
     PolicyWord,
     SequenceColumn,
-    ServiceName,
+    ServiceAccount,
     TargetSequence,
     TypeWord,
     number,
 )
+from prefect_assay.models.bounds import CENTS_MAX, COUNT_MAX, NUMBER_MAX
 
 sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
 designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
@@ -61,14 +59,14 @@ def targets(
         list[str] | None, typer.Argument(metavar="[WORDS]", help="Words of its name or number, in any order.")
     ] = None,
     *,
-    credentials: ServiceName = None,
+    account: ServiceAccount = None,
     as_json: AsJson = False,
 ) -> None:
     """Search the service's catalog of targets: name, id, price, and what is measured against them."""
     with reported(as_json=as_json):
         from prefect_assay.cli.designs.targets import show_targets
 
-        show_targets(words or (), credentials=credentials, as_json=as_json)
+        show_targets(words or (), account=account, as_json=as_json)
 
 
 @custom_target_app.command("request")

@@ -6,8 +6,8 @@ from typing import Any, Final
 from rich.text import Text
 
 from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import TerminalConsole, plain_table, print_json
-from prefect_assay.cli.service import open_service
+from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
+from prefect_assay.cli.service import describe_service, open_service
 from prefect_assay.client import AssayClient
 from prefect_assay.models.billing import usd
 from prefect_assay.models.spec import Target
@@ -17,18 +17,20 @@ _SHOWN: Final = 50
 _ID_WIDTH: Final = 36  # an id is copied in one piece
 
 
-def show_targets(words: Sequence[str], *, credentials: str | None, as_json: bool) -> None:
+def show_targets(words: Sequence[str], *, account: str | None, as_json: bool) -> None:
     """Print the targets that have every word; exit code 1 without a match.
 
     Raises:
         ConfigurationError: no service is named.
         SystemExit: with 1, if no target matches.
     """
-    with open_service(credentials) as service:
+    with open_service(account) as service:
         found = search(service, words)
+        service_line = describe_service(service, account)
     if as_json:
-        print_json({"targets": [_as_json(target) for target in found]})
+        print_json({"service": service_line, "targets": [_as_json(target) for target in found]})
     else:
+        plain().print(f"Catalog of {service_line}")
         _show(found, words)
     if not found:
         raise SystemExit(FAILED)

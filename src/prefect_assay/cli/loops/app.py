@@ -7,9 +7,6 @@ import typer
 from prefect_assay.cli.failures import refuse_direction, refuse_ignored, reported
 from prefect_assay.cli.options import (
     BLOCKS,
-    CENTS_MAX,
-    COUNT_MAX,
-    NUMBER_MAX,
     ArchiveName,
     AsJson,
     AsProtein,
@@ -35,6 +32,7 @@ from prefect_assay.cli.options import (
     Yes,
     number,
 )
+from prefect_assay.models.bounds import CENTS_MAX, COUNT_MAX, NUMBER_MAX
 
 loop_app = typer.Typer()
 _ROUNDS_MAX: Final = 1000  # the flow's own limit

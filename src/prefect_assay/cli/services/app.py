@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from prefect_assay.cli.failures import refuse_ignored, reported
-from prefect_assay.cli.options import BLOCKS, AsJson
+from prefect_assay.cli.options import MAIN, AsJson
 
 ClockWord = Literal["manual", "scaled", "auto"]
 
@@ -102,7 +102,7 @@ def up(
 @services.command()
 def init(
     *,
-    name: Annotated[str, typer.Option(help="Name of the blocks.")] = BLOCKS,
+    name: Annotated[str, typer.Option(help="Name of the account.")] = MAIN,
     base_url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
     provider_word: Annotated[
         str | None, typer.Option(help="How this deployment spells the payment provider (docs/blocks.md).")
@@ -125,12 +125,21 @@ def init(
     receiver: Annotated[
         str | None, typer.Option(help="Public https address that leads to the receiver, or none.")
     ] = None,
+    owner: Annotated[
+        str | None, typer.Option(help="Whose account this is; recorded with what it orders.")
+    ] = None,
+    purchase_order: Annotated[
+        str | None, typer.Option(help="Purchase order number, for your finance; `none` takes it away.")
+    ] = None,
+    cost_centre: Annotated[
+        str | None, typer.Option(help="Cost centre, for your finance; `none` takes it away.")
+    ] = None,
     forms: Annotated[
         bool | None,
-        typer.Option(help="Fill the blocks into the deployments' forms. Default: ask at a terminal."),
+        typer.Option(help="Fill the account into the deployments' forms. Default: ask at a terminal."),
     ] = None,
 ) -> None:
-    """Ask for service, token, budget and archive, and save them as blocks; what is not given stays as saved.
+    """Ask for service, token, budget and archive, and save them as an account; what is not given stays as saved.
 
     The token is no option: it comes from PREFECT_ASSAY_TOKEN, a prompt or the standard input.
     """
@@ -148,6 +157,9 @@ def init(
                 archive=archive,
                 s3_endpoint=s3_endpoint,
                 receiver=receiver,
+                owner=owner,
+                purchase_order=purchase_order,
+                cost_centre=cost_centre,
                 forms=forms,
             )
         )
@@ -185,7 +197,7 @@ def lab(
     save_blocks: Annotated[
         bool,
         typer.Option(
-            "--save-blocks", help="Save blocks named lab: credentials, budget, archive, wallet, webhook."
+            "--save-blocks", help="Save an account named lab: token, caps, archive, wallet, webhook."
         ),
     ] = False,
     receiver: Annotated[

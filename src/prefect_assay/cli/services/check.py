@@ -12,10 +12,9 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from importlib.metadata import version
 from threading import Thread
-from typing import Any, Final
+from typing import Final
 
 import httpx
-from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound
@@ -24,21 +23,23 @@ from rich.text import Text
 
 from prefect_assay.alerts.find import SILENT_AFTER, expiring_token
 from prefect_assay.alerts.saved import read_saved
-from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy, WebhookEndpoint
+from prefect_assay.blocks import AssayAccount, WebhookEndpoint
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.init import token_owner
-from prefect_assay.cli.services.receiver import WORD_VARIABLE, service_words
+from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.receiver_address import read_address
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
 from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.client.http.dates import sent_at
 from prefect_assay.deployments.server_checks import settings_advice
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.errors import AssayError
+from prefect_assay.models.billing import usd
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.service import WireWords
-from prefect_assay.runs.block_references import fault_of
+from prefect_assay.models.words import describe_mode
+from prefect_assay.runs.block_references import UNUSABLE, fault_of
 from prefect_assay.runs.queries import (
     FLOW_NAMES,
     newest_runs,
@@ -49,6 +50,7 @@ from prefect_assay.runs.queries import (
     why_unreadable,
 )
 from prefect_assay.runs.starting import find_obstacles, own_deployments
+from prefect_assay.tasks.pay import require_rail
 from prefect_assay.webhooks.signature import sign
 
 _SECONDS: Final = 30.0  # for one part
@@ -190,8 +192,9 @@ def _schedule(client: SyncPrefectClient) -> Iterator[Line]:
     yield Line("schedule", fresh, text, next_step)
 
 
-def _saved(client: SyncPrefectClient, kind: type[Block]) -> Iterator[tuple[str, Any]]:
-    slug = kind.get_block_type_slug()
+def _accounts(client: SyncPrefectClient, unusable: list[str] | None = None) -> Iterator[AssayAccount]:
+    """Every saved account that can be loaded, with the blocks in it; says in `unusable` what is wrong with the others."""
+    slug = AssayAccount.get_block_type_slug()
     try:
         documents = client.read_block_documents_by_type(slug, include_secrets=True)
     except ObjectNotFound:
@@ -199,47 +202,65 @@ def _saved(client: SyncPrefectClient, kind: type[Block]) -> Iterator[tuple[str, 
     for document in documents:
         if not document.is_anonymous:
             try:
-                block = kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
-            except RuntimeError as error:
+                account = AssayAccount._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
+            except UNUSABLE as error:
                 # pydantic's own message may hold secrets of the block
-                raise ConfigurationError(f"{slug}/{document.name} {fault_of(error)}") from None
-            yield f"{slug}/{document.name}", block
+                if unusable is not None:
+                    unusable.append(f"account {document.name} {fault_of(error)}")
+                continue
+            yield account
 
 
-def _service(client: SyncPrefectClient) -> Iterator[Line]:
-    found = list(_saved(client, AssayCredentials))
-    if not found:
+def _account(client: SyncPrefectClient) -> Iterator[Line]:
+    unusable: list[str] = []
+    accounts = list(_accounts(client, unusable))
+    for text in unusable:
         yield Line(
-            "blocks", ok=False, text="there is no AssayCredentials block", next_step="prefect-assay init"
+            "account", ok=False, text=text, next_step="correct its blocks in the Prefect UI under Blocks"
         )
-    if not list(_saved(client, SpendingPolicy)):
-        yield Line(
-            "blocks", ok=False, text="there is no SpendingPolicy block", next_step="prefect-assay init"
-        )
-    for name, block in found:
+    if not accounts and not unusable:
+        yield Line("account", ok=False, text="there is no account", next_step="prefect-assay init")
+    for account in accounts:
+        name = f"account {account.name}"
         try:
-            with block.get_client() as service:
+            with account.credentials.get_client() as service:
                 identity = token_owner(service)
+                mode = describe_mode(is_simulated=service.is_simulated)
             expires = identity.token_expires_at if identity else None
             expiring = list(expiring_token(name, expires, datetime.now(UTC), AlertLimits()))
             for problem in expiring:
-                yield Line("service", ok=False, text=problem.text, next_step=problem.next_step)
+                yield Line("account", ok=False, text=problem.text, next_step=problem.next_step)
             if not expiring:
-                yield Line("service", ok=True, text=f"{block.base_url} knows the token of {name}")
-            yield _clock(f"service of {name}", httpx.head(block.base_url, timeout=5).headers)
-        except Exception as error:  # noqa: BLE001 - each block alone
-            next_step = "correct address or token in the block; the message says which"
-            yield Line("service", ok=False, text=f"{name}: {error}", next_step=next_step)
+                text = f"{name} ({mode}): {account.credentials.base_url} knows its token"
+                yield Line("account", ok=True, text=text)
+            yield _clock(f"service of {name}", httpx.head(account.credentials.base_url, timeout=5).headers)
+        except Exception as error:  # noqa: BLE001 - each account alone
+            next_step = f"correct address or token with prefect-assay init --name {account.name}; the message says which"
+            yield Line("account", ok=False, text=f"{name}: {error}", next_step=next_step)
+        yield _payment(account)
+
+
+def _payment(account: AssayAccount) -> Line:
+    """Whether the account can pay as it says."""
+    policy = account.policy
+    caps = f"caps {usd(policy.per_experiment_cents)} per experiment, {usd(policy.per_campaign_cents)} per campaign"
+    try:
+        require_rail(account.payment_method, policy, account.wallet)
+    except AssayError as error:
+        return Line(
+            "account", ok=False, text=f"account {account.name}: {error}", next_step="as the message says"
+        )
+    return Line("account", ok=True, text=f"account {account.name} pays by {account.payment_method}, {caps}")
 
 
 def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
-    found = list(_saved(client, WebhookEndpoint))
-    words = service_words(client)
-    if not found:
+    endpoints = [(account, account.webhook) for account in _accounts(client) if account.webhook]
+    if not endpoints:
         yield Line(
-            "receiver", ok=True, text="no WebhookEndpoint block: only the sweep wakes runs, minutes later"
+            "receiver", ok=True, text="no account has a webhook: only the sweep wakes runs, minutes later"
         )
-    for name, block in found:
+    for account, block in endpoints:
+        name, word = f"account {account.name}", account.credentials.service_word
         home = get_current_settings().home
         if why := _silence_of(block):
             next_step = _how_to_reach_receiver(block, read_address(home) if _is_here(client) else None)
@@ -247,26 +268,17 @@ def _receiver(client: SyncPrefectClient) -> Iterator[Line]:
             continue
         if _is_here(client) and (file := file_without(home, block.signing_key.get_secret_value())):
             why = f"{name}: {file} does not hold its signing key, so a receiver that uses this file refuses all deliveries"
-            yield Line(
-                "receiver", ok=False, text=why, next_step=how_to_add_key(file, name.rpartition("/")[2])
-            )
+            yield Line("receiver", ok=False, text=why, next_step=how_to_add_key(file, str(account.name)))
             continue
-        word = words.get(name.rpartition("/")[2]) or (
-            next(iter(words.values())) if len(set(words.values())) == 1 else None
-        )
-        refusal = _refusal(block, word) if word else None
-        if refusal:
+        if refusal := _refusal(block, word):
             next_step = (
-                f"give the receiver this key, and {WORD_VARIABLE}={word}; prefect-assay up reads the word from the blocks "
+                f"give the receiver this key, and {WORD_VARIABLE}={word}; prefect-assay up reads the word from the accounts "
                 "when it starts"
             )
             yield Line("receiver", ok=False, text=f"{name}: {refusal}", next_step=next_step)
             continue
-        yield Line(
-            "receiver",
-            ok=True,
-            text=f"{name}: {block.url} answers; whether the service reaches it, its first delivery shows",
-        )
+        text = f"{name}: {block.url} answers; whether the service reaches it, its first delivery shows"
+        yield Line("receiver", ok=True, text=text)
 
 
 def _how_to_reach_receiver(block: WebhookEndpoint, address: str | None) -> str:
@@ -285,10 +297,10 @@ def _how_to_reach_receiver(block: WebhookEndpoint, address: str | None) -> str:
 
 
 def silent_receivers(client: SyncPrefectClient) -> Iterator[tuple[str, str]]:
-    """The saved WebhookEndpoint blocks whose receiver does not answer, and why."""
-    for name, block in _saved(client, WebhookEndpoint):
-        if why := _silence_of(block):
-            yield name, why
+    """The accounts whose receiver does not answer, and why."""
+    for account in _accounts(client):
+        if account.webhook and (why := _silence_of(account.webhook)):
+            yield f"account {account.name}", why
 
 
 def _silence_of(block: WebhookEndpoint) -> str | None:
@@ -319,16 +331,14 @@ def _is_here(client: SyncPrefectClient) -> bool:
 
 
 def _archive(client: SyncPrefectClient) -> Iterator[Line]:
-    found = [*_saved(client, LocalArchive), *_saved(client, S3Archive)]
-    if not found:
-        yield Line("archive", ok=False, text="there is no archive block", next_step="prefect-assay init")
-    for name, block in found:
+    for account in _accounts(client):
+        block, name = account.archive, f"account {account.name}"
         try:
             block.get_store().probe(block.prefix)
-        except Exception as error:  # noqa: BLE001 - each block alone
+        except Exception as error:  # noqa: BLE001 - each archive alone
             yield Line("archive", ok=False, text=f"{name}: {error}", next_step="as the message says")
             continue
-        yield Line("archive", ok=True, text=f"{name} takes objects, and overwrites none")
+        yield Line("archive", ok=True, text=f"{name}: {block.get_store().location(block.prefix)} takes objects, and overwrites none")
 
 
 PARTS: Final[dict[str, Callable[[SyncPrefectClient], Iterator[Line]]]] = {
@@ -336,7 +346,7 @@ PARTS: Final[dict[str, Callable[[SyncPrefectClient], Iterator[Line]]]] = {
     "versions": _versions,
     "worker": _worker,
     "schedule": _schedule,
-    "service": _service,
+    "account": _account,
     "receiver": _receiver,
     "archive": _archive,
 }

@@ -1,13 +1,12 @@
-"""`prefect-assay init`: asks for what a campaign needs, tries it, and saves it as blocks of one name.
+"""`prefect-assay init`: asks for what a campaign needs, tries it, and saves it as an account and the blocks in it.
 
-Safe to repeat: what is not given stays as it is in the saved block. The output says which blocks have changed. The token
-is never an option.
+Safe to repeat: what is not given stays as it is saved. The output says which blocks have changed. The token is never an
+option.
 """
 
 import json
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -15,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from prefect_assay.books import known_archive_id
-from prefect_assay.cli.options import BLOCKS
+from prefect_assay.cli.asking import ask, ask_cents, parse_address, user_name
+from prefect_assay.cli.options import account_option
 from prefect_assay.cli.output import plain
-from prefect_assay.cli.prefect_api import api_errors, require_api
+from prefect_assay.cli.prefect_api import api_errors, find_archive, find_block, require_api
 from prefect_assay.cli.service import TOKEN_VARIABLE
-from prefect_assay.cli.services.answers import asked, cents, http_address
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
-from prefect_assay.cli.services.saved_blocks import changed, reference, save_block, saved_blocks
+from prefect_assay.cli.services.saved_blocks import changed, reference, save_account
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key, signing_keys
 from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import (
@@ -34,15 +33,14 @@ from prefect_assay.errors import (
     is_absent,
 )
 from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
-from prefect_assay.models.words import listed
+from prefect_assay.models.words import describe_mode, listed
 from prefect_assay.sources import local_path
 from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
 if TYPE_CHECKING:
-    from prefect.blocks.core import Block
     from pydantic import SecretStr
 
-    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint
+    from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials, SpendingPolicy, WebhookEndpoint
     from prefect_assay.client import AssayClient
     from prefect_assay.models.tokens import Identity
 
@@ -66,6 +64,9 @@ class Answers:
     archive: str | None
     s3_endpoint: str | None
     receiver: str | None
+    owner: str | None
+    purchase_order: str | None
+    cost_centre: str | None
     forms: bool | None
 
 
@@ -73,46 +74,71 @@ def run_init(given: Answers) -> None:
     """Ask, try, save, and say what to do next.
 
     Raises:
-        InputError: something is missing without a terminal to ask at, is no address or amount, or names an archive
-            beside one of the other kind, or in place of one that has orders.
+        InputError: something is missing without a terminal to ask at, is no address or amount, or names an archive in
+            place of one that has orders.
         AccessError: the service refuses the token.
         ConfigurationError: no Prefect API is configured.
         ArchiveError: the archive cannot be written, or overwrites what it holds.
     """
+    from prefect_assay.blocks import AssayAccount
+
     require_api()
-    saved = saved_blocks(given.name)
-    credentials = _credentials(given, saved.credentials)
-    policy = _policy(given, saved.policy)
-    archives = _archives(given, saved.archives)
-    webhook, notes = _webhook(given, saved.webhook, credentials)
-    blocks: list[Block] = [credentials, policy, *archives, *([webhook] if webhook else [])]
     with api_errors():
-        changes = [(type(block).get_block_type_slug(), save_block(block, given.name)) for block in blocks]
+        saved = find_block(AssayAccount, given.name)
+    credentials, user, is_simulated = _credentials(given, saved)
+    policy = _policy(given, saved)
+    archive = _archive(given, saved)
+    webhook, notes = _webhook(given, saved.webhook if saved else None, credentials)
+    account = changed(
+        AssayAccount,
+        saved,
+        credentials=credentials,
+        policy=policy,
+        archive=archive,
+        webhook=webhook,
+        owner=ask(given.owner, "--owner", "Owner of the account", (saved and saved.owner) or user),
+        purchase_order=_ask_optional(
+            given.purchase_order, "Purchase order number", saved.purchase_order if saved else None
+        ),
+        cost_centre=_ask_optional(given.cost_centre, "Cost centre", saved.cost_centre if saved else None),
+    )
+    changes = save_account(account, given.name)
+    with api_errors():
         notes += _fill_forms(given)
-    if len(archives) > 1:
-        names = " or ".join(reference(archive, given.name) for archive in archives)
-        notes.append(
-            f"Two archives have this name: name one in each run with --archive, {names}, or delete the one in which "
-            "prefect-assay spending --archive lists no orders: prefect block delete TYPE/NAME"
-        )
-    _show(given.name, changes, notes, with_receiver=webhook is not None)
+    console = plain()
+    for line in [*changes, *notes]:
+        console.print(line)
+    console.print(
+        f"Account {given.name} is {describe_mode(is_simulated=is_simulated)}: {credentials.base_url}"
+    )
+    console.print(f"Next: prefect-assay run designs.fasta --target NAME{account_option(given.name)}")
+    if webhook is None:
+        console.print("Without a receiver the sweep looks for news of waiting campaigns every five minutes.")
 
 
-def _credentials(given: Answers, saved: "AssayCredentials | None") -> "AssayCredentials":
+def _ask_optional(value: str | None, question: str, saved: str | None) -> str | None:
+    """A text that may be missing: `none` takes a saved one away."""
+    answer = ask(value, "", f"{question}, or none", saved or NONE)
+    return None if answer == NONE else answer
+
+
+def _credentials(given: Answers, account: "AssayAccount | None") -> "tuple[AssayCredentials, str, bool]":
+    """The credentials, tried; who the service says the user is, and whether the service is simulated."""
     from pydantic import SecretStr
 
     from prefect_assay.blocks import AssayCredentials
     from prefect_assay.cli.drift import wire_words
 
-    address = http_address(
-        asked(given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None),
+    saved = account.credentials if account else None
+    address = parse_address(
+        ask(given.base_url, "--base-url", "Address of the service", saved.base_url if saved else None),
         "--base-url",
     )
     words = wire_words(
         given.provider_word or (saved.provider_word if saved else NEUTRAL_PROVIDER),
         given.service_word or (saved.service_word if saved else NEUTRAL_SERVICE),
     )
-    # a saved token is not sent to another service
+    # A saved token is not sent to another service.
     kept = saved.token if saved and saved.base_url.rstrip("/") == address else None
     credentials = changed(
         AssayCredentials,
@@ -124,8 +150,9 @@ def _credentials(given: Answers, saved: "AssayCredentials | None") -> "AssayCred
     )
     with credentials.get_client() as service:
         identity = token_owner(service)
+        is_simulated = service.is_simulated
     plain().print(f"The service knows this token: {_who(identity)}")
-    return credentials
+    return credentials, (identity and identity.user_id) or user_name(), is_simulated
 
 
 def token_owner(service: "AssayClient") -> "Identity | None":
@@ -170,19 +197,20 @@ def _token(saved: "SecretStr | None") -> str:
     return token
 
 
-def _policy(given: Answers, saved: "SpendingPolicy | None") -> "SpendingPolicy":
+def _policy(given: Answers, account: "AssayAccount | None") -> "SpendingPolicy":
     from prefect_assay.blocks import SpendingPolicy
 
+    saved = account.policy if account else None
     return changed(
         SpendingPolicy,
         saved,
-        per_experiment_cents=cents(
+        per_experiment_cents=ask_cents(
             given.per_experiment,
             "--per-experiment",
             "Cap per experiment, in USD",
             saved.per_experiment_cents if saved else _PER_EXPERIMENT_CENTS,
         ),
-        per_campaign_cents=cents(
+        per_campaign_cents=ask_cents(
             given.per_campaign,
             "--per-campaign",
             "Cap per campaign, in USD",
@@ -191,25 +219,25 @@ def _policy(given: Answers, saved: "SpendingPolicy | None") -> "SpendingPolicy":
     )
 
 
-def _archives(given: Answers, saved: "Sequence[Archive]") -> "Sequence[Archive]":
-    """The archive that was given, tried, before one that stays; all that are saved where none was given."""
+def _archive(given: Answers, account: "AssayAccount | None") -> "Archive":
+    """The archive that was given, tried, or the saved one."""
     from prefect_assay.blocks import LocalArchive, S3Archive
 
+    # Without an account a block of this name may hold the orders of a deleted one.
+    saved = account.archive if account else find_archive(given.name)
     place = given.archive
-    if not saved:
-        place = asked(place, "--archive", "Archive: a folder, or s3://bucket/prefix", "~/assay-archive")
+    if saved is None:
+        place = ask(place, "--archive", "Archive: a folder, or s3://bucket/prefix", "~/assay-archive")
     elif place is None and given.s3_endpoint is None:
         return saved
-    kind: type[Archive] = S3Archive
+    is_folder = not place.startswith(_S3) if place is not None else isinstance(saved, LocalArchive)
+    if is_folder and given.s3_endpoint is not None:
+        raise InputError(
+            f"--s3-endpoint belongs to --archive s3://bucket/prefix, and {place or 'the saved archive'!r} is a folder"
+        )
     fields: dict[str, object] = {}
-    if place is not None and not place.startswith(_S3):
-        if given.s3_endpoint is not None:
-            raise InputError(
-                f"--s3-endpoint belongs to --archive s3://bucket/prefix, and {place!r} is a folder"
-            )
-        kind = LocalArchive
-        path = local_path(place).absolute()
-        fields["root"] = place if place.startswith("~") else str(path)
+    if place is not None and is_folder:
+        fields["root"] = place if place.startswith("~") else str(local_path(place).absolute())
     elif place is not None:
         bucket, _, prefix = place.removeprefix(_S3).partition("/")
         if not bucket:
@@ -217,24 +245,17 @@ def _archives(given: Answers, saved: "Sequence[Archive]") -> "Sequence[Archive]"
         fields |= {"bucket": bucket, "prefix": prefix.strip("/")}
     if given.s3_endpoint is not None:
         fields["endpoint_url"] = (
-            None if given.s3_endpoint == NONE else http_address(given.s3_endpoint, "--s3-endpoint")
+            None if given.s3_endpoint == NONE else parse_address(given.s3_endpoint, "--s3-endpoint")
         )
-    before = next((archive for archive in saved if isinstance(archive, kind)), None)
-    if saved and before is None:
-        there = reference(saved[0], given.name)
-        raise InputError(
-            f"{there} exists, and of two archives of one name a run could not choose. Leave out --archive and "
-            f"--s3-endpoint to keep it, or save the new one under another --name. To give it up, with its log of orders, "
-            f"first cancel the campaigns that prefect-assay status shows, which would wait for it, then: prefect block delete {there}"
-        )
-    archive = changed(kind, before, **fields)
+    kind: type[Archive] = LocalArchive if is_folder else S3Archive
+    archive = changed(kind, saved if isinstance(saved, kind) else None, **fields)
     archive.get_store().probe(archive.prefix)
-    if before:
-        _keep_orders(before, archive, given.name)
-    return [archive, *(other for other in saved if not isinstance(other, kind))]
+    if saved is not None:
+        _keep_orders(saved, archive, given.name, account)
+    return archive
 
 
-def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
+def _keep_orders(before: "Archive", archive: "Archive", name: str, account: "AssayAccount | None") -> None:
     """Refuse to take the log of orders away from the campaigns that wait: a copy of the archive has its id."""
     there = known_archive_id(archive.get_store(), archive.prefix)
     try:
@@ -244,7 +265,7 @@ def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
         # Without an answer only an archive that has orders, such as a moved one, takes its place.
         known, why = there or "unknown", f"may have a log of orders, and cannot be read: {error}"
     if known in {None, there}:  # a folder that is not mounted has no log either
-        waiting = _waiting_elsewhere(before, archive)
+        waiting = _waiting_elsewhere(account, archive)
         if not waiting:
             return
         why = (
@@ -257,21 +278,23 @@ def _keep_orders(before: "Archive", archive: "Archive", name: str) -> None:
     )
 
 
-def _waiting_elsewhere(before: "Archive", archive: "Archive") -> list[str]:
-    """The suspended runs with the archive block `before` that carry a campaign or a loop without a log in `archive`."""
+def _waiting_elsewhere(account: "AssayAccount | None", archive: "Archive") -> list[str]:
+    """The suspended runs of an account that carry a campaign or a loop without a log in `archive`."""
     from prefect.client.orchestration import get_client
 
     from prefect_assay.books.campaign_log import CampaignLog
     from prefect_assay.cli.campaigns.find import played_by
     from prefect_assay.runs.queries import ASSAY_FLOWS, read_runs, suspended_filter
 
+    if account is None:
+        return []
     with api_errors(), get_client(sync_client=True) as client:
         runs = read_runs(client, suspended_filter(), ASSAY_FLOWS)
-    document_id, store = str(before._block_document_id), archive.get_store()  # noqa: SLF001 - Prefect has no public name
+    document_id, store = str(account._block_document_id), archive.get_store()  # noqa: SLF001 - Prefect has no public name
     return sorted(
         run.name
         for run in runs
-        if document_id in json.dumps(run.parameters.get("archive"))
+        if document_id in json.dumps(run.parameters.get("account"))
         for kind, name in played_by(run)
         if CampaignLog(store, archive.prefix, name, kind).read().started is None
     )
@@ -286,7 +309,7 @@ def _webhook(
 
     from prefect_assay.blocks import WebhookEndpoint
 
-    receiver = asked(
+    receiver = ask(
         given.receiver,
         "--receiver",
         "Public https address that leads to the webhook receiver, or none",
@@ -294,7 +317,7 @@ def _webhook(
     )
     if receiver == NONE:
         return None, []
-    address = http_address(receiver, "--receiver")
+    address = parse_address(receiver, "--receiver")
     notes = []
     if credentials.service_word != NEUTRAL_SERVICE:
         notes.append(
@@ -347,18 +370,3 @@ def _is_local_lab(base_url: str) -> bool:
     if not is_loopback_url(base_url):
         return False
     return httpx.get(f"{base_url}/_sim/clock", trust_env=False).status_code == HTTPStatus.UNAUTHORIZED
-
-
-def _show(
-    name: str, changes: Sequence[tuple[str, str]], notes: Sequence[str], *, with_receiver: bool
-) -> None:
-    console = plain()
-    for slug, change in changes:
-        console.print(f"{slug}/{name}: {change}")
-    for note in notes:
-        console.print(note)
-    webhook = f" --webhook {name}" if with_receiver else ""
-    blocks = "" if name == BLOCKS else f" --credentials {name} --policy {name} --archive {name}"
-    console.print(f"Next: prefect-assay run designs.fasta --target NAME{blocks}{webhook}")
-    if not with_receiver:
-        console.print("Without a receiver the sweep looks for news of waiting campaigns every five minutes.")

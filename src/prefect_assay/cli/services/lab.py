@@ -8,12 +8,16 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from prefect_assay.cli.asking import user_name
+from prefect_assay.cli.options import account_option
 from prefect_assay.cli.output import TerminalConsole, plain
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
 from prefect_assay.cli.services.receiver_address import DEFAULT_ADDRESS, read_address
-from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet, save_block
+from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet, save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.models.words import describe_mode
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import X402Wallet
@@ -37,7 +41,7 @@ def run_lab(
     receiver: str | None,
     options: list[str],
 ) -> None:
-    """Run the lab until Ctrl-C or SIGTERM; with `save_blocks`, its blocks are saved under the name `lab`.
+    """Run the lab until Ctrl-C or SIGTERM; with `save_blocks`, its account is saved as `lab`.
 
     Without a `receiver` the webhook's block leads to that of `prefect-assay up`. `options` are further ones of
     `python -m prefect_assay.lab`.
@@ -63,7 +67,7 @@ def run_lab(
     try:
         ready = _introduce(process.stdout, in_blocks=save_blocks)
         if ready and save_blocks:
-            _save_blocks(ready, receiver)
+            _save_account(ready, receiver)
         process.wait()
         raise ConfigurationError(f"the lab ended with code {process.returncode}; its output is above")
     except KeyboardInterrupt:
@@ -99,47 +103,42 @@ def _introduce(output: IO[str] | None, *, in_blocks: bool) -> dict[str, Any]:
     return ready
 
 
-def _save_blocks(ready: dict[str, Any], receiver: str | None) -> None:
-    """Everything that a campaign at this lab takes, as blocks of one name."""
+def _save_account(ready: dict[str, Any], receiver: str | None) -> None:
+    """Everything that a campaign at this lab takes, as an account."""
     with api_errors():
         from prefect.settings import get_current_settings
         from pydantic import SecretStr
 
-        from prefect_assay.blocks import AssayCredentials, LocalArchive, WebhookEndpoint
+        from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, WebhookEndpoint
 
         home = get_current_settings().home
         key = signing_keys(home).lab
         receiver = receiver or read_address(home) or DEFAULT_ADDRESS
-        saved = [
-            AssayCredentials(base_url=ready["base_url"], token=SecretStr(ready["token"])),
-            lab_policy(_CAP_CENTS),
+        wallet = _wallet()
+        account = AssayAccount(
+            credentials=AssayCredentials(base_url=ready["base_url"], token=SecretStr(ready["token"])),
+            policy=lab_policy(_CAP_CENTS),
             # One that exists has the log of orders of the runs that wait with it.
-            find_block(LocalArchive, _NAME) or LocalArchive(root=str(Path("assay-lab-archive").absolute())),
-            WebhookEndpoint(url=receiver, signing_key=SecretStr(key)),
-            *(wallet := _wallet()),
-        ]
-        changes = [
-            f"{type(block).get_block_type_slug()}/{_NAME}: {save_block(block, _NAME)}" for block in saved
-        ]
+            archive=find_block(LocalArchive, _NAME)
+            or LocalArchive(root=str(Path("assay-lab-archive").absolute())),
+            webhook=WebhookEndpoint(url=receiver, signing_key=SecretStr(key)),
+            wallet=wallet,
+            payment_method=PaymentMethod.X402_EXACT if wallet else PaymentMethod.ASYNC_INVOICE,
+            owner=user_name(),
+        )
     console = plain()
-    console.print("\n".join(changes))
+    console.print("\n".join(save_account(account, _NAME)))
     console.print(
         f"The lab delivers updates to {receiver}. If `prefect-assay up` listens on another port later, it corrects the block."
     )
-    console.print(
-        f"Next: prefect-assay run designs.fasta --target NAME --credentials {_NAME} --policy {_NAME} --archive {_NAME}"
-        f" --webhook {_NAME}{f' --payment x402-exact --wallet {_NAME}' if wallet else ''}"
-    )
+    console.print(f"Account {_NAME} is {describe_mode(is_simulated=True)}: {ready['base_url']}")
+    console.print(f"Next: prefect-assay run designs.fasta --target NAME{account_option(_NAME)}")
 
 
-def _wallet() -> "list[X402Wallet]":
+def _wallet() -> "X402Wallet | None":
     """A wallet that the lab takes; none without the extra. One that exists stays: it may have paid."""
     from prefect_assay.blocks import X402Wallet
 
-    kept = find_block(X402Wallet, _NAME)
-    if kept is not None:
-        return [kept]
-    try:
-        return [new_lab_wallet()]
-    except ImportError:
-        return []
+    with contextlib.suppress(ImportError):
+        return find_block(X402Wallet, _NAME) or new_lab_wallet()
+    return None

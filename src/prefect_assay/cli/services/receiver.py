@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from prefect_assay.cli.options import BLOCKS
+from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.prefect_api import api_errors, check_api_address
 from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import ConfigurationError
@@ -54,25 +54,23 @@ def run_receiver(
         serve(Receiver(settings), settings, host, port)
 
 
-def service_words(client: "SyncPrefectClient") -> dict[str, str]:
-    """How the service spells itself in header names, by the name of each saved `AssayCredentials` block."""
-    found = _saved(client, "assay-credentials")
-    return {name: str(fields.get("service_word") or NEUTRAL_SERVICE) for name, fields in found.items()}
-
-
 def receiver_word(api: str) -> str:
-    """The word that a receiver of this Prefect API reads; the neutral one where the saved blocks do not agree.
+    """How the service of the saved accounts spells itself in header names; the neutral word where they do not agree.
 
-    Credentials and endpoint of one name belong together, and those that `init` saves by default come first.
+    Accounts with a webhook count, and the one that `init` saves by default comes first.
     """
     from prefect.client.orchestration import get_client
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     with api_errors(), temporary_settings({PREFECT_API_URL: api}), get_client(sync_client=True) as client:
-        endpoints = _saved(client, "assay-webhook-endpoint")
-        words = {name: word for name, word in service_words(client).items() if name in endpoints}
+        accounts = _saved(client, "assay-account")
+    words = {
+        name: str(fields["credentials"].get("service_word") or NEUTRAL_SERVICE)
+        for name, fields in accounts.items()
+        if fields.get("webhook")
+    }
     agreed = set(words.values())
-    return words.get(BLOCKS) or (agreed.pop() if len(agreed) == 1 else NEUTRAL_SERVICE)
+    return words.get(MAIN) or (agreed.pop() if len(agreed) == 1 else NEUTRAL_SERVICE)
 
 
 def correct_lab_endpoints(api: str, lab_key: str, address: str) -> list[tuple[str, str]]:

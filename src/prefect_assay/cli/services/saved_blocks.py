@@ -1,67 +1,55 @@
-"""Loads, changes and saves the blocks of one name; makes those for a lab.
+"""Changes and saves an account and the blocks in it; makes those for a lab.
 
 A block holds more than a command asks for, and its user may have set the rest in the Prefect UI.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from prefect.blocks.core import Block
 
 from prefect_assay.cli.prefect_api import api_errors, find_block
 
 if TYPE_CHECKING:
-    from prefect.blocks.core import Block
+    from prefect_assay.blocks import AssayAccount, SpendingPolicy, X402Wallet
 
-    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy, WebhookEndpoint, X402Wallet
-
-B = TypeVar("B", bound="Block")
-
-
-@dataclass(frozen=True)
-class SavedBlocks:
-    """The blocks of one name; two archives can have it, one of each kind."""
-
-    credentials: "AssayCredentials | None"
-    policy: "SpendingPolicy | None"
-    archives: "Sequence[Archive]"
-    webhook: "WebhookEndpoint | None"
-
-
-def saved_blocks(name: str) -> SavedBlocks:
-    """Everything that a campaign takes, as far as it is saved under this name."""
-    with api_errors():
-        from prefect_assay.blocks import (
-            AssayCredentials,
-            LocalArchive,
-            S3Archive,
-            SpendingPolicy,
-            WebhookEndpoint,
-        )
-
-        archives: tuple[Archive | None, ...] = (find_block(LocalArchive, name), find_block(S3Archive, name))
-        return SavedBlocks(
-            find_block(AssayCredentials, name),
-            find_block(SpendingPolicy, name),
-            [archive for archive in archives if archive],
-            find_block(WebhookEndpoint, name),
-        )
+B = TypeVar("B", bound=Block)
 
 
 def changed(kind: type[B], saved: B | None, **given: object) -> B:
-    """The saved block with these fields in place of its own; a new one without it."""
-    return kind(**{**(_fields(saved) if saved else {}), **given})
+    """The saved block with these fields in place of its own, under its name; a new one without it."""
+    fields = {name: getattr(saved, name) for name in kind.model_fields} if saved else {}
+    block = kind(**{**fields, **given})
+    if saved is not None:
+        block._block_document_name = saved._block_document_name  # noqa: SLF001 - Prefect has no public name for it
+    return block
 
 
-def save_block(block: "Block", name: str) -> str:
-    """Save a block; says whether it is `new`, `replaced` or `unchanged`."""
+def save_block(block: B, name: str) -> tuple[B, str]:
+    """Save a block under this name; the saved one, and whether it is `new`, `replaced` or `unchanged`."""
     before = find_block(type(block), name)
     if before is not None and _fields(before) == _fields(block):
-        return "unchanged"
+        return before, "unchanged"
     block.save(name, overwrite=True)
-    return "new" if before is None else "replaced"
+    return block, "new" if before is None else "replaced"
 
 
-def reference(block: "Block", name: str) -> str:
+def save_account(account: "AssayAccount", name: str) -> list[str]:
+    """Save the blocks of an account, and the account that refers to them; a line for each.
+
+    A block that has a name of its own, such as an archive that a team shares, keeps it.
+    """
+    lines, nested = [], {}
+    with api_errors():
+        for field, block in ((field, getattr(account, field)) for field in type(account).model_fields):
+            if isinstance(block, Block):
+                own_name = block._block_document_name or name  # noqa: SLF001 - Prefect has no public name for it
+                nested[field], change = save_block(block, own_name)
+                lines.append(f"{reference(block, own_name)}: {change}")
+        _, change = save_block(changed(type(account), account, **nested), name)
+    return [*lines, f"{reference(account, name)}: {change}"]
+
+
+def reference(block: Block, name: str) -> str:
     """`<slug>/<name>`, as Prefect's commands and `--archive` take it."""
     return f"{type(block).get_block_type_slug()}/{name}"
 
@@ -90,6 +78,9 @@ def new_lab_wallet() -> "X402Wallet":
     return X402Wallet(private_key=key, networks=[offer.network], assets=[offer.asset], pay_to=[offer.pay_to])
 
 
-def _fields(block: "Block") -> dict[str, object]:
-    # equal secrets are equal; the id and the name of the saved block do not count
-    return {name: getattr(block, name) for name in type(block).model_fields}
+def _fields(block: Block) -> dict[str, object]:
+    # Equal secrets are equal; the id and the name of the saved block do not count.
+    values = ((name, getattr(block, name)) for name in type(block).model_fields)
+    return {
+        name: (type(value), _fields(value)) if isinstance(value, Block) else value for name, value in values
+    }

@@ -1,0 +1,79 @@
+"""Questions to the person at a terminal, and what they give as options instead: amounts, addresses, confirmations."""
+
+import getpass
+import sys
+from decimal import Decimal, InvalidOperation
+
+import typer
+
+from prefect_assay.cli.failures import FAILED, INTERRUPTED
+from prefect_assay.client.http.address import is_address
+from prefect_assay.errors import InputError
+from prefect_assay.models.billing import usd
+from prefect_assay.models.bounds import CENTS_MAX
+
+
+def parse_cents(text: str, option: str) -> int:
+    """The US cents of an amount in USD.
+
+    Raises:
+        InputError: the text is no amount, or has parts of a cent.
+    """
+    try:
+        cents = Decimal(text.replace(",", "").removeprefix("$")) * 100
+    except InvalidOperation:
+        cents = Decimal("NaN")
+    if not cents.is_finite() or not 0 <= cents <= CENTS_MAX or cents != int(cents):
+        raise InputError(f"{option}: {text!r} is not an amount in USD, such as 5000 or 438.50")
+    return int(cents)
+
+
+def ask_cents(value: str | None, option: str, question: str, default: int) -> int:
+    """The US cents of what was given, else of the answer at a terminal, else the default."""
+    return parse_cents(ask(value, option, question, usd(default).removesuffix(" USD")), option)
+
+
+def parse_address(value: str, option: str) -> str:
+    """An http address without a slash at its end; InputError if the text is not an address."""
+    if not is_address(value, "https", "http"):
+        raise InputError(f"{option}: {value!r} is no address such as https://lab.example.org")
+    return value.rstrip("/")
+
+
+def ask(value: str | None, option: str, question: str, default: str | None = None) -> str:
+    """What was given, else the answer at a terminal, else the default; InputError without one."""
+    if value is not None:
+        return value
+    if sys.stdin.isatty():
+        return str(typer.prompt(question, default=default))
+    if default is None:
+        raise InputError(f"{option} is missing, and there is no terminal to ask at")
+    return default
+
+
+def confirm(question: str, *, nothing: str, next_step: str = "repeat the command with --yes") -> None:
+    """Go on if the person at the terminal agrees; `nothing` is what is then not done, such as `ordered`.
+
+    Raises:
+        InputError: there is no terminal.
+        SystemExit: with 1 on a no, with 130 on Ctrl-C.
+    """
+    if not sys.stdin.isatty():
+        raise InputError(f"nothing was {nothing}: there is no terminal to confirm it; {next_step}")
+    code = FAILED
+    try:
+        if typer.confirm(question, err=True):
+            return
+    except typer.Abort:
+        code = INTERRUPTED
+        print(file=sys.stderr)
+    print(f"Nothing was {nothing}.", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def user_name() -> str:
+    """This machine's user, who decides without --by."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user may have no name
+        raise InputError("this user has no name here; say who decides with --by") from None
