@@ -282,7 +282,7 @@ def test_at_a_terminal_enter_keeps_what_is_saved(mine, lab, monkeypatch, capsys)
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stdin", terminal)
-    monkeypatch.setattr(presets, "preset_blocks", lambda *_, **__: {})
+    monkeypatch.setattr(presets, "preset_account", lambda *_, **__: ())
     init.run_init(init.Answers(**NOTHING | {"name": "main"}))
     assert [default for _, default in asked] == [
         lab.base_url,
@@ -309,9 +309,9 @@ def test_it_fills_the_forms_when_told_or_when_a_person_agrees(
 
     def preset(_, name, *, dry_run=False):
         written.extend([] if dry_run else [name])
-        return {"campaign/assay-campaign": ("account",)}
+        return ("campaign/assay-campaign",)
 
-    monkeypatch.setattr(presets, "preset_blocks", preset)
+    monkeypatch.setattr(presets, "preset_account", preset)
     monkeypatch.setattr(init.typer, "confirm", lambda text, **_: asked.append(text) or answer)
     monkeypatch.setattr(init.typer, "prompt", lambda *_, default=None, **__: default)
     stdin = io.StringIO(f"{lab.token}\n")
@@ -321,7 +321,7 @@ def test_it_fills_the_forms_when_told_or_when_a_person_agrees(
     init.run_init(init.Answers(**NOTHING | {"name": "main", "base_url": lab.base_url, "forms": forms}))
     assert written == ["main"] * filled
     assert len(asked) == (answer is not None)
-    said = "The form of campaign/assay-campaign has account"
+    said = "The form of campaign/assay-campaign has the account main"
     assert capsys.readouterr().out.count(said) == filled
 
 
