@@ -32,7 +32,7 @@ def requested(capsys, **changes):
 
 
 def shown(capsys, request_id=None):
-    show_requests(request_id, credentials=None, as_json=False)
+    show_requests(request_id, account=None, as_json=False)
     return capsys.readouterr().out
 
 
@@ -80,7 +80,7 @@ def test_what_is_missing_or_wrong_is_not_sent(lab, service, changes, message):
 
 def test_an_unknown_request_and_a_service_without_the_calls(lab, service):
     with pytest.raises(NotFound):
-        show_requests("00000000-0000-4000-8000-000000000000", credentials=None, as_json=False)
+        show_requests("00000000-0000-4000-8000-000000000000", account=None, as_json=False)
     lab.fault("status", status=404, path="/api/v1/targets/request-custom")
     with pytest.raises(ConfigurationError, match="ask its staff to add yours to the catalog"):
-        show_requests(None, credentials=None, as_json=False)
+        show_requests(None, account=None, as_json=False)

@@ -87,7 +87,7 @@ def custom_target_request(
     product_url: Annotated[str | None, typer.Option(help="Its page at the vendor.")] = None,
     molecular_weight: Annotated[str | None, typer.Option(help="In kDa, or with its unit.")] = None,
     note: Annotated[str | None, typer.Option(help="For the laboratory, such as a tag or a buffer.")] = None,
-    credentials: ServiceName = None,
+    account: ServiceAccount = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask the service for a target of your own; nothing is ordered."""
@@ -103,7 +103,7 @@ def custom_target_request(
             note=note,
             product_url=product_url,
             molecular_weight=molecular_weight,
-            credentials=credentials,
+            account=account,
             as_json=as_json,
         )
 
@@ -112,14 +112,14 @@ def custom_target_request(
 def custom_target_status(
     request_id: Annotated[str | None, typer.Argument(help="One request. Default: all of them.")] = None,
     *,
-    credentials: ServiceName = None,
+    account: ServiceAccount = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the requests with their decisions, and how to measure against those that were approved."""
     with reported(as_json=as_json):
         from prefect_assay.cli.designs.custom_target import show_requests
 
-        show_requests(request_id, credentials=credentials, as_json=as_json)
+        show_requests(request_id, account=account, as_json=as_json)
 
 
 @sequences_app.command("check")

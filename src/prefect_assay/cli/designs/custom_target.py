@@ -25,7 +25,7 @@ def request_target(
     note: str | None,
     product_url: str | None,
     molecular_weight: str | None,
-    credentials: str | None,
+    account: str | None,
     as_json: bool,
 ) -> None:
     """Request a target once, and print how to follow it.
@@ -43,7 +43,7 @@ def request_target(
         raise InputError(
             "--sequence takes residues, not FASTA: leave out the line that begins with '>'; nothing was sent"
         )
-    with open_service(credentials) as service, _explain_absence():
+    with open_service(account) as service, _explain_absence():
         requested = service.request_custom_target(
             name,
             product_id,
@@ -64,13 +64,13 @@ def request_target(
     console.print(f"Next: prefect-assay custom-target status {requested.id}")
 
 
-def show_requests(request_id: str | None, *, credentials: str | None, as_json: bool) -> None:
+def show_requests(request_id: str | None, *, account: str | None, as_json: bool) -> None:
     """Print one request, or all of the organisation: the decision, its reason, and how to measure against the target.
 
     Raises:
         NotFound: there is no such request.
     """
-    with open_service(credentials) as service:
+    with open_service(account) as service:
         if request_id:
             requests = [service.custom_target(request_id)]
         else:
