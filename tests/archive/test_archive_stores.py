@@ -114,10 +114,19 @@ def test_a_name_that_is_too_long_is_named(tmp_path):
         LocalStore(tmp_path).put_if_absent("n" * 300, b"1", "text/plain")
 
 
-def test_a_root_that_is_a_file_is_named(tmp_path):
+@pytest.mark.parametrize("below", [".", "team"])
+def test_a_root_that_is_or_lies_below_a_file_is_named(tmp_path, below):
     (tmp_path / "archive").write_text("")
-    with pytest.raises(ArchiveError, match=f"{tmp_path}/archive"):
-        LocalStore(tmp_path / "archive").probe()
+    root = tmp_path / "archive" / below
+    with pytest.raises(
+        ArchiveError, match=f"the folder {root} cannot be made here .*choose an archive folder"
+    ):
+        LocalStore(root).probe()
+
+
+def test_a_root_that_the_system_refuses_to_make_is_no_missing_file():
+    with pytest.raises(ArchiveError, match="the folder /proc/assay cannot be made here"):
+        LocalStore(Path("/proc/assay")).probe()
 
 
 def test_a_file_system_that_replaces_is_refused(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import typer
 
 from prefect_assay import errors
 from prefect_assay.cli.failures import exit_code, reported
@@ -91,6 +92,13 @@ def test_ctrl_c_is_exit_code_130():
     with pytest.raises(SystemExit) as left, reported():
         raise KeyboardInterrupt
     assert left.value.code == 130
+
+
+def test_ctrl_c_at_a_question_says_that_nothing_was_ordered(capsys):
+    with pytest.raises(SystemExit) as ended, reported():
+        raise typer.Abort  # what each question of typer raises for Ctrl-C and Ctrl-D
+    assert ended.value.code == 130
+    assert "Stopped at the question: nothing was ordered or paid." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])

@@ -233,7 +233,13 @@ def _write_synced(path: Path, data: Body) -> str:
 def _make_folders(folder: Path) -> None:
     """Make the folder and sync the parents of new folders, so that a power cut does not lose the names."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileNotFoundError, NotADirectoryError, FileExistsError) as error:
+        raise ArchiveError(
+            f"the folder {folder} cannot be made here ({error.strerror}); choose an archive folder below one that exists and is a "
+            "folder"
+        ) from error
     for path in missing:
         _sync_folder(path.parent)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+import typer
+
 from prefect_assay.errors import (
     AccessError,
     AssayError,
@@ -40,7 +42,7 @@ def exit_code(error: AssayError) -> int:
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Turn this package's errors into a message and an exit code, Ctrl-C into 130; others keep their traceback.
+    """Turn this package's errors into a message and an exit code, Ctrl-C into 130, also at a question; others keep their traceback.
 
     The command and its children run with a NO_PROXY that httpx can read.
     """
@@ -56,6 +58,9 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         else:
             print(f"Error: {clean_text(str(getattr(error, 'whole', error)))}", file=sys.stderr)
         raise SystemExit(exit_code(error)) from None
+    except typer.Abort:  # Ctrl-C or Ctrl-D at a question
+        print("\nStopped at the question: nothing was ordered or paid.", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None
