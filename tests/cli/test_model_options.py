@@ -26,7 +26,7 @@ def typed():
     app, calls = typer.Typer(), []
 
     @app.command()
-    @takes_models
+    @takes_models()
     def run(
         file: str, *, assay: Assay, options: CampaignOptions, rounds: Rounds, as_json: bool = False
     ) -> None:
@@ -50,7 +50,7 @@ def test_what_is_typed_becomes_the_models_fields_in_their_types(typed):
     _, call = typed(
         "designs.fasta --type screening --method spr --replicates 2 --antigen-concentrations 100,31.6,0 "
         "--name-column id --keep-native --deadline-days 3 --payment x402-exact --goal-kd-nm 0.5 "
-        "--select top_score --score-column ipTM --lower-is-better --parameters '{\"temperature\": 25}'"
+        "--policy top_score --score-column ipTM --lower-is-better --parameters '{\"temperature\": 25}'"
     )
     _, assay, options, rounds, _ = call
     assert assay == Assay(
@@ -80,7 +80,7 @@ def test_what_is_typed_becomes_the_models_fields_in_their_types(typed):
         (["--goal-kd-nm", "0"], "--goal-kd-nm: "),
         (["--chain", "A\x00"], "--chain: contains a NUL"),
         (["--parameters", "[1]"], "JSON"),
-        (["--lower-is-better"], "higher_is_better has no effect without a score_column"),
+        (["--lower-is-better"], "--higher-is-better has no effect without a --score-column"),
     ],
 )
 def test_what_a_model_refuses_is_exit_code_2_and_calls_nothing(typed, typed_options, words):
@@ -107,5 +107,5 @@ def _app_of(model):
         """Show."""
 
     show.__annotations__["options"] = model
-    app.command()(takes_models(show))
+    app.command()(takes_models()(show))
     return app

@@ -51,6 +51,11 @@ def ask(value: str | None, option: str, question: str, default: str | None = Non
     return default
 
 
+def is_at_terminal() -> bool:
+    """Return True if a person can be asked and sees what about."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def confirm(question: str, *, nothing: str, next_step: str = "repeat the command with --yes") -> None:
     """Go on if the person at the terminal agrees; `nothing` is what is then not done, such as `ordered`.
 

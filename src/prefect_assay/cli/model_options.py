@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import wraps
@@ -22,28 +23,36 @@ _SPELLINGS: Final = {
     ("Assay", "experiment_type"): "--type",
     ("Assay", "n_replicates"): "--replicates",
     ("SpendingOptions", "payment_method"): "--payment",
-    ("SelectionSettings", "policy"): "--select",
     ("SelectionSettings", "target"): "--history-target",
     ("SelectionSettings", "higher_is_better"): "--higher-is-better/--lower-is-better",
 }
 
 
-def takes_models(command: Callable[..., T]) -> Callable[..., T]:
+def takes_models(
+    *, leave_out: frozenset[str] = frozenset()
+) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Give a command an option per field of each model among its parameters; it gets the models, with what was typed.
+
+    Args:
+        leave_out: names of fields that the command does not read.
 
     Example:
         ```python
         @campaigns.command()
-        @takes_models
+        @takes_models()
         def run(designs: str, *, assay: Assay, options: CampaignOptions) -> None: ...
         ```
     """
+    return lambda command: _with_models(command, leave_out)
+
+
+def _with_models(command: Callable[..., T], leave_out: frozenset[str]) -> Callable[..., T]:
     signature = inspect.signature(command)
     models = {p.name: p.annotation for p in signature.parameters.values() if _is_model(p.annotation)}
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
         if parameter.name in models:
-            parameters += _parameters_of(parameter.annotation, parameter.name)
+            parameters += _parameters_of(parameter.annotation, parameter.name, leave_out)
         else:
             parameters.append(parameter)
 
@@ -89,17 +98,26 @@ def option_name(model: type[BaseModel], field: str) -> str:
 def _describe_problems(model: type[BaseModel], error: ValidationError) -> Iterator[str]:
     for problem in error.errors(include_url=False, include_context=False):
         place, text = problem["loc"], problem["msg"].removeprefix("Value error, ")
-        yield f"{option_name(model, str(place[0]))}: {text}" if place else text
+        if place:
+            yield f"{option_name(model, str(place[0]))}: {text}"
+            continue
+        for field in model.model_fields:  # a rule between fields names them
+            text = re.sub(rf"(?<![-\w]){field}(?!\w)", option_name(model, field).partition("/")[0], text)
+        yield text
 
 
-def _parameters_of(model: type[BaseModel], place: str) -> Iterator[inspect.Parameter]:
+def _parameters_of(
+    model: type[BaseModel], place: str, leave_out: frozenset[str]
+) -> Iterator[inspect.Parameter]:
     schemas = model.model_json_schema()["properties"]
     panel = model.model_config.get("title")
     for name, field in model.model_fields.items():
         inner = _model_in(field.annotation)
         key = f"{place}__{name}"
         if inner is not None:
-            yield from _parameters_of(inner, key)
+            yield from _parameters_of(inner, key, leave_out)
+            continue
+        if name in leave_out:
             continue
         annotation = _annotation_of(field, schemas[name], option_name(model, name), panel)
         yield inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

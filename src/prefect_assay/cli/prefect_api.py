@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -222,20 +222,6 @@ def find_block(kind: type[B], name: str) -> B | None:
         raise ConfigurationError(
             f"the block {kind.get_block_type_slug()}/{name} {fault_of(error)}; correct it in the Prefect UI under Blocks"
         ) from None
-
-
-def load_block(kind: type[B], name: str) -> B:
-    """The saved block of a type; a `MissingBlock` if no block has this name."""
-    from prefect_assay.blocks import Wallet
-
-    found = find_block(kind, name)
-    if found is None:
-        by_init = "" if kind in get_args(Wallet) else f"with {_init(name)}, "
-        raise MissingBlock(
-            f"there is no {kind.__name__} block named {name!r}; make it {by_init}in the Prefect UI under Blocks, or in "
-            f"Python: {kind.__name__}(...).save({name!r})"
-        )
-    return found
 
 
 def load_account(name: str) -> "AssayAccount":

@@ -1,7 +1,7 @@
 """The commands that read an archive; each imports its module when it runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -10,9 +10,10 @@ from prefect_assay.cli.options import (
     ArchiveBlock,
     ArchiveFolder,
     AsJson,
-    OutcomeWord,
-    TypeWord,
 )
+from prefect_assay.models.vocabulary import ExperimentType
+
+OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unknown", "pending", "missing"]
 
 archives = typer.Typer()
 archive_app = typer.Typer(help="Work with archives.", no_args_is_help=True)
@@ -55,7 +56,9 @@ def results(
     experiment: Annotated[str | None, typer.Option(help="One experiment, by its code.")] = None,
     target: Annotated[str | None, typer.Option(help="A part of the target's name.")] = None,
     name: Annotated[str | None, typer.Option(help="A part of the design's name.")] = None,
-    experiment_type: Annotated[TypeWord | None, typer.Option("--type", help="What was measured.")] = None,
+    experiment_type: Annotated[
+        ExperimentType | None, typer.Option("--type", help="What was measured.")
+    ] = None,
     outcome: Annotated[OutcomeWord | None, typer.Option(help="One outcome only.")] = None,
     replicates: Annotated[bool, typer.Option("--replicates", help="Also one row per replicate.")] = False,
     all_versions: Annotated[

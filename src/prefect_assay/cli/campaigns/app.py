@@ -5,32 +5,11 @@ from typing import Annotated
 import typer
 
 from prefect_assay.cli.failures import refuse_ignored, reported
-from prefect_assay.cli.options import (
-    BLOCKS,
-    ArchiveName,
-    AsJson,
-    AsProtein,
-    Chain,
-    CredentialsName,
-    Here,
-    KeepNative,
-    KeepShared,
-    Method,
-    NameColumn,
-    Payment,
-    PerExperiment,
-    PolicyName,
-    Replicates,
-    SequenceColumn,
-    ServiceAccount,
-    TargetName,
-    TargetSequence,
-    Type,
-    WalletName,
-    WebhookName,
-    Yes,
-)
+from prefect_assay.cli.model_options import takes_models
+from prefect_assay.cli.options import MAIN, AccountName, AsJson, Here, ServiceAccount, Yes
 from prefect_assay.models.bounds import COUNT_MAX
+from prefect_assay.models.options import CampaignOptions, ReadingOptions
+from prefect_assay.models.spec import Assay
 
 campaigns = typer.Typer()
 
@@ -52,76 +31,44 @@ Revision = Annotated[
 
 
 @campaigns.command()
+@takes_models()
 def run(
     designs: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
-    credentials: CredentialsName = BLOCKS,
-    policy: PolicyName = BLOCKS,
-    archive: ArchiveName = BLOCKS,
-    experiment_type: Type = "affinity",
-    target: TargetName = None,
-    method: Method = None,
-    replicates: Replicates = None,
-    payment: Payment = "async_invoice",
-    wallet: WalletName = None,
-    webhook: WebhookName = None,
+    account: AccountName = MAIN,
+    assay: Assay,
+    max_usd: Annotated[
+        str | None,
+        typer.Option(metavar="USD", help="What the campaign may cost without asking, within the caps."),
+    ] = None,
     campaign_id: Annotated[
         str | None,
-        typer.Option(help="The same id is ordered once, ever. Default: a digest of designs and assay."),
+        typer.Option(help="The same name is ordered once, ever. Default: a digest of designs and assay."),
     ] = None,
-    request_quote: Annotated[
-        bool,
-        typer.Option("--request-quote", help="Order by quote, even where the catalog has a price."),
-    ] = False,
-    per_experiment: PerExperiment = 96,
-    deadline_days: Annotated[int, typer.Option(min=1, max=365, help="When to stop waiting.")] = 45,
     reopen: Annotated[
         bool, typer.Option("--reopen", help="Go on with a campaign that was canceled or has ended.")
     ] = False,
     here: Here = False,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the campaign until it is over.")] = False,
-    yes: Yes = False,
-    name_column: NameColumn = None,
-    sequence_column: SequenceColumn = None,
-    keep_native: KeepNative = False,
-    chain: Chain = None,
-    target_sequence: TargetSequence = None,
-    keep_shared: KeepShared = False,
-    as_protein: AsProtein = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation; needs --max-usd.")
+    ] = False,
+    options: CampaignOptions,
     as_json: AsJson = False,
 ) -> None:
     """Start a campaign: check the designs, then order, pay, wait, archive and collate."""
     with reported(as_json=as_json):
         from prefect_assay.cli.campaigns.run import CampaignRequest, run_campaign
-        from prefect_assay.models.options import ReadingOptions
 
         request = CampaignRequest(
             designs=designs,
-            credentials=credentials,
-            policy=policy,
-            archive=archive,
-            wallet=wallet,
-            webhook=webhook,
-            experiment_type=experiment_type,
-            target=target,
-            method=method,
-            replicates=replicates,
-            payment=payment,
+            account=account,
+            assay=assay,
+            options=options,
+            max_usd=max_usd,
             campaign_id=campaign_id,
-            request_quote=request_quote,
             reopen=reopen,
             yes=yes,
-            per_experiment=per_experiment,
-            deadline_days=deadline_days,
-            reading=ReadingOptions(
-                name_column=name_column,
-                sequence_column=sequence_column,
-                keep_native=keep_native,
-                chain=chain,
-                target_sequence=target_sequence,
-                keep_shared=keep_shared,
-                as_protein=as_protein,
-            ),
         )
         run_campaign(request, here=here, wait=wait, as_json=as_json)
 
@@ -188,46 +135,20 @@ def status(
 
 
 @campaigns.command()
+@takes_models()
 def estimate(
     designs: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
     account: ServiceAccount = None,
-    experiment_type: Type = "affinity",
-    target: TargetName = None,
-    method: Method = None,
-    replicates: Replicates = None,
-    per_experiment: PerExperiment = 96,
-    name_column: NameColumn = None,
-    sequence_column: SequenceColumn = None,
-    keep_native: KeepNative = False,
-    chain: Chain = None,
-    target_sequence: TargetSequence = None,
-    keep_shared: KeepShared = False,
-    as_protein: AsProtein = False,
+    assay: Assay,
+    reading: ReadingOptions,
     as_json: AsJson = False,
 ) -> None:
     """Check designs and show what a campaign would cost; nothing is ordered."""
     with reported(as_json=as_json):
         from prefect_assay.cli.campaigns.estimate import estimate_campaign
-        from prefect_assay.cli.campaigns.run import assay_of
-        from prefect_assay.models.options import ReadingOptions
 
-        estimate_campaign(
-            designs,
-            assay_of(experiment_type, target, method, replicates),
-            per_experiment=per_experiment,
-            reading=ReadingOptions(
-                name_column=name_column,
-                sequence_column=sequence_column,
-                keep_native=keep_native,
-                chain=chain,
-                target_sequence=target_sequence,
-                keep_shared=keep_shared,
-                as_protein=as_protein,
-            ),
-            account=account,
-            as_json=as_json,
-        )
+        estimate_campaign(designs, assay, reading, account=account, as_json=as_json)
 
 
 @campaigns.command()

@@ -37,9 +37,8 @@ class PricedExperiment:
 def estimate_campaign(
     designs: str,
     assay: Assay,
-    *,
-    per_experiment: int,
     reading: ReadingOptions,
+    *,
     account: str | None,
     as_json: bool,
 ) -> None:
@@ -51,12 +50,12 @@ def estimate_campaign(
     """
     sequences = read_file(designs, reading)
     check_target(assay)
-    check_locally(sequences, assay, per_experiment)
+    check_locally(sequences, assay, reading.designs_per_experiment)
     caps = _caps(account)
     with open_service(account) as service:
         target = resolve_target(service, assay)
         refuse_target(sequences, target.sequence if target else None, reading)
-        priced = price(service, sequences, assay, target, per_experiment)
+        priced = price(service, sequences, assay, target, reading.designs_per_experiment)
         service_line = describe_service(service, account)
     if as_json:
         print_json({"service": service_line, **_as_json(sequences, assay, target, priced, caps)})

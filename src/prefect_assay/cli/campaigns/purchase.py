@@ -1,19 +1,15 @@
 """Shows what `run` and `loop` are about to buy, before anything is ordered; at a terminal a person confirms it."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
 from prefect_assay.archive.layout import BOOKS_FOLDER, LAKE_FOLDER, LOOPS_FOLDER, safe_prefix
 from prefect_assay.books import Books
 from prefect_assay.cli.campaigns.estimate import PricedExperiment, price
-from prefect_assay.cli.failures import FAILED
-from prefect_assay.cli.output import TerminalConsole, plain, plain_table
+from prefect_assay.cli.output import TerminalConsole, plain_table
 from prefect_assay.designs import refuse_target
 from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.models.billing import usd
@@ -175,19 +171,6 @@ def show_rows(title: str, rows: Mapping[str, str]) -> None:
     console.print(table)
 
 
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask once at a terminal; a pipe and `--yes` are not asked.
-
-    Raises:
-        SystemExit: with 1, if a person says no.
-    """
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    if not typer.confirm(question, err=True):
-        plain(stderr=True).print("Nothing was ordered.")
-        raise SystemExit(FAILED)
-
-
 def assay_line(assay: Assay, target: Target | None) -> str:
     """What is measured, against what and how often."""
     by = f" by {assay.effective_method.upper()}" if assay.effective_method else ""
@@ -207,7 +190,7 @@ def caps_line(policy: "SpendingPolicy") -> str:
 def paid_line(method: PaymentMethod, wallet: str | None) -> str:
     """Who pays, and how."""
     if method in MACHINE_RAILS:
-        return f"by machine, {method}, with the wallet {wallet}"
+        return f"by machine, {method}, with the wallet of the account {wallet}"
     return "by a person, at the page of the invoice"
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.text import Text
 
+from prefect_assay.cli.asking import confirm, is_at_terminal, parse_cents, user_name
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
-from prefect_assay.cli.failures import FAILED, refuse_ignored
+from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import (
     api_errors,
-    load_archive,
-    load_block,
+    load_account,
     require_api,
     run_url,
     start_temporary_server,
@@ -27,19 +27,20 @@ from prefect_assay.errors import (
     InvalidSpec,
     LoopFailed,
 )
+from prefect_assay.models.billing import usd
 from prefect_assay.models.bounds import CAMPAIGN_ID, cut
-from prefect_assay.models.options import ReadingOptions
+from prefect_assay.models.options import CampaignOptions
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType, Method, PaymentMethod
+from prefect_assay.models.vocabulary import BINDING_TYPES
 from prefect_assay.models.words import in_words, many
+from prefect_assay.tasks.pay import require_rail
 
 if TYPE_CHECKING:
-    from prefect.blocks.core import Block
     from prefect.client.schemas.objects import FlowRun, State
 
-    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
+    from prefect_assay.blocks import Archive, AssayAccount
     from prefect_assay.cli.campaigns.purchase import Purchase
 
 # Prefect refuses parameters beyond 512 KiB; of a larger file only the path is sent.
@@ -47,71 +48,33 @@ _TEXT_MAX: Final = 256 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class AssayRequest:
-    """The options that `run` and `loop` share: blocks, assay, payment."""
-
-    credentials: str
-    policy: str
-    archive: str
-    wallet: str | None
-    webhook: str | None
-    experiment_type: str
-    target: str | None
-    method: str | None
-    replicates: int | None
-    payment: str
-    per_experiment: int
-    deadline_days: int
-    reading: ReadingOptions
-
-    def assay(self) -> Assay:
-        """The assay that the options describe."""
-        return assay_of(self.experiment_type, self.target, self.method, self.replicates)
-
-    def settings(self) -> dict[str, Any]:
-        """The parameters of either flow that are no blocks."""
-        return {
-            "assay": self.assay(),
-            "payment_method": PaymentMethod(self.payment),
-            "sequences_per_experiment": self.per_experiment,
-            "deadline_days": self.deadline_days,
-            **self.reading.model_dump(),
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class CampaignRequest(AssayRequest):
-    """The options of `run`."""
+class CampaignRequest:
+    """The options of `run`; `max_usd` as it is written."""
 
     designs: str
-    campaign_id: str | None
-    request_quote: bool = False
+    account: str
+    assay: Assay
+    options: CampaignOptions
+    max_usd: str | None = None
+    campaign_id: str | None = None
     reopen: bool = False
     yes: bool = False
-
-
-def assay_of(experiment_type: str, target: str | None, method: str | None, replicates: int | None) -> Assay:
-    """The assay that the words of a command line describe."""
-    return Assay(
-        experiment_type=ExperimentType(experiment_type),
-        target=target,
-        method=Method(method) if method else None,
-        n_replicates=replicates,
-    )
 
 
 def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: bool) -> None:
     """Start a campaign and print how to follow it.
 
     Raises:
-        InputError: the designs or the assay are wrong, with every finding; nothing was started.
+        InputError: the designs or the assay are wrong, with every finding, or nobody has named an amount where it is
+            needed; nothing was started.
         SystemExit: with 1, if `wait` or `here` is set and the campaign ended without complete results.
     """
-    assay = request.assay()
+    assay, options = request.assay, request.options
     check_campaign_id(request.campaign_id)
-    sequences = read_file(request.designs, request.reading)
+    unasked_cents = read_amount(request.max_usd, "--max-usd", yes=request.yes)
+    sequences = read_file(request.designs, options.reading)
     check_target(assay)
-    check_locally(sequences, assay, request.per_experiment)
+    check_locally(sequences, assay, options.reading.designs_per_experiment)
     if not as_json:
         for line in warnings_of(sequences):
             plain(stderr=True).print(line, style="yellow")
@@ -120,35 +83,61 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
     else:
         require_api()
     with api_errors():
-        blocks = load_blocks(request)
-        purchase = _offer(sequences, request, blocks, here=here, as_json=as_json)
-        campaign_id = purchase.plan.campaign_id
-        archive = cast("Archive", blocks["archive"])
+        account = load_account(request.account)
+        require_rail(
+            options.spending.payment_method or account.payment_method, account.policy, account.wallet
+        )
+        purchase = _look_up(sequences, request, account, here=here, as_json=as_json)
+        campaign_id, price = purchase.plan.campaign_id, purchase.known_cents
+        if not request.yes and not as_json and is_at_terminal():
+            confirm(f"Order this, {purchase.total}?", nothing="ordered")
+            unasked_cents = price  # the person has seen exactly this
+        if here and (unasked_cents or 0) < price:
+            raise InputError(
+                f"nothing was ordered: it costs {usd(price)} without VAT, and with --here nobody can be asked later. To order "
+                f"it, repeat the command with --max-usd {price / 100:.2f} --yes"
+            )
         if request.reopen:
-            _reopen(archive, campaign_id)
-        refuse_stopped(archive, campaign_id)
-        settings = {
-            **request.settings(),
+            _reopen(account.archive, campaign_id)
+        refuse_stopped(account.archive, campaign_id)
+        parameters = {
+            "assay": assay,
+            "account": account,
+            "spend_up_to_usd": None if unasked_cents is None else unasked_cents / 100,
             # Without an id the flow derives the same one, from the designs and the target that it has looked up.
             "campaign_id": request.campaign_id,
-            "request_quote": request.request_quote,
+            "options": options,
         }
         if here:
-            _run_here({"designs": request.designs, **settings, **blocks}, as_json=as_json)
+            _run_here({"designs": request.designs, **parameters}, as_json=as_json)
             return
         name = f"{cut(campaign_id, 60)}, {many(len(sequences), 'design')}"
-        run = start_deployed("campaign", {**_designs(request.designs), **settings, **blocks}, name=name)
+        run = start_deployed("campaign", {**parameters, **_designs(request)}, name=name)
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
+    if (unasked_cents or 0) < price:
+        plain(stderr=True).print(
+            f"Nothing is ordered yet: the run asks with the price first. Answer: prefect-assay approve {campaign_id}"
+        )
     if wait:
         from prefect_assay.cli.campaigns.follow import follow
 
-        follow(archive, campaign_id, run, as_json=as_json)
+        follow(account.archive, campaign_id, run, as_json=as_json)
+
+
+def read_amount(text: str | None, option: str, *, yes: bool) -> int | None:
+    """The US cents of an option that approves an amount; needed where nobody is asked."""
+    if text is not None:
+        return parse_cents(text, option)
+    if yes:
+        raise InputError(
+            f"--yes needs {option}: name what may be spent without asking, in USD; nothing was started"
+        )
+    return None
 
 
 def _reopen(archive: "Archive", campaign_id: str) -> None:
     """Open a stopped or ended campaign again, as the person at this machine asks for."""
     from prefect_assay.campaigns.stop import reopen_campaign
-    from prefect_assay.cli.asking import user_name
 
     reopen_campaign(archive, campaign_id, person=user_name())
 
@@ -165,27 +154,25 @@ def refuse_stopped(archive: "Archive", campaign_id: str) -> None:
         )
 
 
-def _offer(
-    sequences: Sequences, request: CampaignRequest, blocks: dict[str, "Block"], *, here: bool, as_json: bool
+def _look_up(
+    sequences: Sequences, request: CampaignRequest, account: "AssayAccount", *, here: bool, as_json: bool
 ) -> "Purchase":
-    """Look up and show what is bought; at a terminal, a person confirms it."""
+    """Look up and show what is bought."""
     from prefect_assay.cli.campaigns import purchase
 
-    found = purchase.look_up(
+    bought = purchase.look_up(
         sequences,
-        request.assay(),
-        request.reading,
+        request.assay,
+        request.options.reading,
         campaign_id=request.campaign_id,
-        per_experiment=request.per_experiment,
-        credentials=cast("AssayCredentials", blocks["credentials"]),
-        archive=cast("Archive", blocks["archive"]),
+        per_experiment=request.options.reading.designs_per_experiment,
+        credentials=account.credentials,
+        archive=account.archive,
     )
-    if as_json:
-        return found
-    policy = cast("SpendingPolicy", blocks["policy"])
-    purchase.show(found, policy, PaymentMethod(request.payment), request.wallet, here=here)
-    purchase.confirm(f"Order this, {found.total}?", yes=request.yes)
-    return found
+    if not as_json:
+        method = request.options.spending.payment_method or account.payment_method
+        purchase.show(bought, account.policy, method, account.name, here=here)
+    return bought
 
 
 def check_campaign_id(campaign_id: str | None) -> None:
@@ -208,40 +195,9 @@ def check_target(assay: Assay) -> None:
         raise InvalidSpec([f"target: {in_words(assay.experiment_type)} takes no target; leave --target out"])
 
 
-def load_blocks(request: AssayRequest) -> dict[str, "Block"]:
-    """The saved blocks that the options name, checked for the way of payment."""
-    from prefect_assay.blocks import (
-        AssayCredentials,
-        SharedPaymentTokens,
-        SpendingPolicy,
-        WebhookEndpoint,
-        X402Wallet,
-    )
-    from prefect_assay.tasks.pay import require_rail
-
-    method = PaymentMethod(request.payment)
-    if method is PaymentMethod.ASYNC_INVOICE:
-        refuse_ignored(
-            {"--wallet": request.wallet},
-            "a person pays the invoice; a wallet pays with --payment x402-exact or mpp-spt",
-        )
-    policy = load_block(SpendingPolicy, request.policy)
-    kind: type[SharedPaymentTokens | X402Wallet]
-    kind = SharedPaymentTokens if method is PaymentMethod.MPP_SPT else X402Wallet
-    wallet = load_block(kind, request.wallet) if request.wallet else None
-    require_rail(method, policy, wallet)
-    blocks: dict[str, Block | None] = {
-        "credentials": load_block(AssayCredentials, request.credentials),
-        "policy": policy,
-        "archive": load_archive(request.archive),
-        "wallet": wallet,
-        "webhook": load_block(WebhookEndpoint, request.webhook) if request.webhook else None,
-    }
-    return {name: block for name, block in blocks.items() if block is not None}
-
-
-def _designs(source: str) -> dict[str, str]:
+def _designs(request: CampaignRequest) -> dict[str, Any]:
     """The parameters for the worker: the file's text and name, which need no shared folder, or else its address."""
+    source, options = request.designs, request.options
     if "://" in source or is_pasted(source):
         return {"designs": source}
     path = Path(source).expanduser().absolute()
@@ -250,7 +206,8 @@ def _designs(source: str) -> dict[str, str]:
     except UnicodeDecodeError:
         return {"designs": str(path)}
     if is_pasted(text) and len(text.encode()) <= _TEXT_MAX:
-        return {"designs": text, "designs_name": source}
+        reading = options.reading.model_copy(update={"designs_name": options.reading.designs_name or source})
+        return {"designs": text, "options": options.model_copy(update={"reading": reading})}
     return {"designs": str(path)}
 
 
@@ -259,7 +216,7 @@ def start_deployed(flow: str, parameters: dict[str, Any], *, name: str) -> "Flow
     from prefect_assay.runs.deployments import deployment_of, start_run
     from prefect_assay.tasks.archive import refuse_relative
 
-    refuse_relative(cast("Archive", parameters["archive"]))
+    refuse_relative(parameters["account"].archive)
     return start_run(deployment_of(flow), parameters, name=name)
 
 

@@ -1,33 +1,24 @@
 """The commands on design files; each imports its module when it runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from prefect_assay.cli.failures import refuse_direction, refuse_ignored, reported
+from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import (
-    AimWord,
     ArchiveBlock,
     ArchiveFolder,
     AsJson,
-    AsProtein,
-    Chain,
     HigherIsBetter,
-    KdUnitWord,
-    KeepNative,
-    KeepShared,
-    NameColumn,
-    ObjectiveWord,
-    PerExperiment,
-    PolicyWord,
-    SequenceColumn,
     ServiceAccount,
-    TargetSequence,
-    TypeWord,
     number,
 )
-from prefect_assay.models.bounds import CENTS_MAX, COUNT_MAX, NUMBER_MAX
+from prefect_assay.models.bounds import COUNT_MAX, NUMBER_MAX
+from prefect_assay.models.options import ReadingOptions
+from prefect_assay.models.selection import Aim, Objective, SelectionPolicy, SelectionSettings
+from prefect_assay.models.vocabulary import ExperimentType
 
 sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
 designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)
@@ -36,8 +27,9 @@ custom_target_app = typer.Typer(
 )
 catalog = typer.Typer()
 
+KdUnitWord = Literal["M", "mM", "uM", "nM", "pM", "fM"]
 Goal = Annotated[
-    ObjectiveWord, typer.Option("--objective", help="What a round should improve, and a hit is measured by.")
+    Objective, typer.Option("--objective", help="What a round should improve, and a hit is measured by.")
 ]
 HitLimit = Annotated[
     float | None,
@@ -123,40 +115,25 @@ def custom_target_status(
 
 
 @sequences_app.command("check")
+@takes_models()
 def sequences_check(
     file: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
     experiment_type: Annotated[
-        TypeWord, typer.Option("--type", help="The assay whose rules are applied.")
-    ] = "affinity",
-    per_experiment: PerExperiment = 96,
-    name_column: NameColumn = None,
-    sequence_column: SequenceColumn = None,
-    keep_native: KeepNative = False,
-    chain: Chain = None,
-    target_sequence: TargetSequence = None,
-    keep_shared: KeepShared = False,
-    as_protein: AsProtein = False,
+        ExperimentType, typer.Option("--type", help="The assay whose rules are applied.")
+    ] = ExperimentType.AFFINITY,
+    reading: ReadingOptions,
     as_json: AsJson = False,
 ) -> None:
     """Check a design file as a campaign would, without ordering anything; exit code 1 when it cannot be ordered."""
     with reported(as_json=as_json):
         from prefect_assay.cli.designs.sequences import check_sequences
-        from prefect_assay.models.options import ReadingOptions
 
-        reading = ReadingOptions(
-            name_column=name_column,
-            sequence_column=sequence_column,
-            keep_native=keep_native,
-            chain=chain,
-            target_sequence=target_sequence,
-            keep_shared=keep_shared,
-            as_protein=as_protein,
-        )
-        check_sequences(file, experiment_type, per_experiment, reading, as_json=as_json)
+        check_sequences(file, experiment_type, reading, as_json=as_json)
 
 
 @designs_app.command("select")
+@takes_models(leave_out=frozenset({"designs_per_experiment"}))
 def designs_select(
     pool: Annotated[
         str, typer.Argument(help="FASTA file, table or workbook with candidates, or an s3:// address.")
@@ -172,130 +149,43 @@ def designs_select(
     number: Annotated[
         int, typer.Option("-n", "--number", min=1, max=COUNT_MAX, help="Designs to buy at most.")
     ] = 24,
-    policy: Annotated[PolicyWord, typer.Option(help="How candidates are ranked.")] = "gp",
-    seed: Annotated[
-        int, typer.Option(min=0, max=NUMBER_MAX, help="The same seed and input give the same choices.")
-    ] = 0,
-    score: Annotated[str | None, typer.Option(help="The column to rank by, by its title.")] = None,
-    higher_is_better: HigherIsBetter = None,
-    method_column: MethodColumn = None,
-    objective: Goal = "affinity",
-    hit_limit: HitLimit = None,
-    aim: Annotated[
-        AimWord | None,
-        typer.Option(help="With gp: most hits, or the best value. Default: hits, unless most hit already."),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(help="With gp: the target, as the history names it. Default: the column target."),
-    ] = None,
+    settings: SelectionSettings,
     rounds_left: Annotated[
         int | None,
         typer.Option(
             min=0, max=COUNT_MAX, help="Purchases that follow; 0: the last one, which explores nothing."
         ),
     ] = None,
-    one_family: Annotated[
-        bool, typer.Option("--one-family", help="Also fill a batch from one family of near copies.")
-    ] = False,
-    control: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A design that is always bought; can be repeated."),
+    price_usd: Annotated[
+        str | None,
+        typer.Option(metavar="USD", help="Price of a design. Default: the median of the history."),
     ] = None,
-    repeat_measured: Annotated[
-        bool, typer.Option("--repeat-measured", help="Also buy designs that were measured already.")
-    ] = False,
-    max_per_method: Annotated[
-        int | None, typer.Option(min=1, max=COUNT_MAX, help="Designs of one method at most.")
-    ] = None,
-    max_per_parent: Annotated[
-        int | None, typer.Option(min=1, max=COUNT_MAX, help="Designs of one parent at most.")
-    ] = None,
-    identity: Annotated[
-        float | None, typer.Option(min=0.7, max=1, help="Designs at least this identical are one cluster.")
-    ] = None,
-    max_per_cluster: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=COUNT_MAX, help="With --identity: designs of one cluster at most. Default: 1."
-        ),
-    ] = None,
-    price_cents: Annotated[
-        int | None,
-        typer.Option(min=0, max=CENTS_MAX, help="Price of a design. Default: the median of the history."),
-    ] = None,
-    budget_cents: Annotated[
-        int | None, typer.Option(min=0, max=CENTS_MAX, help="What all may cost together.")
-    ] = None,
+    budget_usd: Annotated[str | None, typer.Option(metavar="USD", help="What all may cost together.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The file of designs to write.")
     ] = None,
-    name_column: NameColumn = None,
-    sequence_column: SequenceColumn = None,
-    keep_native: KeepNative = False,
-    chain: Chain = None,
-    target_sequence: TargetSequence = None,
-    keep_shared: KeepShared = False,
-    as_protein: AsProtein = False,
+    reading: ReadingOptions,
     as_json: AsJson = False,
 ) -> None:
     """Select the designs of the next round from a pool of up to a million candidates; needs the extra `design`."""
     with reported(as_json=as_json):
-        chosen = _goal(
-            score,
-            higher_is_better=higher_is_better,
-            method_column=method_column,
-            objective=objective,
-            hit_limit=hit_limit,
-            aim=aim,
-            target=target,
-        )
-        if policy != "gp":
-            refuse_ignored(
-                {
-                    "--hit-limit": hit_limit,
-                    "--aim": aim,
-                    "--target": target,
-                    "--rounds-left": rounds_left,
-                    "--one-family": one_family,
-                },
-                "only the policy gp learns from results",
-            )
+        if settings.policy is not SelectionPolicy.GP:
+            idle = {"--rounds-left": rounds_left, "--one-family": settings.one_family}
+            refuse_ignored(idle, "only the policy gp learns from results")
         if not history:
             refuse_ignored({"--kd-unit": kd_unit}, "it belongs to --history")
-        if identity is None:
-            refuse_ignored({"--max-per-cluster": max_per_cluster}, "it belongs to --identity")
+        from prefect_assay.cli.asking import parse_cents
         from prefect_assay.cli.designs.select import select_designs
-        from prefect_assay.models.options import ReadingOptions
 
-        chosen |= {
-            "policy": policy,
-            "seed": seed,
-            "one_family": one_family,
-            "controls": control or (),
-            "repeat_measured": repeat_measured,
-            "max_per_method": max_per_method,
-            "max_per_parent": max_per_parent,
-            "identity": identity,
-            "max_per_cluster": max_per_cluster,
-        }
         select_designs(
             pool,
             number,
-            chosen,
-            ReadingOptions(
-                name_column=name_column,
-                sequence_column=sequence_column,
-                keep_native=keep_native,
-                chain=chain,
-                target_sequence=target_sequence,
-                keep_shared=keep_shared,
-                as_protein=as_protein,
-            ),
+            settings,
+            reading,
             tables=history or (),
             kd_unit=kd_unit,
-            price_cents=price_cents,
-            budget_cents=budget_cents,
+            price_cents=None if price_usd is None else parse_cents(price_usd, "--price-usd"),
+            budget_cents=None if budget_usd is None else parse_cents(budget_usd, "--budget-usd"),
             rounds_left=rounds_left,
             output=output,
             as_json=as_json,
@@ -330,11 +220,11 @@ def designs_backtest(
     score: Annotated[str | None, typer.Option(help="A score for top_score, by its title.")] = None,
     higher_is_better: HigherIsBetter = None,
     method_column: MethodColumn = None,
-    objective: Goal = "affinity",
+    objective: Goal = Objective.AFFINITY,
     hit_limit: HitLimit = None,
     aim: Annotated[
-        AimWord, typer.Option(help="Count hits, or how far the best value is from the best of all.")
-    ] = "hits",
+        Aim, typer.Option(help="Count hits, or how far the best value is from the best of all.")
+    ] = Aim.HITS,
     seed: Annotated[int, typer.Option(min=0, max=NUMBER_MAX, help="Decides the splits.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -373,7 +263,7 @@ def designs_history(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A designer's score; can be repeated. Default: all numbers."),
     ] = None,
-    objective: Goal = "affinity",
+    objective: Goal = Objective.AFFINITY,
     hit_limit: HitLimit = None,
     csv: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write one line per measured design; - prints it.")

@@ -26,7 +26,7 @@ _SHOWN: Final = 50
 def select_designs(
     pool: str,
     n: int,
-    chosen: Mapping[str, Any],
+    settings: SelectionSettings,
     reading: ReadingOptions,
     *,
     tables: Sequence[str],
@@ -41,7 +41,6 @@ def select_designs(
 
     `tables` are those of earlier rounds; without a `kd_unit` their titles give it. A price is in cents without VAT.
     """
-    settings = settings_of(chosen)
     history = read_history(*map(expanded, tables), kd_unit=kd_unit)
     candidates = read_pool(expanded(pool), reading=reading)
     selection = select(

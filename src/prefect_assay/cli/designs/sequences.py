@@ -22,13 +22,13 @@ _DUPLICATES_SHOWN = 20
 
 
 def check_sequences(
-    file: str, experiment_type: str, per_experiment: int, reading: ReadingOptions, *, as_json: bool
+    file: str, experiment_type: ExperimentType, reading: ReadingOptions, *, as_json: bool
 ) -> None:
     """Print a summary of the designs, or every finding and exit with 1."""
-    assay = Assay(experiment_type=ExperimentType(experiment_type))
+    assay = Assay(experiment_type=experiment_type)
     try:
         sequences = read_file(file, reading)
-        experiments = check_locally(sequences, assay, per_experiment)
+        experiments = check_locally(sequences, assay, reading.designs_per_experiment)
     except InputError as error:
         if as_json:
             print_json({"error": {**describe(error), "exit_code": FAILED}})

@@ -1,83 +1,118 @@
 """`prefect-assay loop`: checks what can be checked here, then starts the loop on a worker or in this process."""
 
-import getpass
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
+from prefect_assay.cli.asking import confirm, is_at_terminal, user_name
 from prefect_assay.cli.campaigns import purchase
 from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.cli.campaigns.run import (
-    AssayRequest,
     announce,
     check_target,
-    load_blocks,
+    read_amount,
     report_of,
     start_deployed,
 )
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import cron_schedule, next_start, schedule_loop
+from prefect_assay.cli.model_options import option_name
 from prefect_assay.cli.output import plain, print_json
-from prefect_assay.cli.prefect_api import api_errors, require_api, start_temporary_server
+from prefect_assay.cli.prefect_api import api_errors, load_account, require_api, start_temporary_server
+from prefect_assay.cli.service import describe_service
 from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFailed
 from prefect_assay.looping import LoopBook, objective_of
 from prefect_assay.looping.loop import LOOP_ID
 from prefect_assay.models.billing import usd
+from prefect_assay.models.options import CampaignOptions, LoopOptions
 from prefect_assay.models.report import LoopReport
-from prefect_assay.models.selection import Objective, SelectionPolicy, SelectionSettings
-from prefect_assay.models.vocabulary import ExperimentType, PaymentMethod
+from prefect_assay.models.selection import Objective, SelectionSettings
+from prefect_assay.models.spec import Assay
 from prefect_assay.ordering import resolve_target
 from prefect_assay.sources import local_path
+from prefect_assay.tasks.pay import require_rail
 
 if TYPE_CHECKING:
-    from prefect.blocks.core import Block
     from prefect.client.schemas.objects import FlowRun
     from prefect.client.schemas.schedules import CronSchedule
 
-    from prefect_assay.blocks import Archive, AssayCredentials, SpendingPolicy
+    from prefect_assay.blocks import Archive, AssayAccount
+
+
+_ROUNDS_MAX: Final = 1000  # the flow's own limit
+_WAIT_DAYS: Final = 30.0  # for the next file of a loop that no schedule starts again
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopRequest(AssayRequest):
-    """The options of `loop`; `own` are parameters of the flow that it does not share with a campaign."""
+class LoopRequest:
+    """The options of `loop`; `budget_usd` as it is written."""
 
     loop_id: str
     source: str | None
-    select: str | None
-    seed: int
-    score_column: str | None
-    higher_is_better: bool | None
-    own: dict[str, Any]
-    reopen: bool = False
-    yes: bool = False
+    account: str
+    designer: str | None
+    assay: Assay
+    budget_usd: str | None
+    rounds: LoopOptions
+    options: CampaignOptions
     cron: str | None = None
     timezone: str | None = None
+    reopen: bool = False
+    yes: bool = False
 
-    def selection(self) -> SelectionSettings | None:
-        """How a round's designs are chosen."""
-        if self.select is None:
-            return None
-        return SelectionSettings(
-            policy=SelectionPolicy(self.select),
-            seed=self.seed,
-            score_column=self.score_column,
-            higher_is_better=self.higher_is_better,
-            objective=objective_of(ExperimentType(self.experiment_type)) or Objective.AFFINITY,
-        )
+    def complete_rounds(self) -> LoopOptions:
+        """The options of the rounds, with what follows from the other options where nothing was typed.
+
+        Raises:
+            InputError: an option that was typed has no effect.
+        """
+        typed, changes = self.rounds.model_fields_set, dict[str, Any]()
+        if self.designer is not None and "wait_days" in typed:
+            raise InputError(
+                "--wait-days would be ignored: it belongs to loops without --designer; nothing was done"
+            )
+        if "max_rounds" not in typed and self.cron and not self.designer:
+            # A schedule of files ends with `cancel`, and each of its runs when the files are measured. A designer never
+            # runs out of designs.
+            changes["max_rounds"] = _ROUNDS_MAX
+        if "wait_days" not in typed and not self.cron:
+            changes["wait_days"] = _WAIT_DAYS
+        if self.rounds.selection is not None:
+            changes["selection"] = self._complete_selection(self.rounds.selection)
+        return self.rounds.model_copy(update=changes)
+
+    def _complete_selection(self, selection: SelectionSettings) -> SelectionSettings:
+        if "policy" not in selection.model_fields_set:
+            options = ", ".join(option_name(SelectionSettings, name) for name in selection.model_fields_set)
+            raise InputError(f"{options} would be ignored: choose designs with --policy; nothing was done")
+        if problem := selection.find_direction_problem():
+            raise InputError(f"--score-column: {problem}")
+        if "objective" in selection.model_fields_set:
+            return selection
+        objective = objective_of(self.assay.experiment_type) or Objective.AFFINITY
+        return selection.model_copy(update={"objective": objective})
 
 
 def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
     """Start the loop, and print how to follow it or, with `here`, how it ended.
 
     Raises:
-        InputError: the loop's id, its designs or the assay are wrong, or a person has canceled the loop; nothing was started.
+        InputError: the loop's id, its designs, its options or the assay are wrong, nobody has named an amount where it is
+            needed, or a person has canceled the loop; nothing was started.
     """
+    rounds = request.complete_rounds()
+    budget_cents = read_amount(request.budget_usd, "--budget-usd", yes=request.yes)
     _check(request)
     if here and request.cron is not None:
         raise InputError(
             "--here runs the loop in this process, which no schedule starts again; leave out --cron"
+        )
+    if here and budget_cents is None:
+        raise InputError(
+            "with --here nobody can be asked before a round is ordered: name with --budget-usd what all rounds may cost; "
+            "nothing was started"
         )
     schedule = cron_schedule(request.cron, request.timezone) if request.cron is not None else None
     if here:
@@ -85,20 +120,24 @@ def run_loop(request: LoopRequest, *, here: bool, as_json: bool) -> None:
     else:
         require_api()
     with api_errors():
-        blocks = load_blocks(request)
-        archive = cast("Archive", blocks["archive"])
+        account = load_account(request.account)
+        require_rail(
+            request.options.spending.payment_method or account.payment_method, account.policy, account.wallet
+        )
         if not request.reopen:
-            _refuse_canceled(archive, request.loop_id)
-        offer(request, blocks, as_json=as_json)
+            _refuse_canceled(account.archive, request.loop_id)
+        offer(request, rounds, account, budget_cents, as_json=as_json)
         if request.reopen:
-            _reopen(archive, request.loop_id)
+            _reopen(account.archive, request.loop_id)
         parameters = {
             "loop_id": request.loop_id,
             "source": _address(request.source),
-            "selection": request.selection(),
-            **request.own,
-            **request.settings(),
-            **blocks,
+            "designer": request.designer,
+            "assay": request.assay,
+            "account": account,
+            "budget_usd": None if budget_cents is None else budget_cents / 100,
+            "rounds": rounds,
+            "options": request.options,
         }
         if here:
             _run_here(parameters, as_json=as_json)
@@ -139,7 +178,7 @@ def _reopen(archive: "Archive", loop_id: str) -> None:
     """Open a canceled loop and its canceled rounds again, as the person at this machine asks for."""
     from prefect_assay.campaigns.stop import reopen_campaign
 
-    store, person = archive.get_store(), getpass.getuser()
+    store, person = archive.get_store(), user_name()
     logs = [CampaignLog(store, archive.prefix, loop_id, StartedKind.LOOP)]
     rounds = LoopBook(store, archive.prefix, loop_id).read().campaigns
     logs += [CampaignLog(store, archive.prefix, name) for name in rounds]
@@ -148,40 +187,55 @@ def _reopen(archive: "Archive", loop_id: str) -> None:
             reopen_campaign(archive, log.name, person=person)
 
 
-def offer(request: LoopRequest, blocks: "dict[str, Block]", *, as_json: bool) -> None:
+def offer(
+    request: LoopRequest,
+    rounds: LoopOptions,
+    account: "AssayAccount",
+    budget_cents: int | None,
+    *,
+    as_json: bool,
+) -> None:
     """Look up the target, and show what each round buys; at a terminal, a person confirms it.
 
     Raises:
         InvalidSpec: the target is wrong; nothing was started.
     """
-    with cast("AssayCredentials", blocks["credentials"]).get_client() as service:
-        target = resolve_target(service, request.assay())
+    with account.credentials.get_client() as service:
+        target = resolve_target(service, request.assay)
+        if not request.assay.target:
+            service.targets(limit=1)  # an answer says whether the service is simulated
+        account_line = describe_service(service, account.name)
     if as_json:
         return
-    own = request.own
     limit = (
-        f"at most {own['designs_per_round']} designs" if own["designs_per_round"] else "all designs of a file"
+        f"at most {rounds.designs_per_round} designs" if rounds.designs_per_round else "all designs of a file"
     )
-    budget = own["budget_cents"]
-    spends = f"{usd(budget)} for all rounds" if budget is not None else "no budget: each round up to the caps"
+    within = f"{usd(budget_cents)} for all rounds" if budget_cents is not None else "no budget"
     asked = (
         "a person, before each round"
-        if own["ask_each_round"]
-        else "a person, over a cap; else rounds are ordered at once"
+        if budget_cents is None
+        else "a person, over a cap; else rounds are ordered at once until the budget is spent. An order cannot be withdrawn"
     )
     rows = {
-        "designs": f"{own['designer'] or request.source}: {limit} a round, at most {own['max_rounds']} rounds",
-        "assay": purchase.assay_line(request.assay(), target),
-        "price": f"estimated before each round; {spends}",
-        "caps": purchase.caps_line(cast("SpendingPolicy", blocks["policy"])),
-        "paid": purchase.paid_line(PaymentMethod(request.payment), request.wallet),
+        "account": account_line,
+        "designs": f"{request.designer or request.source}: {limit} a round, at most {rounds.max_rounds} rounds",
+        "assay": purchase.assay_line(request.assay, target),
+        "price": f"estimated before each round; {within}",
+        "caps": purchase.caps_line(account.policy),
+        "paid": purchase.paid_line(
+            request.options.spending.payment_method or account.payment_method, account.name
+        ),
         "asked": asked,
         "schedule": f"{request.cron}; it ends with prefect-assay cancel {request.loop_id}"
         if request.cron
         else "",
     }
     purchase.show_rows(f"To be bought by the loop {request.loop_id}", rows)
-    purchase.confirm("Start it?", yes=request.yes)
+    if not request.yes and is_at_terminal():
+        confirm(
+            f"Start it{'' if budget_cents is None else f', for at most {usd(budget_cents)}'}?",
+            nothing="started",
+        )
 
 
 def _schedule(loop_id: str, schedule: "CronSchedule", parameters: dict[str, Any], run: "FlowRun") -> None:
@@ -202,12 +256,9 @@ def _check(request: LoopRequest) -> None:
             f"the loop's id {request.loop_id!r} is not usable; use at most 30 letters, digits and '._-', beginning with "
             "a letter or a digit"
         )
-    if request.source is None and request.own["designer"] is None:
+    if request.source is None and request.designer is None:
         raise InputError("a loop needs designs: name a folder or an s3:// prefix, or give --designer")
-    selection = request.selection()
-    if selection is not None and (problem := selection.find_direction_problem()):
-        raise InputError(f"--score-column: {problem}")
-    check_target(request.assay())
+    check_target(request.assay)
 
 
 def _address(source: str | None) -> str | None:

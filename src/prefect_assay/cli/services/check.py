@@ -338,7 +338,11 @@ def _archive(client: SyncPrefectClient) -> Iterator[Line]:
         except Exception as error:  # noqa: BLE001 - each archive alone
             yield Line("archive", ok=False, text=f"{name}: {error}", next_step="as the message says")
             continue
-        yield Line("archive", ok=True, text=f"{name}: {block.get_store().location(block.prefix)} takes objects, and overwrites none")
+        yield Line(
+            "archive",
+            ok=True,
+            text=f"{name}: {block.get_store().location(block.prefix)} takes objects, and overwrites none",
+        )
 
 
 PARTS: Final[dict[str, Callable[[SyncPrefectClient], Iterator[Line]]]] = {
