@@ -10,7 +10,6 @@ from support.command import command
 
 DESIGNS = ">a\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
 RUN = ("run", "designs.fasta", "--type", "thermostability")
-BLOCKS = ("--credentials", "c", "--policy", "p", "--archive", "a")
 
 
 @pytest.mark.parametrize(
@@ -20,7 +19,8 @@ BLOCKS = ("--credentials", "c", "--policy", "p", "--archive", "a")
         ("deploy",),
         ("deploy", "--check"),
         ("deploy", "--serve"),
-        RUN + BLOCKS,
+        RUN,
+        ("loop", "egfr", ".", "--type", "thermostability"),
         ("status",),
         ("status", "--problems"),
         ("spending", "--archive", "a"),
@@ -58,16 +58,13 @@ def test_serving_takes_no_option_that_it_would_ignore(tmp_path, option):
         (("status", "--problems", "--watch", "--account", "c"), "--account, --watch"),
         (("status", "--watch", "--json"), "--watch"),
         (
-            ("loop", "egfr", "d", "--target", "t", "--seed", "0", "--score-column", "s"),
-            "--seed, --score-column",
+            ("loop", "egfr", "d", "--target", "t", "--seed", "0"),
+            "--seed",
         ),
         (("loop", "egfr", "d", "--target", "t", "--timezone", "UTC"), "--timezone"),
         (("results", ".", "--descending"), "--descending"),
-        (("designs", "select", "p.csv", "--lower-is-better"), "--lower-is-better"),
-        (("designs", "select", "p.csv", "--max-per-cluster", "2"), "--max-per-cluster"),
         (("lab", "--receiver", "http://127.0.0.1:8100/assay"), "--receiver"),
         (("lab", "--seconds-per-day", "60"), "--seconds-per-day"),
-        (("run", "designs.fasta", "--here", *RUN[2:], "--wallet", "w"), "--wallet"),
         (("up", "--port", "4300"), "--port"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
@@ -84,7 +81,7 @@ def test_here_reports_a_prefect_home_that_cannot_be_written(tmp_path, home):
     """A file in the way stops root as well."""
     (tmp_path / "designs.fasta").write_text(DESIGNS)
     (tmp_path / "file").touch()
-    done = command(*RUN, *BLOCKS, "--here", cwd=tmp_path, PREFECT_HOME=str(tmp_path / home))
+    done = command(*RUN, "--here", cwd=tmp_path, PREFECT_HOME=str(tmp_path / home))
     assert done.code == 1, done.err
     assert f"Error: the Prefect home {tmp_path / home} cannot be written" in done.err
     assert "set PREFECT_HOME" in done.err
@@ -111,7 +108,7 @@ def test_here_reports_a_temporary_server_that_does_not_start(tmp_path):
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "1",
     }
     done = subprocess.run(
-        [sys.executable, "-c", BROKEN, *RUN, *BLOCKS, "--here"],
+        [sys.executable, "-c", BROKEN, *RUN, "--here"],
         cwd=tmp_path,
         env=env,
         capture_output=True,
@@ -128,7 +125,7 @@ def test_here_reports_a_temporary_server_that_does_not_start(tmp_path):
 def test_here_needs_an_api_where_temporary_servers_are_disabled(tmp_path):
     (tmp_path / "designs.fasta").write_text(DESIGNS)
     never = {"PREFECT_SERVER_EPHEMERAL_ENABLED": "false", "PREFECT_HOME": str(tmp_path / "prefect")}
-    done = command(*RUN, *BLOCKS, "--here", cwd=tmp_path, **never)
+    done = command(*RUN, "--here", cwd=tmp_path, **never)
     assert done.code == 1, done.err
     assert "no Prefect API is configured" in done.err
     assert "Traceback" not in done.err

@@ -13,9 +13,7 @@ from prefect_assay.models.spec import Assay
 from prefect_assay.ordering import resolve_target
 
 ANTIGEN = "Our antigen, C-terminal His tag"
-EMPTY = dict.fromkeys(
-    ("sequence", "pdb_id", "vendor", "note", "product_url", "molecular_weight", "account")
-)
+EMPTY = dict.fromkeys(("sequence", "pdb_id", "vendor", "note", "product_url", "molecular_weight", "account"))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from prefect.states import Running, Scheduled, Suspended
 from prefect.testing.utilities import prefect_test_harness
 from typer.testing import CliRunner
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive, SpendingPolicy
+from prefect_assay.blocks import AssayAccount, LocalArchive, S3Archive
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.play import stop_with_run
 from prefect_assay.campaigns.remains import CanceledOrderState, CancellationReport
@@ -23,6 +23,7 @@ from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import adopt, answer, cancel
 from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.campaigns.answer import AnswerRequest
+from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.errors import InputError
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.billing import Invoice
@@ -32,6 +33,7 @@ from prefect_assay.payments.interfaces import address
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from support.accounts import make_account
 from support.campaign_logs import WrittenCampaign, started
 
 
@@ -50,7 +52,7 @@ def lab():
 
 @pytest.fixture
 def world(server, lab, tmp_path, monkeypatch):
-    """Blocks of a name of their own, whose archive is empty."""
+    """An account of a name of its own, whose archive is empty."""
     for module in (answer, cancel, adopt):
         monkeypatch.setattr(
             module, "require_api", lambda: None
@@ -59,28 +61,23 @@ def world(server, lab, tmp_path, monkeypatch):
     for document in server.read_block_documents_by_type(LocalArchive.get_block_type_slug()):
         server.delete_block_document(document.id)
     name = f"b-{uuid4().hex[:6]}"
-    archive = LocalArchive(root=str(tmp_path))
-    archive.save(name)
-    AssayCredentials(base_url=lab.base_url, token=lab.token).save(name)
-    SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, answer_ceiling_cents=100_000).save(name)
+    policy = {"per_experiment_cents": 1, "per_campaign_cents": 1, "answer_ceiling_cents": 100_000}
+    account = make_account(base_url=lab.base_url, token=lab.token, archive=tmp_path, policy=policy)
+    save_account(account, name)
+    archive = account.archive
     return SimpleNamespace(server=server, lab=lab, archive=archive, store=archive.get_store(), name=name)
 
 
 def begun(world, name=None, *, home="home-1", what=StartedKind.CAMPAIGN):
-    """A campaign of two orders with the blocks of this world."""
+    """A campaign of two orders with the account of this world."""
     written = WrittenCampaign(
         world.store,
         world.archive.prefix,
         name or f"c-{uuid4().hex[:6]}",
         service=address(world.lab.base_url),
     )
-    kinds = {
-        "credentials": "assay-credentials",
-        "policy": "assay-spending-policy",
-        "archive": "assay-local-archive",
-    }
     record = started(written.books, written.name, what, service=written.service, home=home)
-    parameters = {key: {"$block": f"{kind}/{world.name}"} for key, kind in kinds.items()}
+    parameters = {"account": {"$block": f"assay-account/{world.name}"}}
     log = CampaignLog(world.store, world.archive.prefix, written.name, what)
     log.start(record.model_copy(update={"parameters": parameters}))
     written.log = log
@@ -246,10 +243,10 @@ def test_a_campaign_is_canceled_and_what_remains_is_said(world):
     assert "not ordered: nothing is billed" in again
 
 
-def test_a_canceled_campaign_without_its_blocks_is_stopped_and_left_to_the_sweep(world):
+def test_a_canceled_campaign_without_its_account_is_stopped_and_left_to_the_sweep(world):
     written = begun(world)
     written.order(1)
-    AssayCredentials.delete(world.name)
+    AssayAccount.delete(world.name)
     shown = command("cancel", written.name, "--yes")
     assert "The sweep looks again" in shown
     assert written.book(1).read().stopped is not None
@@ -376,10 +373,10 @@ def test_open_campaigns_of_a_lost_home_are_adopted(world):
     assert "No open campaign or loop belongs to another Prefect home" in command("adopt", "--yes")
 
 
-def test_a_block_that_an_adopted_campaign_needs_is_named(world):
+def test_an_account_that_an_adopted_campaign_needs_is_named(world):
     lost = begun(world, home="lost")
-    SpendingPolicy.delete(world.name)
-    assert f"save the blocks assay-spending-policy/{world.name} first" in command("adopt", "--yes")
+    AssayAccount.delete(world.name)
+    assert f"save the account assay-account/{world.name} first" in command("adopt", "--yes")
     assert lost.log.read().home != "lost"
 
 
@@ -390,19 +387,13 @@ def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
         started_with.append(parameters)
         return SimpleNamespace(id=uuid4(), name="quiet-otter")
 
-    blocks = {
-        "credentials": AssayCredentials(base_url="https://lab.example", token="t"),
-        "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
-        "archive": LocalArchive(root=str(tmp_path)),
-    }
     monkeypatch.setattr(running, "require_api", lambda: None)
-    monkeypatch.setattr(running, "load_blocks", lambda _: blocks)
-    plan = SimpleNamespace(plan=SimpleNamespace(campaign_id="c"))
-    monkeypatch.setattr(running, "_offer", lambda *_, **__: plan)
+    monkeypatch.setattr(running, "load_account", lambda _: make_account(archive=tmp_path))
+    bought = SimpleNamespace(plan=SimpleNamespace(campaign_id="c"), known_cents=0)
+    monkeypatch.setattr(running, "_look_up", lambda *_, **__: bought)
     monkeypatch.setattr(running, "start_deployed", start_deployed)
     designs = tmp_path / "d.fasta"
     designs.write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
-    options = ["--credentials", "c", "--policy", "p", "--archive", "a", "--target", "t"]
     for more in ([], ["--request-quote"]):
-        command("run", str(designs), *options, *more)
-    assert [parameters["request_quote"] for parameters in started_with] == [False, True]
+        command("run", str(designs), "--target", "t", *more)
+    assert [parameters["options"].spending.request_quote for parameters in started_with] == [False, True]

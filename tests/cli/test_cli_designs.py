@@ -38,14 +38,14 @@ def test_select_writes_designs_with_reasons_that_can_be_ordered(files):
             "gp",
         ),
         *(
-            "--score",
+            "--score-column",
             "ipTM",
             "--seed",
             "1",
-            "--price-cents",
-            "20000",
-            "--budget-cents",
-            "65000",
+            "--price-usd",
+            "200",
+            "--budget-usd",
+            "650",
             "-o",
             "next.csv",
         ),
@@ -78,9 +78,9 @@ def test_wrong_input_is_one_line_with_the_next_step(files):
     )
     for arguments, message in (
         (["--policy", "top_score"], "needs a score"),
-        (["--policy", "top_score", "--score", "pTM"], "its columns are: method, ipTM"),
+        (["--policy", "top_score", "--score-column", "pTM"], "its columns are: method, ipTM"),
         (["--history", "pool.csv"], "pool.csv, line 1: no table of results"),
-        (["--budget-cents", "100"], "a budget needs the price per design"),
+        (["--budget-usd", "1"], "a budget needs the price per design"),
         (
             ["--history", "all.csv", "-o", "next.csv"],
             "no candidate is left to buy: 16 measured; widen the pool",
@@ -130,10 +130,10 @@ def test_the_unit_of_a_history_is_asked_for_and_given(files):
 
 def test_options_without_effect_are_refused_before_anything_is_read(files):
     for arguments, message in (
-        (["--lower-is-better"], "--lower-is-better would be ignored: it belongs to --score"),
-        (["--policy", "random", "--hit-limit", "9"], "only the policy gp learns from results"),
+        (["--lower-is-better"], "--higher-is-better has no effect without a --score-column"),
+        (["--policy", "random", "--hit-limit", "9"], "--hit-limit has no effect without the --policy gp"),
         (["--max-per-parent", "1"], "pool.csv: no candidate has parents, so that the limit max_per_parent"),
-        (["--max-per-cluster", "2"], "--max-per-cluster would be ignored: it belongs to --identity"),
+        (["--max-per-cluster", "2"], "--max-per-cluster has no effect without an --identity"),
     ):
         done = command("designs", "select", "pool.csv", *arguments, cwd=files)
         assert done.code == 2
@@ -151,7 +151,7 @@ def test_backtest_plays_a_measured_table_and_says_what_to_take(tmp_path):
         "designs",
         "backtest",
         "table.csv",
-        "--score",
+        "--score-column",
         "ipTM",
         "-n",
         "4",

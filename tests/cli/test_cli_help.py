@@ -79,21 +79,13 @@ def test_no_secret_can_be_given_as_an_option():
         } <= {"--password"}  # a flag, which asks
 
 
-def test_choices_are_the_vocabulary():
+def test_the_outcomes_are_those_of_results():
     from typing import get_args
 
-    from prefect_assay.cli import options
-    from prefect_assay.models.selection import Aim, Objective, SelectionPolicy
-    from prefect_assay.models.vocabulary import ExperimentType, Method, PaymentMethod
+    from prefect_assay.cli.archives.app import OutcomeWord
     from prefect_assay.results import Outcome
 
-    assert set(get_args(options.TypeWord)) == set(ExperimentType)
-    assert set(get_args(options.MethodWord)) == set(Method)
-    assert set(get_args(options.PaymentWord)) == set(PaymentMethod)
-    assert set(get_args(options.OutcomeWord)) == set(Outcome)
-    assert set(get_args(options.PolicyWord)) == set(SelectionPolicy)
-    assert set(get_args(options.ObjectiveWord)) == set(Objective)
-    assert set(get_args(options.AimWord)) == set(Aim)
+    assert set(get_args(OutcomeWord)) == set(Outcome)
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["archive", "verify", "--nope"], ["unknown"]])

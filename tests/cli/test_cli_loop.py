@@ -13,11 +13,10 @@ import pytest
 from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.exceptions import ObjectNotFound
 from prefect.states import Failed
-from pydantic import TypeAdapter
 from rich.console import Console
 from typer.testing import CliRunner
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.blocks import LocalArchive
 from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, Terms
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import cancel
@@ -29,11 +28,12 @@ from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.looping.book import PoolFile
 from prefect_assay.models.open_money import OpenMoney
+from prefect_assay.models.options import LoopOptions
 from prefect_assay.models.report import LoopReport
 from prefect_assay.runs.deployments import no_deployment
+from support.accounts import make_account
 
 RUNNER = CliRunner()
-BLOCKS = ["--credentials", "c", "--policy", "p", "--archive", "a"]
 
 
 @pytest.fixture
@@ -46,13 +46,8 @@ def started(monkeypatch, tmp_path):
         calls.append((deployment, parameters))
         return SimpleNamespace(id=uuid4(), name="quiet-otter")
 
-    blocks = {
-        "credentials": AssayCredentials(base_url="https://lab.example", token="t"),
-        "policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
-        "archive": LocalArchive(root=str(tmp_path)),
-    }
     monkeypatch.setattr(loop, "require_api", lambda: None)
-    monkeypatch.setattr(loop, "load_blocks", lambda _: blocks)
+    monkeypatch.setattr(loop, "load_account", lambda _: make_account(archive=tmp_path))
     monkeypatch.setattr(loop, "offer", lambda *_, **__: None)
     monkeypatch.setattr("prefect_assay.runs.deployments.start_run", start_run)
     return calls
@@ -63,44 +58,41 @@ def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monk
     options = [
         "--designer",
         "m:f",
-        "--designs",
+        "--designs-per-round",
         "24",
-        "--rounds",
+        "--max-rounds",
         "3",
         "--goal-kd-nm",
         "5",
-        "--budget-cents",
-        "1000",
+        "--budget-usd",
+        "1000.50",
     ]
     options += [
-        "--select",
+        "--policy",
         "top_score",
         "--seed",
         "7",
         "--score-column",
         "magic",
         "--lower-is-better",
-        "--flat-rounds",
+        "--stop-after-flat-rounds",
         "2",
-        "--ask",
+        "--chain",
+        "A",
     ]
-    done = RUNNER.invoke(app, ["loop", "egfr", "designs", *BLOCKS, *options, "--target", "t", "--json"])
+    done = RUNNER.invoke(app, ["loop", "egfr", "designs", *options, "--target", "t", "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["loop_id"] == "egfr"
     ((deployment, given),) = started
     assert deployment == "design-build-test/assay-design-build-test"
     assert given.keys() <= inspect.signature(design_build_test.fn).parameters.keys()
     assert given["source"] == str(tmp_path / "designs")
-    expected = {
-        "designer": "m:f",
-        "designs_per_round": 24,
-        "max_rounds": 3,
-        "goal_kd_nM": 5.0,
-        "budget_cents": 1000,
-    }
-    assert expected.items() <= given.items()
-    assert (given["ask_each_round"], given["stop_after_flat_rounds"], given["wait_days"]) == (True, 2, 30)
-    chosen = given["selection"]
+    assert (given["designer"], given["budget_usd"]) == ("m:f", 1000.5)
+    rounds = given["rounds"]
+    assert (rounds.designs_per_round, rounds.max_rounds, rounds.goal_kd_nM) == (24, 3, 5.0)
+    assert (rounds.stop_after_flat_rounds, rounds.wait_days) == (2, 30)
+    assert given["options"].reading.chain == "A"
+    chosen = rounds.selection
     assert (chosen.policy, chosen.seed, chosen.score_column) == ("top_score", 7, "magic")
     assert chosen.higher_is_better is False
 
@@ -113,14 +105,18 @@ def test_the_options_become_parameters_of_the_deployment(started, tmp_path, monk
         (["egfr", "designs"], "--target"),
         (["egfr", "--designer", "m:f", "--wait-days", "3", "--target", "t"], "--wait-days would be ignored"),
         (
-            ["egfr", "designs", "--select", "gp", "--score-column", "magic", "--target", "t"],
+            ["egfr", "designs", "--policy", "top_score", "--score-column", "magic", "--target", "t"],
             "--score-column: the title 'magic' does not say whether a higher or a lower score is better",
         ),
-        (["egfr", "designs", "--lower-is-better", "--target", "t"], "--lower-is-better would be ignored"),
+        (
+            ["egfr", "designs", "--lower-is-better", "--target", "t"],
+            "--higher-is-better has no effect without a --score-column",
+        ),
+        (["egfr", "designs", "--seed", "3", "--target", "t"], "--seed would be ignored"),
     ],
 )
 def test_what_cannot_work_starts_nothing(started, arguments, words):
-    done = RUNNER.invoke(app, ["loop", *arguments, *BLOCKS])
+    done = RUNNER.invoke(app, ["loop", *arguments])
     assert done.exit_code == 2
     assert words in " ".join(done.stderr.split())
     assert started == []
@@ -179,7 +175,7 @@ def deployments(monkeypatch):
 
 
 def schedule_it(*options):
-    arguments = ["loop", "egfr", "designs", *BLOCKS, "--target", "t", "--cron", "0 6 * * 1-5", *options]
+    arguments = ["loop", "egfr", "designs", "--target", "t", "--cron", "0 6 * * 1-5", *options]
     return RUNNER.invoke(app, arguments)
 
 
@@ -228,17 +224,17 @@ def test_the_time_zone_is_this_machines_if_it_has_a_name(started, deployments, m
     [
         ([], 10, 30),
         (["--cron", "0 6 * * *"], 1000, 0),
-        (["--cron", "0 6 * * *", "--rounds", "7", "--wait-days", "2"], 7, 2),
+        (["--cron", "0 6 * * *", "--max-rounds", "7", "--wait-days", "2"], 7, 2),
         (["--cron", "0 6 * * *", "--designer", "m:f"], 10, 0),
     ],
 )
 def test_a_scheduled_loop_of_files_takes_what_has_come_and_has_no_tenth_round_as_its_last(
     started, deployments, options, rounds, days
 ):
-    assert RUNNER.invoke(app, ["loop", "egfr", "d", *BLOCKS, "--target", "t", *options]).exit_code == 0
+    assert RUNNER.invoke(app, ["loop", "egfr", "d", "--target", "t", *options]).exit_code == 0
     ((_, given),) = started
-    assert (given["max_rounds"], given["wait_days"]) == (rounds, days)
-    TypeAdapter(design_build_test.fn.__annotations__["max_rounds"]).validate_python(rounds)
+    assert (given["rounds"].max_rounds, given["rounds"].wait_days) == (rounds, days)
+    LoopOptions.model_validate(given["rounds"].model_dump())
 
 
 @pytest.mark.parametrize(
@@ -334,14 +330,13 @@ def test_status_says_why_a_loop_has_ended(archive):
 
 @pytest.fixture
 def kept(started, archive, monkeypatch):
-    """The command's archive block is the one of the loop."""
-    blocks = loop.load_blocks(None) | {"archive": archive}
-    monkeypatch.setattr(loop, "load_blocks", lambda _: blocks)
+    """The archive of the command's account is the one of the loop."""
+    monkeypatch.setattr(loop, "load_account", lambda _: make_account(archive=archive))
     return archive
 
 
 def start_it(*options):
-    return RUNNER.invoke(app, ["loop", "egfr", "designs", *BLOCKS, "--target", "t", *options])
+    return RUNNER.invoke(app, ["loop", "egfr", "designs", "--target", "t", *options])
 
 
 def test_a_canceled_loop_is_not_started_before_a_person_reopens_it(started, kept):
@@ -351,7 +346,7 @@ def test_a_canceled_loop_is_not_started_before_a_person_reopens_it(started, kept
     assert done.exit_code == 2
     refused = " ".join(done.stderr.split())
     assert "by Ada (the command)" in refused
-    assert "prefect-assay loop egfr ... --reopen" in refused
+    assert "start it by command with --reopen" in refused
     assert started == []
     assert start_it("--reopen").exit_code == 0
     assert log.read().stopped is None
@@ -386,6 +381,6 @@ def test_a_loop_that_fails_here_prints_its_report(started, tmp_path, monkeypatch
     monkeypatch.setattr("prefect_assay.flows.design_build_test", lambda **_: failed)
     monkeypatch.setattr(loop, "start_temporary_server", lambda: None)
     done = RUNNER.invoke(
-        app, ["loop", "egfr", str(tmp_path), "--target", "EGFR", *BLOCKS, "--here", *options]
+        app, ["loop", "egfr", str(tmp_path), "--target", "EGFR", "--here", "--budget-usd", "1", *options]
     )
     assert (done.exit_code, said in done.stdout) == (1, True)

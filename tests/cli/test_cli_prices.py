@@ -40,8 +40,7 @@ def estimated(designs, assay, *, as_json=True, capsys):
     estimate_campaign(
         designs,
         assay,
-        per_experiment=2,
-        reading=ReadingOptions(designs_per_experiment=2),
+        ReadingOptions(designs_per_experiment=2),
         account=None,
         as_json=as_json,
     )

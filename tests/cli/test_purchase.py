@@ -4,30 +4,37 @@ import re
 from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.books import Books
 from prefect_assay.books.log import Ordered
+from prefect_assay.cli import asking
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import purchase
 from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.loops import start as looping
 from prefect_assay.models.options import ReadingOptions
+from prefect_assay.models.spec import Assay
 from prefect_assay.tasks.collate import keep_plan
+from support.accounts import make_account
 
 EGFR = "Human EGFR, extracellular domain"
 UNPRICED = "Human insulin receptor, extracellular domain"
-BLOCKS = ["--credentials", "c", "--policy", "p", "--archive", "a"]
+ASSAY = Assay(target=EGFR)
 
 
 class Shop:
-    """`run` and `loop` with blocks of a lab; `started` are the names of what was started."""
+    """`run` and `loop` with an account at a lab; `started` are the flows that were started, with their parameters."""
 
     def __init__(self, lab, folder, monkeypatch):
-        self.archive = LocalArchive(root=str(folder / "archive"))
-        self.policy = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000)
-        self.credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
+        self.account = make_account(
+            base_url=lab.base_url,
+            token=lab.token,
+            archive=folder / "archive",
+            policy={"per_experiment_cents": 500_000, "per_campaign_cents": 2_000_000},
+        )
         self.started = []
         self.designs = folder / "designs.fasta"
         self.designs.write_text(
@@ -37,30 +44,45 @@ class Shop:
         monkeypatch.setenv("COLUMNS", "80")
         for module in (running, looping):
             monkeypatch.setattr(module, "require_api", lambda: None)
-            monkeypatch.setattr(module, "load_blocks", lambda _: self.blocks())
+            monkeypatch.setattr(module, "start_temporary_server", lambda: None)
+            monkeypatch.setattr(module, "load_account", lambda _: self.account)
             monkeypatch.setattr(module, "start_deployed", self.start)
             monkeypatch.setattr(module, "announce", lambda *_, **__: None)
 
-    def blocks(self):
-        return {"credentials": self.credentials, "policy": self.policy, "archive": self.archive}
+    @property
+    def archive(self):
+        return self.account.archive
 
-    def start(self, flow, _parameters, **_):
-        self.started.append(flow)
+    def start(self, flow, parameters, **_):
+        self.started.append((flow, parameters))
         return SimpleNamespace(id="id", name="name")
 
     def run(self, *options, target=EGFR):
-        done = CliRunner().invoke(app, ["run", str(self.designs), *BLOCKS, "--target", target, *options])
-        assert max(map(len, done.stderr.splitlines()), default=0) <= 80 or done.exit_code
+        done = CliRunner().invoke(app, ["run", str(self.designs), "--target", target, *options])
+        assert max(map(len, done.stderr.splitlines()), default=0) <= 130 or done.exit_code
         return done
+
+    def look_up(self, sequences, campaign_id):
+        return purchase.look_up(
+            sequences,
+            ASSAY,
+            ReadingOptions(),
+            campaign_id=campaign_id,
+            per_experiment=96,
+            credentials=self.account.credentials,
+            archive=self.archive,
+        )
 
     def at_a_terminal(self, monkeypatch, answer):
         asked = []
-        terminal = SimpleNamespace(isatty=lambda: True)
-        plain = SimpleNamespace(print=lambda _: None)
-        monkeypatch.setattr(purchase, "sys", SimpleNamespace(stdin=terminal, stderr=terminal))
-        monkeypatch.setattr(purchase, "plain", lambda **_: plain)
-        monkeypatch.setattr(purchase.typer, "confirm", lambda text, **_: asked.append(text) or answer)
+        monkeypatch.setattr(asking, "sys", SimpleNamespace(stdin=Terminal, stderr=Terminal))
+        monkeypatch.setattr(asking.typer, "confirm", lambda text, **_: asked.append(text) or answer)
         return asked
+
+
+class Terminal:
+    isatty = staticmethod(lambda: True)
+    write = staticmethod(lambda _text: None)
 
 
 @pytest.fixture
@@ -88,7 +110,7 @@ def test_what_is_bought(shop):
     assert row(done.stderr, "designs").startswith("2 of ")
     assert row(done.stderr, "assay").endswith(f"against {EGFR}, 2 replicates")
     assert row(done.stderr, "campaign") == "egfr-1"
-    assert shop.started == ["campaign"]
+    assert [flow for flow, _ in shop.started] == ["campaign"]
 
 
 def test_what_it_costs_and_who_pays(shop):
@@ -100,7 +122,8 @@ def test_what_it_costs_and_who_pays(shop):
 
 
 def test_who_is_asked_over_a_cap_and_about_a_quote(shop):
-    shop.policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, accept_quotes=False)
+    policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, accept_quotes=False)
+    shop.account = shop.account.model_copy(update={"policy": policy})
     assert row(shop.run().stderr, "asked").startswith("a person, because it is over a cap")
     quoted = shop.run(target=UNPRICED)
     assert row(quoted.stderr, "asked") == "a person, about each quote, before it is accepted"
@@ -112,15 +135,7 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
     wrong = shop.run(target="EGFR")
     assert wrong.exit_code == 2
     assert "did you mean" in wrong.stderr
-    found = purchase.look_up(
-        running.read_file(str(shop.designs), ReadingOptions()),
-        running.assay_of("affinity", EGFR, None, None),
-        ReadingOptions(),
-        campaign_id="used",
-        per_experiment=96,
-        credentials=shop.credentials,
-        archive=shop.archive,
-    )
+    found = shop.look_up(running.read_file(str(shop.designs), ReadingOptions()), "used")
     keep_plan.fn(shop.archive, found.plan)
     goes_on = shop.run("--campaign-id", "used")
     assert "goes on: what it has ordered is found" in row(goes_on.stderr, "campaign")
@@ -131,17 +146,8 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
 
 
 def test_designs_that_the_archive_has_ordered_before_are_named(shop):
-    assay = running.assay_of("affinity", EGFR, None, None)
     one = running.read_file(">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n", ReadingOptions())
-    earlier = purchase.look_up(
-        one,
-        assay,
-        ReadingOptions(),
-        campaign_id="earlier",
-        per_experiment=96,
-        credentials=shop.credentials,
-        archive=shop.archive,
-    )
+    earlier = shop.look_up(one, "earlier")
     keep_plan.fn(shop.archive, earlier.plan)
     assert "measured before" not in shop.run().stderr, "it was planned, and not ordered"
     books = Books(shop.archive.get_store(), shop.archive.prefix, "org")
@@ -151,31 +157,104 @@ def test_designs_that_the_archive_has_ordered_before_are_named(shop):
     assert "measured before" not in shop.run(target=UNPRICED).stderr, "another target is another assay"
 
 
+PRICE = 438.0  # of the two designs at the lab, in USD
+
+
+def test_a_yes_at_the_terminal_approves_exactly_the_price_that_is_shown(shop, monkeypatch):
+    asked = shop.at_a_terminal(monkeypatch, answer=True)
+    done = shop.run("--max-usd", "20000")
+    assert done.exit_code == 0, done.output
+    assert asked == ["Order this, 438.00 USD without VAT?"]
+    ((_, parameters),) = shop.started
+    assert parameters["spend_up_to_usd"] == PRICE
+    assert "Nothing is ordered yet" not in done.stderr
+
+
+def test_a_no_at_the_terminal_starts_nothing(shop, monkeypatch):
+    shop.at_a_terminal(monkeypatch, answer=False)
+    assert (shop.run().exit_code, shop.started) == (1, [])
+
+
+@pytest.mark.parametrize(("ends", "code"), [(typer.Abort, 130)])
+def test_ctrl_c_at_the_question_says_that_nothing_was_ordered(shop, monkeypatch, capsys, ends, code):
+    shop.at_a_terminal(monkeypatch, answer=True)
+
+    def interrupt(*_, **__):
+        raise ends
+
+    monkeypatch.setattr(asking.typer, "confirm", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        asking.confirm("Order this?", nothing="ordered")
+    assert ended.value.code == code
+    assert shop.started == []
+
+
 @pytest.mark.parametrize(
-    ("yes", "answer", "ends"), [(False, True, False), (False, False, True), (True, None, False)]
+    ("options", "amount", "asks"),
+    [
+        (["--yes", "--max-usd", "5,000"], 5000, False),
+        (["--max-usd", "438"], 438, False),
+        (["--max-usd", "437.99"], 437.99, True),
+        ([], None, True),
+    ],
 )
-def test_at_a_terminal_a_person_is_asked_once(shop, monkeypatch, yes, answer, ends):
-    asked = shop.at_a_terminal(monkeypatch, answer)
-    if ends:
-        with pytest.raises(SystemExit, match="1"):
-            purchase.confirm("Order this?", yes=yes)
-    else:
-        purchase.confirm("Order this?", yes=yes)
-    assert asked == ([] if yes else ["Order this?"])
+def test_without_a_terminal_the_amount_is_what_was_typed_and_else_the_run_asks(shop, options, amount, asks):
+    done = shop.run(*options)
+    assert done.exit_code == 0, done.output
+    ((_, parameters),) = shop.started
+    assert parameters["spend_up_to_usd"] == amount
+    assert ("Nothing is ordered yet: the run asks with the price first" in done.stderr) is asks
+
+
+def test_yes_without_an_amount_starts_nothing(shop):
+    done = shop.run("--yes")
+    assert (done.exit_code, shop.started) == (2, [])
+    assert "--yes needs --max-usd" in done.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--max-usd", "100"]])
+def test_here_without_a_sufficient_amount_names_price_and_option_and_orders_nothing(
+    shop, monkeypatch, options
+):
+    monkeypatch.setattr(running, "_run_here", lambda *_, **__: shop.started.append("here"))
+    done = shop.run("--here", *options)
+    assert (done.exit_code, shop.started) == (2, [])
+    told = " ".join(done.stderr.split())
+    assert "it costs 438.00 USD without VAT" in told
+    assert "--max-usd 438.00 --yes" in told
+    assert shop.run("--here", "--max-usd", "438", "--yes").exit_code == 0
+    assert shop.started == ["here"]
 
 
 def test_a_loop_shows_its_rounds_budget_and_target_before_it_starts(shop, tmp_path):
     folder = tmp_path / "rounds"
     folder.mkdir()
-    options = [*BLOCKS, "--budget-cents", "5000000", "--designs", "24"]
+    options = ["--budget-usd", "50,000", "--designs-per-round", "24"]
     wrong = CliRunner().invoke(app, ["loop", "egfr", str(folder), *options, "--target", "EGFR"])
     assert (wrong.exit_code, shop.started) == (2, [])
     done = CliRunner().invoke(app, ["loop", "egfr", str(folder), *options, "--target", EGFR])
     assert done.exit_code == 0, done.output
+    assert "(simulated), http://127.0.0.1" in row(done.stderr, "account")
     assert "at most 24 designs a round, at most 10 rounds" in row(done.stderr, "designs")
     assert row(done.stderr, "price") == "estimated before each round; 50,000.00 USD for all rounds"
     assert EGFR in row(done.stderr, "assay")
-    assert shop.started == ["design-build-test"]
+    ((flow, parameters),) = shop.started
+    assert (flow, parameters["budget_usd"]) == ("design-build-test", 50_000)
+
+
+def test_a_loop_without_a_budget_asks_before_each_round(shop, tmp_path):
+    done = CliRunner().invoke(app, ["loop", "egfr", str(tmp_path), "--target", EGFR])
+    assert row(done.stderr, "asked") == "a person, before each round"
+    ((_, parameters),) = shop.started
+    assert parameters["budget_usd"] is None
+    for option, words in (
+        ("--yes", "--yes needs --budget-usd"),
+        ("--here", "--budget-usd what all rounds may cost"),
+    ):
+        done = CliRunner().invoke(app, ["loop", "egfr", str(tmp_path), "--target", EGFR, option])
+        assert done.exit_code == 2
+        assert words in " ".join(done.stderr.split())
+    assert len(shop.started) == 1
 
 
 def test_a_campaign_id_that_no_flow_takes_is_refused_in_words(shop):

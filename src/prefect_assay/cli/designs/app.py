@@ -41,7 +41,7 @@ MethodColumn = Annotated[str | None, typer.Option(help="The column that names th
 def _goal(score: str | None, *, higher_is_better: bool | None, **others: object) -> dict[str, object]:
     """What is looked for, as settings of a selection; refuses the direction of a score that is not named."""
     if score is None:
-        refuse_direction(higher_is_better, "it belongs to --score")
+        refuse_direction(higher_is_better, "it belongs to --score-column")
     return {"score_column": score, "higher_is_better": higher_is_better, **others}
 
 
@@ -217,7 +217,9 @@ def designs_backtest(
         str | None,
         typer.Option(metavar="COLUMN", help="Keep the groups of this column apart, such as author."),
     ] = None,
-    score: Annotated[str | None, typer.Option(help="A score for top_score, by its title.")] = None,
+    score: Annotated[
+        str | None, typer.Option("--score-column", help="A score for top_score, by its title.")
+    ] = None,
     higher_is_better: HigherIsBetter = None,
     method_column: MethodColumn = None,
     objective: Goal = Objective.AFFINITY,
