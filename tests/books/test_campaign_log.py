@@ -25,7 +25,7 @@ from prefect_assay.books.campaign_log import (
     list_open,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, Conflict, InputError
-from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.models.question import REJECT, UNNAMED, Question, QuestionKind
 from support.archive.campaign_records import NOW, a_log, some_terms, started
 from support.archive.memory_store import MemoryStore
 
@@ -346,6 +346,42 @@ def test_the_ceiling_is_for_every_decision_that_spends_and_for_no_rejection(log)
 def test_the_ceiling_itself_may_be_approved(log):
     ask(log, a_question(CEILING))
     assert answer(log, amount_cents=CEILING).amount_cents == CEILING
+
+
+@pytest.fixture
+def log_of_ada(store):
+    """The log of a campaign that Ada has asked for, with a question for two persons."""
+    log = a_log(store)
+    log.start(started().model_copy(update={"requester": "Ada"}))
+    ask(log, a_question().model_copy(update={"second_person": True}))
+    return log
+
+
+@pytest.mark.parametrize(
+    ("answerer", "words"),
+    [
+        ("Ada", "Ada has asked for it; nothing was recorded. Have another person answer it"),
+        (" ADA ", "Ada has asked for it"),
+        (UNNAMED, "you gave no name; nothing was recorded"),
+        (" ", "you gave no name; nothing was recorded"),
+    ],
+)
+def test_whoever_asks_for_it_does_not_approve_what_needs_two_persons(log_of_ada, answerer, words):
+    before = log_of_ada.read()
+    with pytest.raises(InputError, match=words):
+        answer(log_of_ada, answerer=answerer)
+    assert log_of_ada.read() == before
+    assert answer(log_of_ada, answerer="Grace").decision == "approve"
+
+
+def test_whoever_asks_for_it_may_reject_it(log_of_ada):
+    assert answer(log_of_ada, decision=REJECT, answerer="Ada").decision == REJECT
+
+
+def test_two_persons_are_not_two_if_nobody_knows_who_has_asked(store, log):
+    ask(log, a_question().model_copy(update={"second_person": True}))
+    with pytest.raises(InputError, match="who has asked for it is not known"):
+        answer(log, answerer="Grace")
 
 
 def test_a_question_is_answered_once(store, log):

@@ -395,6 +395,27 @@ def test_next_action(name):
         assert action == expected
 
 
+def test_approval_names_who_asked_who_approved_and_how():
+    said = limits(requester="Ada", approver="Ada", how="--yes --max-usd with run r")
+    action = next_action(fold(), seen(searched=True, estimate=priced(100)), said)
+    assert isinstance(action, Approve)
+    assert (action.approval.approver, action.approval.requester, action.approval.how) == (
+        "Ada",
+        "Ada",
+        "--yes --max-usd with run r",
+    )
+    assert not action.approval.by_person, "an amount that was said before holds only within the caps"
+
+
+@pytest.mark.parametrize(("above_cents", "needs_two"), [(9000, False), (8999, True), (None, False)])
+def test_more_than_one_person_may_spend_is_a_question_for_two(above_cents, needs_two):
+    two = limits(second_person_above_cents=above_cents)
+    action = next_action(fold(), seen(searched=True, estimate=priced(9000)), two)
+    assert isinstance(action, Ask)
+    assert action.question.second_person is needs_two
+    assert ("asks for two persons" in action.question.reason) is needs_two
+
+
 def test_answer_counts_for_exactly_the_question_that_was_shown():
     state = fold()
     what = seen(searched=True, estimate=priced(9000))

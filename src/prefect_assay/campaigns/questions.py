@@ -15,9 +15,12 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Answered, Asked, CampaignLog
 from prefect_assay.events import emit, kinds
+from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.models.words import listed, many
 from prefect_assay.ordering.next_action import Answerer
 from prefect_assay.reporting.artifacts import label_of, show_once
+from prefect_assay.reporting.purchase import purchase_markdown
 from prefect_assay.results.formats import markdown_cell
 from prefect_assay.runs.current import can_suspend
 
@@ -129,28 +132,46 @@ def report_answer(key: str, question: Question, answered: Answered) -> None:
         emit(kinds.ApprovalAnswered(approval=approval, about=about, decision=answered.decision))
 
 
-def show_question(campaign_id: str, asked: Asked, account: str) -> UUID:
+def show_question(
+    campaign_id: str, asked: Asked, account: str, purchase: PurchaseSummary | None = None
+) -> UUID:
     """The artifact of a question, once: what is asked, the choices, how to answer, and then the facts. Returns its id."""
     return show_once(
         MarkdownArtifact(
             key=f"assay-question-{label_of(campaign_id)}-{asked.question_id}",
-            markdown=question_markdown(campaign_id, asked, account),
+            markdown=question_markdown(campaign_id, asked, account, purchase),
             description=markdown_cell(asked.question.subject),
         )
     )
 
 
-def form_markdown(question: Question, account: str, details: UUID) -> str:
-    """The text above the fields of a form, short enough to leave the decision in a telephone's window."""
+def form_markdown(
+    question: Question, account: str, details: UUID, purchase: PurchaseSummary, refusal: str | None = None
+) -> str:
+    """The text above the fields of a form, short enough to leave the decision in a telephone's window.
+
+    `refusal` is why the last answer did not count.
+    """
     # Relative, so that it leads to the artifact in each interface, whatever its address.
     link = f"[All details](../../artifacts/artifact/{details})"
+    known = len(purchase.earlier_designs)
+    campaigns = listed([one.campaign_id for one in purchase.earlier], 2)
+    before = f" **{known} of the {many(purchase.designs, 'design')} were ordered before**, in {campaigns}."
+    refused = f"**Your answer was refused:** {markdown_cell(refusal)}.\n\n" if refusal else ""
     return (
-        f"**{markdown_cell(question.subject)}** {markdown_cell(account).capitalize()}.\n\n"
-        f"{question.reason} Nothing is ordered before you approve. {link}"
+        f"{refused}**{markdown_cell(question.subject)}** {_as_sentence(account)}.\n\n"
+        f"{question.reason}{before if known else ''} Nothing is ordered before you approve. {link}"
     )
 
 
-def question_markdown(campaign_id: str, asked: Asked, account: str) -> str:
+def _as_sentence(account: str) -> str:
+    text = markdown_cell(account)
+    return text[:1].upper() + text[1:]
+
+
+def question_markdown(
+    campaign_id: str, asked: Asked, account: str, purchase: PurchaseSummary | None = None
+) -> str:
     """A question for people: the decision and how to answer come first, what it is about follows."""
     question = asked.question
     amount = f" --usd {question.amount_cents / 100:.2f}" if question.amount_cents is not None else ""
@@ -165,7 +186,7 @@ def question_markdown(campaign_id: str, asked: Asked, account: str) -> str:
     lines = [
         f"## {markdown_cell(question.subject)}",
         "",
-        f"**{markdown_cell(account).capitalize()}.** {question.reason}",
+        f"**{_as_sentence(account)}.** {question.reason}",
         "",
         *(f"- `{choice.decision}`: {choice.effect}" for choice in question.choices),
         "",
@@ -178,5 +199,7 @@ def question_markdown(campaign_id: str, asked: Asked, account: str) -> str:
         ),
         "```",
     ]
-    facts = [f"- {fact.name}: {fact.value}" for fact in question.facts]
+    facts = (
+        purchase_markdown(purchase) if purchase else [f"- {one.name}: {one.value}" for one in question.facts]
+    )
     return "\n".join([*lines, *(["", "### What it is about", "", *facts] if facts else [])])

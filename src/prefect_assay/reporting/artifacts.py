@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -23,24 +23,20 @@ from prefect_assay.events import emit, kinds
 from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
 from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order, Payment, PaymentState
+from prefect_assay.models.purchase import PurchaseSummary, describe_assay
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.models.spec import ExperimentSpec, Plan
-from prefect_assay.models.vocabulary import (
-    CHAIN_SEPARATOR,
-    REPLICATES_DEFAULT,
-    ExperimentType,
-    PaymentMethod,
-)
+from prefect_assay.models.vocabulary import CHAIN_SEPARATOR, PaymentMethod
 from prefect_assay.models.words import in_words, many
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.plots import as_markdown_image
+from prefect_assay.reporting.purchase import price_markdown, purchase_markdown
 from prefect_assay.results import DesignSummary, markdown_table, outcome_line, summarize
 from prefect_assay.results.formats import markdown_cell
 from prefect_assay.results.row import ArchivedResults
 
 _ROWS_SHOWN: Final = 200
-_LINES_SHOWN: Final = 2
 _KEY_DIGITS: Final = 6
 
 
@@ -55,17 +51,10 @@ def label_of(campaign_id: str, batch_index: int | None = None) -> str:
     return plain if batch_index is None else f"{plain}-{batch_index + 1}"
 
 
-def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None:
-    """The prices of a campaign's experiments that are not ordered yet."""
-    lines = [f"# Estimate for campaign {plan.campaign_id}", "", f"Source: {verbatim(plan.source)}", ""]
-    lines += ["| experiment | designs | price without VAT |", "|---:|---:|---:|"]
-    for planned in plan.experiments:
-        if planned.order_key in totals:
-            total = totals[planned.order_key]
-            price = usd(total) if total is not None else "quote needed"
-            lines.append(f"| {planned.batch_index + 1} | {len(planned.spec.sequences)} | {price} |")
-    known = sum(total for total in totals.values() if total is not None)
-    lines.append(f"| **total** | | **{usd(known)}** |")
+def show_purchase(plan: Plan, purchase: PurchaseSummary) -> None:
+    """What a campaign is about to buy, with the price of each experiment, and how its designs were read."""
+    lines = [f"# Estimate for campaign {plan.campaign_id}", "", *purchase_markdown(purchase), ""]
+    lines += price_markdown(purchase)
     if plan.reading:
         lines += ["", "How the designs were read:", "", *(f"- {verbatim(line)}" for line in plan.reading)]
     if plan.duplicates:
@@ -75,51 +64,24 @@ def show_campaign_estimate(plan: Plan, totals: Mapping[str, int | None]) -> None
     residues = {name: value.aa_string for name, value in plan.sequences.items()}
     if warnings := design_warnings(residues.items()):
         lines += ["", "Worth a second look:", "", *(f"- {verbatim(warning)}" for warning in warnings)]
-    _show(lines, key=_estimate_key(plan), description=plan.campaign_id)
+    key = f"assay-campaign-estimate-{label_of(plan.campaign_id)}"
+    show_once(MarkdownArtifact(markdown="\n".join(lines), key=key, description=plan.campaign_id))
 
 
-def _estimate_key(plan: Plan) -> str:
-    return f"assay-campaign-estimate-{label_of(plan.campaign_id)}"
-
-
-def bought(
-    campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None, source: str | None = None
-) -> dict[str, str]:
-    """What is bought and for whom, for the form of an approval: who decides has not started the run."""
-    first = specs[0]
+def bought(campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None) -> dict[str, str]:
+    """What is bought, for a question: who decides has not started the run."""
     residues = [
         len(value.aa_string) - value.aa_string.count(CHAIN_SEPARATOR)
         for spec in specs
         for value in spec.sequences.values()
     ]
     span = f"{min(residues)}" if min(residues) == max(residues) else f"{min(residues)} to {max(residues)}"
-    by = f" by {first.method.upper()}" if first.method else ""
-    named = target or first.target_id
-    against = f" against {verbatim(named)}" if named else ""
-    repeats = first.n_replicates or REPLICATES_DEFAULT
-    each = (
-        "" if first.experiment_type is ExperimentType.EPITOPE_BINNING else f", {many(repeats, 'replicate')}"
-    )
     count = "" if len(specs) == 1 else f", {len(specs)} experiments"
-    run = f", run {verbatim(str(current_run.name))}" if current_run.name else ""
     return {
-        "designs": f"{len(residues)}, {span} residues{f', of {verbatim(source)}' if source else ''}{count}",
-        "assay": f"{in_words(first.experiment_type)}{by}{against}{each}",
-        "campaign": f"{verbatim(campaign_id)}{run}",
+        "designs": f"{len(residues)}, {span} residues{count}",
+        "assay": verbatim(describe_assay(specs[0], target)),
+        "campaign": verbatim(campaign_id),
     }
-
-
-def reading_figures(plan: Plan) -> dict[str, str]:
-    """How the designs of a plan were read, for the form of an approval: what was left out and what is in doubt come last.
-
-    The decision is to be seen below them: the rest is in the artifact.
-    """
-    designs, others = plan.reading[:1], plan.reading[1:]
-    shown = others[-_LINES_SHOWN:]
-    rest = len(others) - len(shown)
-    more = f"{_estimate_key(plan)}, with {rest} more such lines" if rest else ""
-    lines = {"designs": "".join(designs), "read": "; ".join(shown), "artifact": more}
-    return {name: verbatim(line) for name, line in lines.items() if line}
 
 
 def show_order(label: str, order: Order) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.models.billing import usd
 from prefect_assay.models.purchase import (
     EarlierPurchase,
@@ -14,6 +13,7 @@ from prefect_assay.models.purchase import (
     sum_lines,
 )
 from prefect_assay.models.words import listed, many
+from prefect_assay.results.formats import markdown_cell
 
 NOT_WITHDRAWN: Final = "An order cannot be withdrawn."
 _CAMPAIGNS_SHOWN: Final = 3
@@ -53,14 +53,14 @@ def price_table(summary: PurchaseSummary) -> tuple[tuple[str, ...], list[tuple[s
 
 def purchase_markdown(summary: PurchaseSummary) -> list[str]:
     """The summary as Markdown: one list, in the order of its rows."""
-    return [f"- **{name}**: {quote_markdown(text)}" for name, text in purchase_rows(summary).items()]
+    return [f"- **{name}**: {markdown_cell(text)}" for name, text in purchase_rows(summary).items()]
 
 
 def price_markdown(summary: PurchaseSummary) -> list[str]:
     """The itemised price of each experiment as a Markdown table."""
     headings, rows = price_table(summary)
     align = ["---:"] * (len(headings) - 1) + ["---"]
-    return [_cells(headings), f"|{'|'.join(align)}|", *(_cells(map(quote_markdown, row)) for row in rows)]
+    return [_cells(headings), f"|{'|'.join(align)}|", *(_cells(map(markdown_cell, row)) for row in rows)]
 
 
 def _cells(cells: Sequence[str] | Iterator[str]) -> str:

@@ -20,6 +20,7 @@ EXPERIMENT_TAG: Final = "assay-experiment:"  # <id>: a run that waits for an exp
 ORDER_TAG: Final = "assay-order:"  # <order key>: the same run
 CAMPAIGN_TAG: Final = "assay-campaign:"  # <id>: a run that carries a campaign
 LOOP_TAG: Final = "assay-loop:"  # <id>: a run that carries a loop
+APPROVED_TAG: Final = "assay-approved:"  # <how>: the command whose amount the run may spend without asking
 
 
 def tag_values(tags: Iterable[str], prefix: str) -> list[str]:
