@@ -91,6 +91,13 @@ class SpendingPolicy(StrictFields, Block):
         description="An open quote costs nothing, but somebody could still accept it. Off: it is left to them.",
     )
 
+    @property
+    def unasked_limit_cents(self) -> int:
+        """The most that a campaign may cost without a question to a person."""
+        return min(
+            cents for cents in (self.per_campaign_cents, self.second_person_above_cents) if cents is not None
+        )
+
     @model_validator(mode="after")
     def _machine_payments_need_a_rolling_cap(self) -> Self:
         if self.machine_payments and self.rolling_cents is None:

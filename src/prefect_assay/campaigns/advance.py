@@ -633,7 +633,8 @@ def sum_question(order: PlannedOrder, over: BudgetExceeded) -> Question:
             what, total, cap, f"cap of machine payments in {days} days", [], order.bought()
         )
     what = f"All orders of campaign {order.plan.campaign_id}, with {order.name},"
-    return spending_question(what, total, cap, CAMPAIGN_CAP, [], order.bought())
+    needs_two = order.limits().needs_second_person(total)
+    return spending_question(what, total, cap, CAMPAIGN_CAP, [], order.bought(), second_person=needs_two)
 
 
 def payment_question(

@@ -26,6 +26,7 @@ from prefect_assay.books.campaign_log import (
 )
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
 from prefect_assay.campaigns.play import approve_price, begin_campaign, play
+from prefect_assay.campaigns.requester import Requester, identify_requester
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.starts import decide_terms, describe_stop, origin_of_run, stop_with_run
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
@@ -202,6 +203,10 @@ def begin_loop(run: LoopRun) -> LoopRun:
     # `status` reads the assay also of a loop that no deployment can start again.
     parameters = recorded_parameters({"assay": run.loop.assay.model_dump(mode="json")}, setup.account)
     started = Started(what=StartedKind.LOOP, name=run.loop.loop_id, terms=terms, parameters=parameters)
+    asked_by = identify_requester(setup)
+    started = started.model_copy(
+        update={"requester": asked_by.name, "requester_known_by": asked_by.known_by}
+    )
     if flow_run is not None:
         started = started.model_copy(update=origin_of_run(setup))
         name_run(flow_run, f"loop {run.loop.loop_id}")
@@ -436,7 +441,14 @@ def _play_campaign(run: LoopRun, fixed: RoundFixed, log: CampaignLog) -> str | N
     problem: str | None
     try:
         plan = kept_plan(setup.archive, campaign_id) or make_plan(setup, _input(run.loop, fixed))
-        campaign = begin_campaign(setup, plan, unasked_cents=min(fixed.limit_cents or 0, setup.unasked_cents))
+        started = run.log.state.started
+        campaign = begin_campaign(
+            setup,
+            plan,
+            unasked_cents=min(fixed.limit_cents or 0, setup.unasked_cents),
+            asked_by=Requester(started.requester, started.requester_known_by) if started else None,
+            loop_id=run.loop.loop_id,
+        )
         # A person who cancels the loop stops its log first, and then each campaign that has begun.
         run.check_not_stopped()
         approve_price(campaign)

@@ -8,6 +8,7 @@ from prefect_assay.books import OrderBook
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.models.job import Order
+from prefect_assay.models.question import UNNAMED
 from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name
@@ -17,6 +18,7 @@ from prefect_assay.tasks.pay import named_rail
 
 EXPERIMENT_CAP: Final = "policy's cap per experiment"
 CAMPAIGN_CAP: Final = "amount that the campaign may spend without asking"
+TWO_PERSONS: Final = "amount above which the policy asks for two persons"
 
 
 @dataclass(frozen=True)
@@ -80,16 +82,26 @@ class PlannedOrder:
 
     def limits(self) -> OrderLimits:
         """What the order may do without a person."""
-        setup = self.setup
+        setup, started = self.setup, self.log.state.started or self.log.read().started
+        cap_cents, two_above_cents = setup.policy.per_experiment_cents, setup.policy.second_person_above_cents
+        for_one = two_above_cents is None or cap_cents <= two_above_cents
+        requester = started.requester if started else None
         return OrderLimits(
             name=self.name,
-            experiment_cap_cents=setup.policy.per_experiment_cents,
-            cap_name=EXPERIMENT_CAP,
+            experiment_cap_cents=cap_cents if for_one else two_above_cents or 0,
+            cap_name=EXPERIMENT_CAP if for_one else TWO_PERSONS,
             accept_quotes=setup.policy.accept_quotes,
             by_quote=setup.options.spending.request_quote or not self.spec.takes_target,
             by_machine=self.payment_method in MACHINE_RAILS,
             patience=setup.patience,
             bought=self.bought(),
+            second_person_above_cents=two_above_cents,
+            requester=requester,
+            # The amount that was said before the price was known; without one every approval is an answer's.
+            approver=(requester or UNNAMED) if setup.unasked_cents else None,
+            how=_join(started.approved_by, started.requester_known_by)
+            if started and setup.unasked_cents
+            else None,
         )
 
     def bought(self) -> dict[str, str]:
@@ -117,3 +129,7 @@ class PlannedOrder:
             adopted=True,
             surplus=self.book.state.surplus,
         )
+
+
+def _join(*parts: str | None) -> str | None:
+    return "; ".join(part for part in parts if part) or None

@@ -31,6 +31,7 @@ from prefect_assay.campaigns.price import approve_orders
 from prefect_assay.campaigns.progress import show_progress
 from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.report import report_campaign_end
+from prefect_assay.campaigns.requester import Requester, describe_approval, identify_requester
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.starts import (
     decide_terms,
@@ -58,6 +59,7 @@ from prefect_assay.errors import (
 from prefect_assay.errors import Stopped as StoppedError
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.experiment import ExperimentSummary
+from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import InvoiceStatus
@@ -87,6 +89,7 @@ class Campaign:
     terms: Terms
     carries: bool = False  # this run is the campaign's own
     estimates: dict[str, CostEstimate] = field(default_factory=dict)
+    purchase: PurchaseSummary | None = None  # as this execution has computed it
     failed_looks: int = 0  # in a row, of a process that polls
     retrieved: dict[str, ExperimentSummary] = field(
         default_factory=dict
@@ -128,12 +131,18 @@ class CampaignLook:
 
 
 def begin_campaign(
-    setup: CampaignSetup, plan: Plan, *, unasked_cents: int = 0, carries: bool = False
+    setup: CampaignSetup,
+    plan: Plan,
+    *,
+    unasked_cents: int = 0,
+    carries: bool = False,
+    asked_by: Requester | None = None,
+    loop_id: str | None = None,
 ) -> Campaign:
     """Open the campaign's log, or go on under its recorded terms; the lower caps of recorded and present count.
 
     With `carries`, this run is the campaign's own, which the sweep starts again in its place; a loop's run carries the
-    campaigns of its rounds itself.
+    campaigns of its rounds itself, for whoever has started the loop, within its budget.
 
     Raises:
         CampaignStopped: a person has canceled it, and nobody has reopened it.
@@ -156,6 +165,14 @@ def begin_campaign(
         started = Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=present)
         started = started.model_copy(
             update={"experiments": len(plan.experiments), **_origin(setup, plan, carries=carries)}
+        )
+        asked_by = asked_by or identify_requester(setup)
+        started = started.model_copy(
+            update={
+                "requester": asked_by.name,
+                "requester_known_by": asked_by.known_by,
+                "approved_by": describe_approval(loop_id) if unasked_cents else None,
+            }
         )
         if state.over is not None:
             _reopen_unordered(setup, plan)
@@ -237,7 +254,8 @@ def approve_price(campaign: Campaign) -> None:
         ApprovalRejected: a person has rejected the price; nothing was ordered.
         ApprovalExpired: nobody has answered in time; nothing was ordered.
     """
-    campaign.estimates |= approve_orders(campaign.orders, campaign.account)
+    estimates, campaign.purchase = approve_orders(campaign.orders, campaign.account)
+    campaign.estimates |= estimates
 
 
 def play(campaign: Campaign) -> CampaignReport:
@@ -252,9 +270,10 @@ def play(campaign: Campaign) -> CampaignReport:
         if look.is_over:
             stages = {key: one.stage for key, one in look.orders.items()}
             problems = {key: one.problem for key, one in look.orders.items() if one.problem}
-            return report_campaign_end(
+            report = report_campaign_end(
                 campaign.setup, campaign.plan, campaign.log, campaign.orders, stages, problems
             )
+            return report.model_copy(update={"purchase": _purchase_of(campaign)})
         if can_suspend():
             _require_carrier(campaign)
             _wait_suspended(campaign, look)
@@ -264,6 +283,13 @@ def play(campaign: Campaign) -> CampaignReport:
             PollPolicy(longest_seconds=campaign.setup.options.waiting.poll_seconds).pause_seconds(attempt)
         )
         attempt += 1
+
+
+def _purchase_of(campaign: Campaign) -> PurchaseSummary | None:
+    """What this start has bought, as it was shown before the first order; else that there is nothing more to order."""
+    state = campaign.log.read()
+    is_of_this_start = state.offered and state.started and state.offered.at >= state.started.at
+    return state.offered.purchase if state.offered and is_of_this_start else campaign.purchase
 
 
 def look_at_orders(campaign: Campaign) -> CampaignLook:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from prefect.context import FlowRunContext
 
-from prefect_assay.blocks import AssayAccount
+from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.runs.current import can_suspend
 from prefect_assay.runs.tags import APPROVED_TAG, tag_values
 
@@ -21,8 +21,9 @@ class Requester(NamedTuple):
     known_by: str | None = None
 
 
-def identify_requester(account: AssayAccount, stated_name: str | None) -> Requester:
+def identify_requester(setup: CampaignSetup) -> Requester:
     """Who has started this run: Prefect's user, else the stated name, this machine's user, or the account's owner."""
+    account, stated_name = setup.account, setup.options.spending.requester
     context = FlowRunContext.get()
     run = context.flow_run if context else None
     creator = run.created_by if run else None

@@ -123,7 +123,7 @@ class CampaignSetup:
             wallet=identify_wallet(self.wallet) if pays else None,
             payees=self._payees() if pays else (),
             per_experiment_cents=policy.per_experiment_cents,
-            per_campaign_cents=min(policy.per_campaign_cents, unasked_cents),
+            per_campaign_cents=min(policy.unasked_limit_cents, unasked_cents),
             rolling_cents=policy.rolling_cents,
             accept_quotes=policy.accept_quotes,
             deadline_days=self.options.waiting.deadline_days,
@@ -153,7 +153,7 @@ class CampaignSetup:
             self,
             account=self.account.model_copy(update={"policy": policy.model_copy(update=caps)}),
             options=self.options.model_copy(update={"waiting": waiting}),
-            unasked_cents=min(terms.per_campaign_cents, policy.per_campaign_cents),
+            unasked_cents=min(terms.per_campaign_cents, policy.unasked_limit_cents),
         ).paying_by(terms.payment_method)
 
     def paying_by(self, method: PaymentMethod) -> "CampaignSetup":

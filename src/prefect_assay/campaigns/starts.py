@@ -31,7 +31,6 @@ def origin_of_run(setup: CampaignSetup) -> dict[str, Any]:
         "deployment": name,
         "home": home,
         "parameters": recorded_parameters(run.parameters, setup.account),
-        "requester": run.created_by.display_value if run.created_by else None,
     }
 
 

@@ -137,6 +137,12 @@ class SpendingOptions(Model):
         title="Order by quote",
         description="Order by quote, even if the estimates are complete.",
     )
+    requester: Line | None = Field(
+        default=None,
+        title="Your name",
+        description="Who asks for this purchase; recorded with what is approved. Prefect's own user counts instead, where "
+        "there is one. Empty: the account's owner.",
+    )
 
 
 class CampaignOptions(Model):

@@ -1,6 +1,7 @@
 """Results of the flows: small, without secrets, with references to everything else."""
 
 from prefect_assay.models.base import Model
+from prefect_assay.models.purchase import PurchaseSummary
 
 
 class CampaignExperiment(Model):
@@ -15,13 +16,17 @@ class CampaignExperiment(Model):
 
 
 class CampaignReport(Model):
-    """The result of `campaign`. `table` is the archived CSV of all measured rows, `report` the archived HTML page."""
+    """The result of `campaign`. `table` is the archived CSV of all measured rows, `report` the archived HTML page.
+
+    `purchase` is what this start has bought, as it was shown before the first order.
+    """
 
     campaign_id: str
     experiments: tuple[CampaignExperiment, ...]
     rows: int
     table: str | None
     report: str | None = None
+    purchase: PurchaseSummary | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
