@@ -204,9 +204,7 @@ def begin_loop(run: LoopRun) -> LoopRun:
     parameters = recorded_parameters({"assay": run.loop.assay.model_dump(mode="json")}, setup.account)
     started = Started(what=StartedKind.LOOP, name=run.loop.loop_id, terms=terms, parameters=parameters)
     asked_by = identify_requester(setup)
-    started = started.model_copy(
-        update={"requester": asked_by.name, "requester_known_by": asked_by.known_by}
-    )
+    started = started.model_copy(update={"requester": asked_by.name, "requester_known_by": asked_by.known_by})
     if flow_run is not None:
         started = started.model_copy(update=origin_of_run(setup))
         name_run(flow_run, f"loop {run.loop.loop_id}")
