@@ -11,15 +11,13 @@ from prefect_assay import ordering, payments
 from prefect_assay.blocks import X402Wallet
 from prefect_assay.campaigns import advance as advance_module
 from prefect_assay.campaigns import play as play_module
-from prefect_assay.campaigns import price as price_module
 from prefect_assay.campaigns import questions as questions_module
 from prefect_assay.campaigns.advance import Look as OrderLook
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.play import Campaign, CampaignLook, look_at_orders
-from prefect_assay.campaigns.price import approve_orders
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
-from prefect_assay.errors import BudgetExceeded, PaymentsDisabled, ServiceUnavailable
+from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay
@@ -429,55 +427,3 @@ def test_a_polling_run_ends_where_only_a_person_can_help(lab, tmp_path):
     with pytest.raises(PaymentsDisabled):
         play_module._refuse_endless_polling(campaign, CampaignLook({"a": held}, {}, frozenset()))
     play_module._refuse_endless_polling(campaign, CampaignLook({"a": held, "b": busy}, {}, frozenset()))
-
-
-@pytest.fixture
-def without_artifacts(monkeypatch):
-    for name in ("estimate_cost", "open_price"):
-        monkeypatch.setattr(price_module, name, getattr(price_module, name).fn)
-    monkeypatch.setattr(price_module.artifacts, "show_campaign_estimate", lambda *_: None)
-
-
-def with_cap(campaign, cents):
-    return again(replace(campaign, setup=replace(campaign.setup, unasked_cents=cents)))
-
-
-@pytest.mark.usefixtures("without_artifacts")
-def test_the_price_over_the_cap_is_refused_before_anything_is_ordered(lab, tmp_path):
-    campaign = a_campaign(lab, tmp_path, designs=2)
-    estimates = approve_orders(again(campaign).orders, "lab")
-    total = sum(estimate.total_cents for estimate in estimates.values())
-    with pytest.raises(BudgetExceeded, match=rf"`spend_up_to_usd={total / 100:.2f}`, or from its deployment"):
-        approve_orders(with_cap(campaign, total - 1).orders, "lab")
-    assert calls(lab, "POST", "/experiments") == []
-
-
-@pytest.mark.usefixtures("without_artifacts")
-def test_the_price_counts_what_is_ordered_already(lab, tmp_path):
-    campaign = a_campaign(lab, tmp_path, designs=2)
-    estimates = approve_orders(again(campaign).orders, "lab")
-    total = sum(estimate.total_cents for estimate in estimates.values())
-    first = replace(
-        campaign, plan=campaign.plan.model_copy(update={"experiments": campaign.plan.experiments[:1]})
-    )
-    look_at_orders(first)
-    assert approve_orders(with_cap(campaign, total).orders, "lab").keys() == {campaign.orders[1].key}
-    with pytest.raises(BudgetExceeded):
-        approve_orders(with_cap(campaign, total - 1).orders, "lab")
-
-
-@pytest.mark.usefixtures("without_artifacts")
-def test_no_answer_may_approve_a_price_over_the_ceiling(lab, tmp_path):
-    campaign = a_campaign(lab, tmp_path, per_campaign_cents=1, answer_ceiling_cents=2)
-    with pytest.raises(BudgetExceeded, match="answer_ceiling_cents"):
-        approve_orders(campaign.orders, "lab")
-    assert campaign.log.read().open_questions == {}
-
-
-@pytest.mark.usefixtures("without_artifacts")
-def test_a_price_is_checked_once_all_orders_are_placed_no_more(lab, tmp_path):
-    campaign = a_campaign(lab, tmp_path)
-    look(campaign)
-    before = lab.journal()[-1]["number"]
-    assert approve_orders(with_cap(campaign, 1).orders, "lab") == {}
-    assert [one for one in lab.journal(after=before) if "whoami" not in one["path"]] == []
