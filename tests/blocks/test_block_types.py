@@ -18,7 +18,7 @@ TYPES = [
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
     "assay-credentials": "sha256:cdc3f0c090c51c06143de6905fc96d03d3865fd53b684791bef54d00a5db79f6",
-    "assay-experiment": "sha256:a58856e0fba40dd692ba632de274ce7617fbb513979c47f9b62a539a88376667",
+    "assay-experiment": "sha256:496c9b2cf456e23af655c40e4c39674407c5b0796f29aec5ad4ac9d7c8760c26",
     "assay-local-archive": "sha256:e11c52af1942a9e7f87aaf7cda67c94c45d2cebf0b855458f097ad6148af1b2c",
     "assay-s3-archive": "sha256:0cf47c2a4c1d36fba6b9040bce482607df399ab3fb002be15786bb221b2d2ad2",
     "assay-shared-payment-tokens": "sha256:a800d3c5c11d580107d7d1c4c4ce236ad3ecd09a2e71e2790f11da67fad9891e",
