@@ -10,7 +10,7 @@ from support.golden.pages import CASES, PAGES, page_of
 SAID = {
     "weak-binders": [
         "2 of 3 bind, best 2.54 µM (weak-1)",
-        "none (weak)",
+        "no value (weak)",
         "No binding (1)",
     ],
     "failed-control": [

@@ -61,7 +61,7 @@ def test_the_columns_are_those_that_a_decision_needs_and_constants_are_in_the_ti
     assert cells["bound"][:3] == ("1 A", "bound", "< 1.00 pM")
     assert cells["best"][0] == "2 B"
     assert cells["chosen"][4] == "40.0 nM (1/3)"
-    assert cells["faint"][2:5:2] == ("2.60 µM", "none (weak)")
+    assert cells["faint"][2:5:2] == ("2.60 µM", "no value (weak)")
     assert cells["EGF"][:2] == ("ctl", "EGF")
     assert cells["none"][2:] == ("no binding", *[DASH] * 3)
     assert [line.design.name for line in table.lines][-2:] == ["none", "silent"]

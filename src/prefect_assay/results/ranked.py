@@ -211,7 +211,7 @@ def laboratory_text(design: DesignSummary) -> str:
     if design.kd_M is None:
         return ""
     if design.reported_kd_M is None:
-        return f"none ({design.binding_strength})" if design.binding_strength else "none"
+        return f"no value ({design.binding_strength})" if design.binding_strength else "no value"
     value = molar(design.reported_kd_M, design.reported_qualifier)
     if not design.replicates:
         return value
