@@ -110,7 +110,7 @@ class Machine:
             check=False,
         )
         lines = json.loads(done.stdout)["lines"]
-        assert {"server", "database", "worker", "service", "receiver", "archive"} <= {
+        assert {"server", "database", "worker", "account", "receiver", "archive"} <= {
             line["part"] for line in lines
         }
         return {line["part"] for line in lines if not line["ok"]}

@@ -1,4 +1,4 @@
-"""The demo's campaign: its blocks, and where it is, read from its log, the Prefect API and the process table."""
+"""The demo's campaign: its account, and where it is, read from its log, the Prefect API and the process table."""
 
 import time
 from collections.abc import Callable
@@ -11,34 +11,33 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRun
 from prefect.client.schemas.objects import FlowRun, State
 from pydantic import SecretStr
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, WebhookEndpoint
+from prefect_assay.blocks import AssayAccount, LocalArchive, WebhookEndpoint
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.status import CampaignView, view_of
-from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet
+from prefect_assay.cli.services.saved_blocks import make_lab_account, new_lab_wallet, save_account
 from prefect_assay.localstack import LocalStack
 
 T = TypeVar("T")
 
-BLOCK_NAME: Final = "demo"
+ACCOUNT_NAME: Final = "demo"
 CAP_CENTS: Final = 500_000
 _POLL_SECONDS: Final = 0.25
 # Without any progress; a loaded machine makes little of it, but it makes some.
 _PATIENCE_SECONDS: Final = 300.0
 
 
-def save_blocks(stack: LocalStack, archive: Path) -> tuple[AssayCredentials, dict[str, object]]:
-    """Save one block of each kind, with a fresh wallet; returns the credentials, and all blocks by flow parameter."""
-    credentials = AssayCredentials(base_url=stack.lab.base_url, token=SecretStr(stack.lab.token))
-    blocks = {
-        "credentials": credentials,
-        "policy": lab_policy(CAP_CENTS),
-        "archive": LocalArchive(root=str(archive)),
-        "wallet": new_lab_wallet(),
-        "webhook": WebhookEndpoint(url=stack.receiver_url, signing_key=SecretStr(stack.signing_key)),
-    }
-    for block in blocks.values():
-        block.save(BLOCK_NAME, overwrite=True)
-    return credentials, dict(blocks)
+def save_demo_account(stack: LocalStack, archive: Path) -> AssayAccount:
+    """Save an account at the stack's lab, with a fresh wallet that pays; returns it as it is saved."""
+    account = make_lab_account(
+        stack.lab.base_url,
+        stack.lab.token,
+        archive=LocalArchive(root=str(archive)),
+        webhook=WebhookEndpoint(url=stack.receiver_url, signing_key=SecretStr(stack.signing_key)),
+        wallet=new_lab_wallet(),
+        cap_cents=CAP_CENTS,
+    )
+    save_account(account, ACCOUNT_NAME)
+    return AssayAccount.load(ACCOUNT_NAME)
 
 
 class CampaignWatch:

@@ -14,13 +14,13 @@ from rich.tree import Tree
 
 from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.archive.layout import REPORT_PATH
-from prefect_assay.blocks import LocalArchive
+from prefect_assay.blocks import AssayAccount, LocalArchive
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.status import Progress
 from prefect_assay.cli.archives.archive import show_report
-from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_blocks
+from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_demo_account
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError
@@ -29,7 +29,7 @@ from prefect_assay.localstack import LocalStack
 from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
 from prefect_assay.models.spec import Assay, Plan
-from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method, PaymentMethod
+from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method
 from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering import find_order
 from prefect_assay.reporting.page.documents import kept_report
@@ -68,16 +68,17 @@ class Story:
             f"Prefect server, lab, webhook receiver and served flows are up ({time.monotonic() - began:.0f} s)",
         )
         self._line(f"archive and designs: {self._short(self._designs.parent)}/")
-        credentials, blocks = save_blocks(self._stack, self._folder)
+        account = save_demo_account(self._stack, self._folder)
         self._line(
-            "blocks saved: credentials, spending policy, archive, wallet with a fresh key, webhook endpoint"
+            f"account {account.name} (simulated) saved: token, caps, archive, wallet with a fresh key, webhook; "
+            f"the run may spend {usd(CAP_CENTS)} without asking"
         )
-        run = start_run(deployment_of("campaign"), self._parameters(blocks), name=CAMPAIGN)
-        with get_client(sync_client=True) as client, credentials.get_client() as service:
+        run = start_run(deployment_of("campaign"), self._parameters(account), name=CAMPAIGN)
+        with get_client(sync_client=True) as client, account.credentials.get_client() as service:
             log = CampaignLog(self._archive.get_store(), "", CAMPAIGN)
             watch = CampaignWatch(self._stack, client, run.id, log)
             plan = self._show_designs(watch)
-            order = self._show_order(watch, service, plan, open_books(credentials, self._archive))
+            order = self._show_order(watch, service, plan, open_books(account.credentials, self._archive))
             self._show_payment(watch, service, order)
             self._show_sleep(watch)
             self._show_days(watch, service, order)
@@ -86,14 +87,14 @@ class Story:
         self._show_archive()
         self._show_report()
 
-    def _parameters(self, blocks: dict[str, object]) -> dict[str, Any]:
+    def _parameters(self, account: AssayAccount) -> dict[str, Any]:
         assay = Assay(experiment_type=ExperimentType.AFFINITY, target=TARGET, method=Method.BLI)
         return {
             "designs": str(self._designs),
             "assay": assay,
             "campaign_id": CAMPAIGN,
-            "payment_method": PaymentMethod.X402_EXACT,
-            **blocks,
+            "account": account,
+            "spend_up_to_usd": CAP_CENTS / 100,
         }
 
     def _show_designs(self, watch: CampaignWatch) -> Plan:

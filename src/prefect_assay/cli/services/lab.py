@@ -8,15 +8,13 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from prefect_assay.cli.asking import user_name
 from prefect_assay.cli.options import account_option
 from prefect_assay.cli.output import TerminalConsole, plain
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
 from prefect_assay.cli.services.receiver_address import DEFAULT_ADDRESS, read_address
-from prefect_assay.cli.services.saved_blocks import lab_policy, new_lab_wallet, save_account
+from prefect_assay.cli.services.saved_blocks import make_lab_account, new_lab_wallet, save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.models.words import describe_mode
 
 if TYPE_CHECKING:
@@ -109,22 +107,20 @@ def _save_account(ready: dict[str, Any], receiver: str | None) -> None:
         from prefect.settings import get_current_settings
         from pydantic import SecretStr
 
-        from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, WebhookEndpoint
+        from prefect_assay.blocks import LocalArchive, WebhookEndpoint
 
         home = get_current_settings().home
         key = signing_keys(home).lab
         receiver = receiver or read_address(home) or DEFAULT_ADDRESS
-        wallet = _wallet()
-        account = AssayAccount(
-            credentials=AssayCredentials(base_url=ready["base_url"], token=SecretStr(ready["token"])),
-            policy=lab_policy(_CAP_CENTS),
+        account = make_lab_account(
+            ready["base_url"],
+            ready["token"],
             # One that exists has the log of orders of the runs that wait with it.
             archive=find_block(LocalArchive, _NAME)
             or LocalArchive(root=str(Path("assay-lab-archive").absolute())),
             webhook=WebhookEndpoint(url=receiver, signing_key=SecretStr(key)),
-            wallet=wallet,
-            payment_method=PaymentMethod.X402_EXACT if wallet else PaymentMethod.ASYNC_INVOICE,
-            owner=user_name(),
+            wallet=_wallet(),
+            cap_cents=_CAP_CENTS,
         )
     console = plain()
     console.print("\n".join(save_account(account, _NAME)))

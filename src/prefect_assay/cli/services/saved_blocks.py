@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from prefect.blocks.core import Block
 
+from prefect_assay.cli.asking import user_name
 from prefect_assay.cli.prefect_api import api_errors, find_block
+from prefect_assay.models.vocabulary import PaymentMethod
 
 if TYPE_CHECKING:
-    from prefect_assay.blocks import AssayAccount, SpendingPolicy, X402Wallet
+    from prefect_assay.blocks import AssayAccount, LocalArchive, WebhookEndpoint, X402Wallet
 
 B = TypeVar("B", bound=Block)
 
@@ -54,15 +56,33 @@ def reference(block: Block, name: str) -> str:
     return f"{type(block).get_block_type_slug()}/{name}"
 
 
-def lab_policy(cap_cents: int) -> "SpendingPolicy":
-    """A policy for a lab: machine payments, and one amount as each cap."""
-    from prefect_assay.blocks import SpendingPolicy
+def make_lab_account(
+    base_url: str,
+    token: str,
+    *,
+    archive: "LocalArchive",
+    webhook: "WebhookEndpoint",
+    wallet: "X402Wallet | None",
+    cap_cents: int,
+) -> "AssayAccount":
+    """An account at a lab, not saved: one amount is each cap, and the wallet pays, if there is one."""
+    from pydantic import SecretStr
 
-    return SpendingPolicy(
-        per_experiment_cents=cap_cents,
-        per_campaign_cents=cap_cents,
-        rolling_cents=cap_cents,
-        machine_payments=True,
+    from prefect_assay.blocks import AssayAccount, AssayCredentials, SpendingPolicy
+
+    return AssayAccount(
+        credentials=AssayCredentials(base_url=base_url, token=SecretStr(token)),
+        policy=SpendingPolicy(
+            per_experiment_cents=cap_cents,
+            per_campaign_cents=cap_cents,
+            rolling_cents=cap_cents,
+            machine_payments=True,
+        ),
+        archive=archive,
+        webhook=webhook,
+        wallet=wallet,
+        payment_method=PaymentMethod.X402_EXACT if wallet else PaymentMethod.ASYNC_INVOICE,
+        owner=user_name(),
     )
 
 
