@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -110,9 +111,31 @@ def test_interrupted_then_run_again_to_a_verified_archive_and_kept_up(demo, tmp_
     assert (
         tmp_path / "assay-demo" / "2" / "archive" / "egfr-round1" / "TABLE" / "v001" / "results.csv"
     ).exists()
+    _printed_commands_work(output, tmp_path)
     _everything_stays_up_until_a_part_dies(second, output.partition("Look")[2])
     assert _left_behind(machinery) == []
     assert not (tmp_path / "users-own").exists()
+
+
+def _printed_commands_work(output, folder):
+    """Paste each command that the demo has printed, as a person does."""
+    printed = re.findall(
+        r"^ *(?:open it: )?((?:PREFECT_API_URL=\S+ )?prefect-assay .*?)(?:  .*)?$", output, re.MULTILINE
+    )
+    assert [re.search("prefect-assay ([a-z]+)", line)[1] for line in printed] == ["report", "status"]
+    for line in [*printed, "prefect-assay sequences check assay-demo/2/designs.fasta"]:
+        assignments, _, words = line.rpartition("prefect-assay ")
+        env = dict(one.split("=", 1) for one in assignments.split())
+        done = subprocess.run(
+            [sys.executable, "-m", "prefect_assay.cli", *shlex.split(words)],
+            cwd=folder,
+            env={**os.environ, "PREFECT_HOME": str(folder / "other-home"), "BROWSER": "true", **env},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
 
 
 def _everything_stays_up_until_a_part_dies(process, look):
