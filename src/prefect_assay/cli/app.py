@@ -17,8 +17,11 @@ from prefect_assay.cli.campaigns.app import campaigns
 from prefect_assay.cli.designs.app import catalog, custom_target_app, designs_app, sequences_app
 from prefect_assay.cli.failures import reported
 from prefect_assay.cli.loops.app import loop_app
-from prefect_assay.cli.options import AsJson
+from prefect_assay.cli.model_options import takes_models
+from prefect_assay.cli.options import MAIN, AccountName, AsJson
 from prefect_assay.cli.services.app import services
+from prefect_assay.models.options import ReadingOptions
+from prefect_assay.models.spec import Assay
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -73,6 +76,30 @@ def drift(
 
         words = wire_words(provider_word, service_word)
         show_drift(document, base_url=base_url, account=account, words=words, as_json=as_json)
+
+
+@interface.command()
+@takes_models()
+def rehearse(
+    designs: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
+    *,
+    account: AccountName = MAIN,
+    assay: Assay,
+    reading: ReadingOptions,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The zip file to write. Default: rehearsal-<time>.zip here."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go through everything up to the order against the service, spend nothing, and write a bundle for the maintainers.
+
+    Without --target, designs for an assay with a target are priced against the first target that has a price.
+    """
+    with reported(as_json=as_json):
+        from prefect_assay.cli.rehearse import run_rehearsal
+
+        run_rehearsal(account, designs, assay, reading, bundle, as_json=as_json)
 
 
 _CAMPAIGNS, _RESULTS, _DESIGNS, _INSTALLATION = "Campaigns", "Results", "Designs", "Installation"

@@ -20,7 +20,7 @@ SIMULATED_HEADER: Final = "Assay-Simulated"
 SIMULATED_VALUE: Final = "true"
 
 # Keys below these are the user's own, such as sequence names: a design called `<provider>_1` keeps its name.
-_USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary", "headers", "json_body"})
+USER_KEYED: Final = frozenset({"sequences", "parameters", "metadata", "summary", "headers", "json_body"})
 
 
 class WireWords(Model):
@@ -48,7 +48,7 @@ def _rename(value: Any, old: str, new: str) -> Any:
     if isinstance(value, dict):
         return {
             (new + key[len(old) :] if isinstance(key, str) and key.startswith(old) else key): (
-                item if key in _USER_KEYED else _rename(item, old, new)
+                item if key in USER_KEYED else _rename(item, old, new)
             )
             for key, item in value.items()
         }

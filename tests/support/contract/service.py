@@ -102,6 +102,7 @@ class ContractService:
     billed: list[str] = field(default_factory=list)
     creates: int = 0
     calls: Counter = field(default_factory=Counter)
+    journal: list[tuple[str, str]] = field(default_factory=list)  # every request: method and path
     base_url: str = ""
     challenges: set[str] = field(default_factory=set)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -114,6 +115,7 @@ class ContractService:
 
     def answer(self, method, path, query, headers, body):
         """Status, body and headers of an answer; None where it is lost."""
+        self.journal.append((method, path))
         matching = (
             (call, found)
             for call, (verb, pattern) in ROUTES.items()
