@@ -1,7 +1,6 @@
 """`targets` and `estimate` against a real lab: the catalog, prices, caps; without Prefect, and without an order."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -10,10 +9,11 @@ from prefect_assay.cli.campaigns import estimate as estimates
 from prefect_assay.cli.campaigns.estimate import estimate_campaign
 from prefect_assay.cli.designs.targets import price_of, search, show_targets
 from prefect_assay.client import AssayClient
-from prefect_assay.errors import ConfigurationError, InvalidSpec
-from prefect_assay.models.options import ReadingOptions
+from prefect_assay.errors import ConfigurationError, InvalidSequences, InvalidSpec
+from prefect_assay.models.options import CampaignOptions, ReadingOptions
 from prefect_assay.models.spec import Assay, Target
 from prefect_assay.models.vocabulary import ExperimentType
+from support.accounts import make_account
 from support.command import command
 
 EGFR = "Human EGFR, extracellular domain"
@@ -36,14 +36,16 @@ def designs(tmp_path):
     return str(path)
 
 
-def estimated(designs, assay, *, as_json=True, capsys):
-    estimate_campaign(
-        designs,
-        assay,
-        ReadingOptions(designs_per_experiment=2),
-        account=None,
-        as_json=as_json,
-    )
+@pytest.fixture
+def account(lab, tmp_path, monkeypatch):
+    made = make_account(base_url=lab.base_url, token=lab.token, archive=tmp_path / "archive")
+    monkeypatch.setattr(estimates, "saved_account", lambda _name: made)
+    return made
+
+
+def estimated(designs, assay, *, as_json=True, capsys, **reading):
+    options = CampaignOptions(reading=ReadingOptions(**{"designs_per_experiment": 2, **reading}))
+    estimate_campaign(designs, assay, options, account="main", as_json=as_json)
     out = capsys.readouterr().out
     return json.loads(out) if as_json else out
 
@@ -103,15 +105,27 @@ def test_every_form_of_a_price_is_shown(pricing, shown):
     assert price_of(Target(id="t", pricing=pricing)) == shown
 
 
-def test_an_estimate_has_the_price_of_each_experiment_and_orders_nothing(service, designs, capsys):
+@pytest.mark.usefixtures("account")
+def test_an_estimate_has_the_price_of_each_experiment_line_by_line_and_orders_nothing(
+    service, designs, capsys
+):
     found = estimated(designs, Assay(target=EGFR), capsys=capsys)
-    prices = [one["total_cents"] for one in found["experiments"]]
     assert [one["designs"] for one in found["experiments"]] == [2, 2, 1]
-    assert prices == [43_800, 43_800, 21_900]
-    assert (found["known_cents"], found["without_price"]) == (sum(prices), 0)
+    assert [one["cents"] for one in found["experiments"]] == [43_800, 43_800, 21_900]
+    for one in found["experiments"]:
+        assert [line["name"] for line in one["lines"]] == ["assay", "replicates", "materials"]
+        assert sum(line["cents"] for line in one["lines"]) == one["cents"]
+        assert one["unread"] == []
+    assert (found["due_cents"], found["unpriced"], found["simulated"]) == (109_500, 0, True)
     assert list(service.iter_experiments()) == []
 
 
+def test_an_estimate_leaves_no_trace_in_the_archive(account, designs, capsys):
+    estimated(designs, Assay(target=EGFR), capsys=capsys)
+    assert list(account.archive.get_store().keys("")) == []
+
+
+@pytest.mark.usefixtures("account")
 @pytest.mark.parametrize(
     ("assay", "remark"),
     [
@@ -119,24 +133,29 @@ def test_an_estimate_has_the_price_of_each_experiment_and_orders_nothing(service
         (Assay(experiment_type=ExperimentType.THERMOSTABILITY), "takes no target"),
     ],
 )
-def test_what_is_ordered_by_quote_says_so(service, designs, capsys, assay, remark):
+def test_what_is_ordered_by_quote_says_so(designs, capsys, assay, remark):
     found = estimated(designs, assay, capsys=capsys)
-    assert all(one["by_quote"] and remark in one["remark"] for one in found["experiments"])
-    assert (found["without_price"] == 3) is bool(assay.target)
+    assert all(remark in one["by_quote"] for one in found["experiments"])
+    assert (found["unpriced"] == 3) is bool(assay.target)
 
 
-def test_an_estimate_is_compared_with_the_caps(service, designs, capsys, monkeypatch):
-    caps = SimpleNamespace(per_experiment_cents=40_000, per_campaign_cents=100_000, accept_quotes=False)
-    monkeypatch.setattr(estimates, "_caps", lambda _name: caps)
+def test_an_estimate_shows_caps_and_who_is_asked_at_80_columns(account, designs, capsys, monkeypatch):
+    policy = {"per_experiment_cents": 40_000, "per_campaign_cents": 100_000}
+    capped = account.model_copy(update={"policy": account.policy.model_copy(update=policy)})
+    monkeypatch.setattr(estimates, "saved_account", lambda _name: capped)
+    monkeypatch.setenv("COLUMNS", "80")
     shown = estimated(designs, Assay(target=EGFR), as_json=False, capsys=capsys)
-    assert "Cap per campaign 1,000.00 USD: 95.00 USD over it; the run asks a person" in shown
-    assert "Cap per experiment 400.00 USD: over it: experiment 1, 2; the run asks a person" in shown
-    found = estimated(designs, Assay(target=EGFR), capsys=capsys)
-    assert [one["over_cap"] for one in found["experiments"]] == [True, True, False]
-    assert found["over_campaign_cap"] is True
+    assert max(map(len, shown.splitlines())) <= 80
+    words = " ".join(shown.split())
+    assert "due now 1,095.00 USD without VAT" in words
+    assert "caps 400.00 USD per experiment, 1,000.00 USD per campaign" in words
+    assert "asked a person, before anything is ordered: it is over the cap per campaign" in words
+    assert "(simulated), http://127.0.0.1" in words
+    assert "Nothing was ordered." in words
 
 
-def test_a_misspelled_target_is_named_with_what_is_near(service, designs, capsys):
+@pytest.mark.usefixtures("account")
+def test_a_misspelled_target_is_named_with_what_is_near(designs, capsys):
     with pytest.raises(InvalidSpec, match="did you mean 'Human EGFR"):
         estimated(designs, Assay(target="EGFR"), capsys=capsys)
 
@@ -151,7 +170,7 @@ def test_without_a_service_both_ways_to_name_one_are_said(monkeypatch):
         show_targets([], account=None, as_json=False)
 
 
-def test_a_token_in_the_environment_needs_no_prefect(lab, designs, tmp_path):
+def test_a_token_in_the_environment_needs_no_prefect(lab, tmp_path):
     # A module of this name in front of the installed one: an import of Prefect would fail.
     (tmp_path / "prefect.py").write_text("raise ImportError('Prefect was imported')")
     env = {
@@ -160,25 +179,20 @@ def test_a_token_in_the_environment_needs_no_prefect(lab, designs, tmp_path):
         "PYTHONPATH": str(tmp_path),
     }
     assert command("targets", "egfr", **env).code == 0
-    done = command("estimate", designs, "--target", EGFR, **env)
-    assert (done.code, done.err) == (0, "")
-    assert "Nothing was ordered. `prefect-assay run` with the same options orders it." in done.out
 
 
 PDL1 = "FTVTVPKDLYVVEYGSNMTIECKFPVEKQLDLAALIVYWEMEDKNIIQFVHGEEDLKVQHSSYRQRARLLKDQLSLG"
 
 
-def test_designs_with_the_catalogs_target_have_no_price(lab, tmp_path):
-    env = {"PREFECT_ASSAY_BASE_URL": lab.base_url, "PREFECT_ASSAY_TOKEN": lab.token}
+@pytest.mark.usefixtures("account")
+def test_designs_with_the_catalogs_target_have_no_price(tmp_path, capsys):
     path = tmp_path / "fused.fasta"
     binder = "SPEELLKKAEELLKRGDYEEALKLLEEALELARELGDEEREA"
     path.write_text(f">a\n{binder}AKK{PDL1}\n>b\n{binder}GEE{PDL1}\n")
-    estimate = ("estimate", str(path), "--target", "LOCAL-002", "--json")
-    refused = command(*estimate, **env)
-    assert refused.code == 2
-    (finding,) = refused.json()["error"]["findings"]
-    assert "the end of 2 of 2 designs is the target in the service's catalog" in finding
-    cut = command(*estimate, "--chain", "1", "--target-sequence", PDL1, **env)
-    assert cut.code == 0, cut.err
-    assert cut.json()["reading"][0] == "2 designs: 45 residues; 1 chain each"
-    assert command(*estimate, "--keep-shared", **env).code == 0
+    assay = Assay(target="LOCAL-002")
+    words = "the end of 2 of 2 designs is the target in the service's catalog"
+    with pytest.raises(InvalidSequences, match=words):
+        estimated(str(path), assay, capsys=capsys)
+    cut = estimated(str(path), assay, capsys=capsys, chain="1", target_sequence=PDL1)
+    assert cut["reading"][0] == "2 designs: 45 residues; 1 chain each"
+    assert estimated(str(path), assay, capsys=capsys, keep_shared=True)["due_cents"]

@@ -1,5 +1,6 @@
 """Before `run` and `loop` order: what is bought, what it costs, who is asked, and what is refused, against a real lab."""
 
+import getpass
 import re
 from types import SimpleNamespace
 
@@ -8,16 +9,20 @@ import typer
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.books import Books
-from prefect_assay.books.log import Ordered
+from prefect_assay.books.log import Ordered, Sending
+from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli import asking
 from prefect_assay.cli.app import app
-from prefect_assay.cli.campaigns import purchase
+from prefect_assay.cli.campaigns import estimate as estimating
 from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.loops import start as looping
+from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.spec import Assay
+from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering import resolve_target
 from prefect_assay.tasks.collate import keep_plan
+from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account
 
 EGFR = "Human EGFR, extracellular domain"
@@ -48,13 +53,15 @@ class Shop:
             monkeypatch.setattr(module, "load_account", lambda _: self.account)
             monkeypatch.setattr(module, "start_deployed", self.start)
             monkeypatch.setattr(module, "announce", lambda *_, **__: None)
+        monkeypatch.setattr(estimating, "saved_account", lambda _: self.account)
 
     @property
     def archive(self):
         return self.account.archive
 
-    def start(self, flow, parameters, **_):
+    def start(self, flow, parameters, *, tags=(), **_):
         self.started.append((flow, parameters))
+        self.tags = tags
         return SimpleNamespace(id="id", name="name")
 
     def run(self, *options, target=EGFR):
@@ -62,16 +69,14 @@ class Shop:
         assert max(map(len, done.stderr.splitlines()), default=0) <= 130 or done.exit_code
         return done
 
-    def look_up(self, sequences, campaign_id):
-        return purchase.look_up(
-            sequences,
-            ASSAY,
-            ReadingOptions(),
-            campaign_id=campaign_id,
-            per_experiment=96,
-            credentials=self.account.credentials,
-            archive=self.archive,
-        )
+    def plan(self, campaign_id, text=None):
+        """The archived plan of a campaign for the target of the tests."""
+        sequences = running.read_file(text or str(self.designs), ReadingOptions())
+        with self.account.credentials.get_client() as client:
+            target = resolve_target(client, ASSAY)
+        plan = plan_campaign.fn(sequences, ASSAY, target, campaign_id=campaign_id, per_experiment=96)
+        keep_plan.fn(self.archive, plan)
+        return plan
 
     def at_a_terminal(self, monkeypatch, answer):
         asked = []
@@ -115,19 +120,27 @@ def test_what_is_bought(shop):
 
 def test_what_it_costs_and_who_pays(shop):
     done = shop.run()
-    assert re.fullmatch(r"1 experiment, [\d,.]+ USD without VAT", row(done.stderr, "price"))
+    assert row(done.stderr, "due now") == "438.00 USD without VAT"
+    assert re.fullmatch(
+        r"assay [\d.]+ \+ replicates [\d.]+ \+ materials [\d.]+ \(.* per sequence\), for 1 experiment",
+        row(done.stderr, "price"),
+    )
+    assert row(done.stderr, "account").startswith("account without a name (simulated), http://127.0.0.1")
     assert row(done.stderr, "caps") == "5,000.00 USD per experiment, 20,000.00 USD per campaign"
     assert row(done.stderr, "paid") == "by a person, at the page of the invoice"
-    assert row(done.stderr, "asked").startswith("nobody: it is within the caps, and ordered at once")
+    assert row(done.stderr, "asked") == "you, before anything is ordered. An order cannot be withdrawn."
+    assert row(done.stderr, "warning").startswith("no control: nothing will show that the assay worked")
 
 
 def test_who_is_asked_over_a_cap_and_about_a_quote(shop):
     policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, accept_quotes=False)
     shop.account = shop.account.model_copy(update={"policy": policy})
-    assert row(shop.run().stderr, "asked").startswith("a person, because it is over a cap")
+    over = "a person, before anything is ordered: it is over the cap per campaign, 0.01 USD"
+    assert row(shop.run().stderr, "asked").startswith(over)
     quoted = shop.run(target=UNPRICED)
-    assert row(quoted.stderr, "asked") == "a person, about each quote, before it is accepted"
-    assert row(quoted.stderr, "price") == "1 experiment, by quote"
+    assert row(quoted.stderr, "asked").startswith("a person, about each quote, before it is accepted")
+    assert row(quoted.stderr, "due now") == "by quote"
+    assert row(quoted.stderr, "price").startswith("by quote: ")
     assert row(quoted.stderr, "assay").startswith("affinity by BLI against")
 
 
@@ -135,8 +148,7 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
     wrong = shop.run(target="EGFR")
     assert wrong.exit_code == 2
     assert "did you mean" in wrong.stderr
-    found = shop.look_up(running.read_file(str(shop.designs), ReadingOptions()), "used")
-    keep_plan.fn(shop.archive, found.plan)
+    shop.plan("used")
     goes_on = shop.run("--campaign-id", "used")
     assert "goes on: what it has ordered is found" in row(goes_on.stderr, "campaign")
     started = len(shop.started)
@@ -146,15 +158,36 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
 
 
 def test_designs_that_the_archive_has_ordered_before_are_named(shop):
-    one = running.read_file(">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n", ReadingOptions())
-    earlier = shop.look_up(one, "earlier")
-    keep_plan.fn(shop.archive, earlier.plan)
-    assert "measured before" not in shop.run().stderr, "it was planned, and not ordered"
-    books = Books(shop.archive.get_store(), shop.archive.prefix, "org")
-    books.order("earlier", earlier.plan.order_keys[0]).record(lambda _: Ordered(experiment_id="e"))
-    told = row(shop.run().stderr, "measured before")
-    assert told == "1 of them are ordered already for this assay, in earlier: one"
-    assert "measured before" not in shop.run(target=UNPRICED).stderr, "another target is another assay"
+    earlier = shop.plan("earlier", ">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
+    assert "before" not in words_of(shop.run()), "it was planned, and not ordered"
+    book = CampaignSetup(shop.account).books.order("earlier", earlier.order_keys[0])
+    book.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
+    book.record(lambda _: Ordered(experiment_id="e"))
+    told = row(shop.run().stderr, "before")
+    assert told.startswith(
+        "1 of the 2 designs were ordered before for the same assay and target (one): 1 in earlier"
+    )
+    assert "before" not in words_of(shop.run(target=UNPRICED)), "another target is another assay"
+    estimate = ["estimate", str(shop.designs), "--target", EGFR]
+    assert row(CliRunner().invoke(app, estimate).stdout, "before") == told
+
+
+def words_of(done):
+    """The words at the left of the summary."""
+    return re.findall(r"^  (\S+(?: \S+)*)  ", done.stderr, re.MULTILINE)
+
+
+def test_a_finished_campaign_has_nothing_to_confirm(shop, monkeypatch):
+    plan = shop.plan("done")
+    book = CampaignSetup(shop.account).books.order("done", plan.order_keys[0])
+    book.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
+    book.record(lambda _: Ordered(experiment_id="e"))
+    book.deliver("SIM-1")
+    asked = shop.at_a_terminal(monkeypatch, answer=False)
+    done = shop.run("--campaign-id", "done")
+    assert (done.exit_code, asked) == (0, [])
+    assert row(done.stderr, "due now") == "nothing more to order: 0.00 USD"
+    assert "Nothing is ordered yet" not in done.stderr
 
 
 PRICE = 438.0  # of the two designs at the lab, in USD
@@ -167,6 +200,8 @@ def test_a_yes_at_the_terminal_approves_exactly_the_price_that_is_shown(shop, mo
     assert asked == ["Order this, 438.00 USD without VAT?"]
     ((_, parameters),) = shop.started
     assert parameters["spend_up_to_usd"] == PRICE
+    assert parameters["options"].spending.requester == getpass.getuser()
+    assert shop.tags == ["assay-approved:`y` at the terminal"]
     assert "Nothing is ordered yet" not in done.stderr
 
 

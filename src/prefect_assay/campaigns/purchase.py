@@ -277,7 +277,7 @@ def purchase_of_orders(orders: Sequence[PlannedOrder]) -> tuple[dict[str, CostEs
 def summarize_purchase(facts: PurchaseFacts) -> PurchaseSummary:
     """The summary of a purchase; nothing is read."""
     plan, policy = facts.plan, facts.policy
-    values = plan.sequences.values()
+    values, first = plan.sequences.values(), plan.experiments[0].spec
     lengths = [len(value.aa_string) - value.aa_string.count(CHAIN_SEPARATOR) for value in values]
     experiments = tuple(
         _experiment(planned, facts.prices[planned.order_key], facts) for planned in plan.experiments
@@ -292,7 +292,7 @@ def summarize_purchase(facts: PurchaseFacts) -> PurchaseSummary:
         residues=(min(lengths), max(lengths)),
         controls=sum(value.control for value in values),
         duplicates=len(plan.duplicates),
-        assay=describe_assay(plan.experiments[0].spec, plan.target_name),
+        assay=describe_assay(first, plan.target_name or first.target_id),
         account=describe_account(facts.account),
         account_name=facts.account.account_name,
         service=facts.account.service,

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field
 
 from prefect_assay.models.base import StoredModel
 from prefect_assay.models.billing import Breakdown, CostEstimate, usd
-from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import REPLICATES_DEFAULT, ExperimentType, PaymentMethod
 from prefect_assay.models.words import in_words, many
 
@@ -137,16 +137,22 @@ class PurchaseSummary(StoredModel):
         return f"{known}, and {many(self.unpriced, 'experiment')} by quote"
 
 
-def describe_assay(spec: ExperimentSpec, target_name: str | None) -> str:
+def describe_assay(assay: Assay | ExperimentSpec, target: str | None) -> str:
     """What is measured, against what and how often."""
-    by = f" by {spec.method.upper()}" if spec.method else ""
-    named = target_name or spec.target_id
-    against = f" against {named}" if named else ""
-    if spec.experiment_type is ExperimentType.EPITOPE_BINNING:
-        return f"{in_words(spec.experiment_type)}{by}{against}"
-    default = "" if spec.n_replicates else ", the service's default"
-    repeats = many(spec.n_replicates or REPLICATES_DEFAULT, "replicate")
-    return f"{in_words(spec.experiment_type)}{by}{against}, {repeats}{default}"
+    method = assay.effective_method if isinstance(assay, Assay) else assay.method
+    by = f" by {method.upper()}" if method else ""
+    against = f" against {target}" if target else ""
+    if assay.experiment_type is ExperimentType.EPITOPE_BINNING:
+        return f"{in_words(assay.experiment_type)}{by}{against}"
+    default = "" if assay.n_replicates else ", the service's default"
+    repeats = many(assay.n_replicates or REPLICATES_DEFAULT, "replicate")
+    return f"{in_words(assay.experiment_type)}{by}{against}, {repeats}{default}"
+
+
+def describe_caps(per_experiment_cents: int, per_campaign_cents: int, two_above_cents: int | None) -> str:
+    """The caps of a policy."""
+    two = "" if two_above_cents is None else f"; two persons above {usd(two_above_cents)}"
+    return f"{usd(per_experiment_cents)} per experiment, {usd(per_campaign_cents)} per campaign{two}"
 
 
 def itemise_price(estimate: CostEstimate) -> tuple[tuple[PriceLine, ...], tuple[str, ...]]:

@@ -79,7 +79,7 @@ def bought(campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None
     count = "" if len(specs) == 1 else f", {len(specs)} experiments"
     return {
         "designs": f"{len(residues)}, {span} residues{count}",
-        "assay": verbatim(describe_assay(specs[0], target)),
+        "assay": verbatim(describe_assay(specs[0], target or specs[0].target_id)),
         "campaign": verbatim(campaign_id),
     }
 

@@ -10,6 +10,7 @@ from prefect_assay.models.purchase import (
     PurchasedExperiment,
     PurchaseState,
     PurchaseSummary,
+    describe_caps,
     sum_lines,
 )
 from prefect_assay.models.words import listed, many
@@ -143,9 +144,9 @@ def _earlier(one: EarlierPurchase) -> str:
 
 
 def _caps(summary: PurchaseSummary) -> Iterator[str]:
-    yield f"{usd(summary.per_experiment_cents)} per experiment, {usd(summary.per_campaign_cents)} per campaign"
-    if summary.second_person_above_cents is not None:
-        yield f"two persons above {usd(summary.second_person_above_cents)}"
+    yield describe_caps(
+        summary.per_experiment_cents, summary.per_campaign_cents, summary.second_person_above_cents
+    )
     if summary.unasked_cents is not None:
         yield f"{usd(summary.unasked_cents)} may be spent without asking"
 

@@ -18,11 +18,13 @@ from prefect_assay.campaigns.stop import round_logs
 from prefect_assay.campaigns.terms import describe_account
 from prefect_assay.cli.asking import confirm, parse_cents, user_name
 from prefect_assay.cli.campaigns.find import find_logs
+from prefect_assay.cli.campaigns.purchase import show_rows
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
 from prefect_assay.models.billing import usd
-from prefect_assay.models.question import REJECT
+from prefect_assay.models.question import REJECT, QuestionKind
+from prefect_assay.reporting.purchase import purchase_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +132,12 @@ def show_question(chosen: OpenQuestion) -> None:
     console.print(f"  {describe_account(terms) if terms else 'account unknown'}")
     if question.amount_cents is not None:
         console.print(f"  amount: {usd(question.amount_cents)} without VAT")
-    for fact in question.facts:
-        console.print(f"  {fact.name}: {fact.value}")
+    offered = chosen.log.state.offered
+    if offered is not None and question.kind is QuestionKind.SPENDING and asked.order_key is None:
+        show_rows("", purchase_rows(offered.purchase), stderr=False)
+    else:
+        for fact in question.facts:
+            console.print(f"  {fact.name}: {fact.value}")
     console.print()
     for choice in question.choices:
         console.print(f"  {choice.decision}: {choice.effect}")

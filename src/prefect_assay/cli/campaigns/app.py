@@ -6,9 +6,9 @@ import typer
 
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.model_options import takes_models
-from prefect_assay.cli.options import MAIN, AccountName, AsJson, Here, ServiceAccount, Yes
+from prefect_assay.cli.options import MAIN, AccountName, AsJson, Here, Yes
 from prefect_assay.models.bounds import COUNT_MAX
-from prefect_assay.models.options import CampaignOptions, ReadingOptions
+from prefect_assay.models.options import CampaignOptions, ReadingOptions, SpendingOptions
 from prefect_assay.models.spec import Assay
 
 campaigns = typer.Typer()
@@ -28,6 +28,12 @@ Revision = Annotated[
     int | None,
     typer.Option(min=1, max=COUNT_MAX, help="Answer only this revision, as it was shown; with --yes needed."),
 ]
+CampaignName = Annotated[
+    str | None,
+    typer.Option(
+        "--campaign-id", help="The same name is ordered once, ever. Default: a digest of designs and assay."
+    ),
+]
 
 
 @campaigns.command()
@@ -41,10 +47,7 @@ def run(
         str | None,
         typer.Option(metavar="USD", help="What the campaign may cost without asking, within the caps."),
     ] = None,
-    campaign_id: Annotated[
-        str | None,
-        typer.Option(help="The same name is ordered once, ever. Default: a digest of designs and assay."),
-    ] = None,
+    campaign_id: CampaignName = None,
     reopen: Annotated[
         bool, typer.Option("--reopen", help="Go on with a campaign that was canceled or has ended.")
     ] = False,
@@ -139,16 +142,19 @@ def status(
 def estimate(
     designs: Annotated[str, typer.Argument(help="FASTA file, table or workbook, or an s3:// address.")],
     *,
-    account: ServiceAccount = None,
+    account: AccountName = MAIN,
     assay: Assay,
     reading: ReadingOptions,
+    spending: SpendingOptions,
+    campaign_id: CampaignName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check designs and show what a campaign would cost; nothing is ordered."""
+    """Check designs and show what a campaign would buy and cost; nothing is ordered."""
     with reported(as_json=as_json):
         from prefect_assay.cli.campaigns.estimate import estimate_campaign
 
-        estimate_campaign(designs, assay, reading, account=account, as_json=as_json)
+        options = CampaignOptions(reading=reading, spending=spending)
+        estimate_campaign(designs, assay, options, account=account, campaign_id=campaign_id, as_json=as_json)
 
 
 @campaigns.command()

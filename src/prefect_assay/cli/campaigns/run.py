@@ -1,13 +1,18 @@
 """`prefect-assay run`: checks the designs, then starts the campaign on a worker or in this process."""
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.text import Text
 
+from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.asking import confirm, is_at_terminal, parse_cents, user_name
+from prefect_assay.cli.campaigns.estimate import look_up
+from prefect_assay.cli.campaigns.purchase import show_purchase
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import plain, print_json
@@ -30,18 +35,18 @@ from prefect_assay.errors import (
 from prefect_assay.models.billing import usd
 from prefect_assay.models.bounds import CAMPAIGN_ID, cut
 from prefect_assay.models.options import CampaignOptions
+from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES
 from prefect_assay.models.words import in_words, many
+from prefect_assay.runs.tags import APPROVED_TAG
 from prefect_assay.tasks.pay import require_rail
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun, State
 
-    from prefect_assay.blocks import Archive, AssayAccount
-    from prefect_assay.cli.campaigns.purchase import Purchase
+    from prefect_assay.blocks import Archive
 
 # Prefect refuses parameters beyond 512 KiB; of a larger file only the path is sent.
 _TEXT_MAX: Final = 256 * 1024
@@ -87,16 +92,22 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         require_rail(
             options.spending.payment_method or account.payment_method, account.policy, account.wallet
         )
-        purchase = _look_up(sequences, request, account, here=here, as_json=as_json)
-        campaign_id, price = purchase.plan.campaign_id, purchase.known_cents
-        if not request.yes and not as_json and is_at_terminal():
-            confirm(f"Order this, {purchase.total}?", nothing="ordered")
-            unasked_cents = price  # the person has seen exactly this
-        if here and (unasked_cents or 0) < price:
-            raise InputError(
-                f"nothing was ordered: it costs {usd(price)} without VAT, and with --here nobody can be asked later. To order "
-                f"it, repeat the command with --max-usd {price / 100:.2f} --yes"
-            )
+        options = _with_requester(options)
+        purchase = look_up(
+            CampaignSetup(account, options),
+            sequences,
+            assay,
+            request.campaign_id,
+            unasked_cents=unasked_cents,
+            requester=options.spending.requester,
+        )
+        if not as_json:
+            show_purchase(purchase)
+        unasked_cents, tags = _approve(purchase, unasked_cents, asks=not (request.yes or as_json))
+        asks = bool(purchase.new) and (unasked_cents or 0) < purchase.total_cents
+        campaign_id = purchase.campaign_id
+        if here and asks:
+            _refuse_to_ask(purchase.total_cents)
         if request.reopen:
             _reopen(account.archive, campaign_id)
         refuse_stopped(account.archive, campaign_id)
@@ -112,9 +123,11 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
             _run_here({"designs": request.designs, **parameters}, as_json=as_json)
             return
         name = f"{cut(campaign_id, 60)}, {many(len(sequences), 'design')}"
-        run = start_deployed("campaign", {**parameters, **_designs(request)}, name=name)
+        run = start_deployed(
+            "campaign", {**parameters, **_designs(request.designs, options)}, name=name, tags=tags
+        )
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
-    if (unasked_cents or 0) < price:
+    if asks:
         plain(stderr=True).print(
             f"Nothing is ordered yet: the run asks with the price first. Answer: prefect-assay approve {campaign_id}"
         )
@@ -122,6 +135,24 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         from prefect_assay.cli.campaigns.follow import follow
 
         follow(account.archive, campaign_id, run, as_json=as_json)
+
+
+def _approve(
+    purchase: PurchaseSummary, unasked_cents: int | None, *, asks: bool
+) -> tuple[int | None, list[str]]:
+    """What may be spent without asking, and the run's tag that says how; at a terminal a person says it."""
+    if asks and purchase.new and is_at_terminal():
+        confirm(f"Order this, {purchase.due}?", nothing="ordered")
+        # The person has seen exactly this.
+        return purchase.total_cents, [f"{APPROVED_TAG}`y` at the terminal"]
+    return unasked_cents, [] if unasked_cents is None else [f"{APPROVED_TAG}--max-usd"]
+
+
+def _refuse_to_ask(total_cents: int) -> None:
+    raise InputError(
+        f"nothing was ordered: it costs {usd(total_cents)} without VAT, and with --here nobody can be asked later. To order "
+        f"it, repeat the command with --max-usd {total_cents / 100:.2f} --yes"
+    )
 
 
 def read_amount(text: str | None, option: str, *, yes: bool) -> int | None:
@@ -154,25 +185,14 @@ def refuse_stopped(archive: "Archive", campaign_id: str) -> None:
         )
 
 
-def _look_up(
-    sequences: Sequences, request: CampaignRequest, account: "AssayAccount", *, here: bool, as_json: bool
-) -> "Purchase":
-    """Look up and show what is bought."""
-    from prefect_assay.cli.campaigns import purchase
-
-    bought = purchase.look_up(
-        sequences,
-        request.assay,
-        request.options.reading,
-        campaign_id=request.campaign_id,
-        per_experiment=request.options.reading.designs_per_experiment,
-        credentials=account.credentials,
-        archive=account.archive,
-    )
-    if not as_json:
-        method = request.options.spending.payment_method or account.payment_method
-        purchase.show(bought, account.policy, method, account.name, here=here)
-    return bought
+def _with_requester(options: CampaignOptions) -> CampaignOptions:
+    """The options with the name of who asks: this machine's user, unless one is given or there is none."""
+    if options.spending.requester is not None:
+        return options
+    with suppress(InputError):
+        spending = options.spending.model_copy(update={"requester": user_name()})
+        return options.model_copy(update={"spending": spending})
+    return options
 
 
 def check_campaign_id(campaign_id: str | None) -> None:
@@ -195,9 +215,8 @@ def check_target(assay: Assay) -> None:
         raise InvalidSpec([f"target: {in_words(assay.experiment_type)} takes no target; leave --target out"])
 
 
-def _designs(request: CampaignRequest) -> dict[str, Any]:
+def _designs(source: str, options: CampaignOptions) -> dict[str, Any]:
     """The parameters for the worker: the file's text and name, which need no shared folder, or else its address."""
-    source, options = request.designs, request.options
     if "://" in source or is_pasted(source):
         return {"designs": source}
     path = Path(source).expanduser().absolute()
@@ -211,13 +230,15 @@ def _designs(request: CampaignRequest) -> dict[str, Any]:
     return {"designs": str(path)}
 
 
-def start_deployed(flow: str, parameters: dict[str, Any], *, name: str) -> "FlowRun":
+def start_deployed(
+    flow: str, parameters: dict[str, Any], *, name: str, tags: Sequence[str] = ()
+) -> "FlowRun":
     """Start the deployment of a flow, whose worker runs it in another folder."""
     from prefect_assay.runs.deployments import deployment_of, start_run
     from prefect_assay.tasks.archive import refuse_relative
 
     refuse_relative(parameters["account"].archive)
-    return start_run(deployment_of(flow), parameters, name=name)
+    return start_run(deployment_of(flow), parameters, name=name, tags=tags)
 
 
 def announce(run: "FlowRun", named: dict[str, str | None], *, as_json: bool) -> None:

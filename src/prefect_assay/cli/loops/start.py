@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
+from prefect_assay.campaigns.purchase import describe_payment
 from prefect_assay.cli.asking import confirm, is_at_terminal, user_name
-from prefect_assay.cli.campaigns import purchase
 from prefect_assay.cli.campaigns.find import LOOP
+from prefect_assay.cli.campaigns.purchase import show_rows
 from prefect_assay.cli.campaigns.run import (
     announce,
     check_target,
@@ -27,6 +28,7 @@ from prefect_assay.looping import LoopBook, objective_of
 from prefect_assay.looping.loop import LOOP_ID
 from prefect_assay.models.billing import usd
 from prefect_assay.models.options import CampaignOptions, LoopOptions
+from prefect_assay.models.purchase import describe_assay, describe_caps
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.models.spec import Assay
@@ -219,18 +221,20 @@ def offer(
     rows = {
         "account": account_line,
         "designs": f"{request.designer or request.source}: {limit} a round, at most {rounds.max_rounds} rounds",
-        "assay": purchase.assay_line(request.assay, target),
+        "assay": describe_assay(request.assay, (target.name or target.id) if target else None),
         "price": f"estimated before each round; {within}",
-        "caps": purchase.caps_line(account.policy),
-        "paid": purchase.paid_line(
-            request.options.spending.payment_method or account.payment_method, account.name
+        "caps": describe_caps(
+            account.policy.per_experiment_cents,
+            account.policy.per_campaign_cents,
+            account.policy.second_person_above_cents,
         ),
+        "paid": describe_payment(request.options.spending.payment_method or account.payment_method),
         "asked": asked,
         "schedule": f"{request.cron}; it ends with prefect-assay cancel {request.loop_id}"
         if request.cron
         else "",
     }
-    purchase.show_rows(f"To be bought by the loop {request.loop_id}", rows)
+    show_rows(f"To be bought by the loop {request.loop_id}", rows)
     if not request.yes and is_at_terminal():
         confirm(
             f"Start it{'' if budget_cents is None else f', for at most {usd(budget_cents)}'}?",
