@@ -8,11 +8,12 @@ from prefect_assay.models.quantities import Quantity, Unread, read_quantity
 from prefect_assay.results.answers import make_table
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import from_csv, molar, to_csv, to_parquet
+from prefect_assay.results.hits import HitRate, Tally, hit_rates, is_hit, objective_value, tally
 from prefect_assay.results.matching import match
 from prefect_assay.results.ranked import markdown_table, outcome_line, rich_table
 from prefect_assay.results.reading import results_in, sequence_names
 from prefect_assay.results.row import COLUMNS, Level, Outcome, ResultRow, collate, summaries
-from prefect_assay.results.summary import best_binders, summarize
+from prefect_assay.results.summary import summarize
 from prefect_assay.results.tables import (
     competition_csv,
     competition_replicates_csv,
@@ -25,21 +26,25 @@ __all__ = [
     "COLUMNS",
     "Call",
     "DesignSummary",
+    "HitRate",
     "Level",
     "Outcome",
     "Quantity",
     "ReadCall",
     "ResultRow",
+    "Tally",
     "Unread",
-    "best_binders",
     "collate",
     "competition_csv",
     "competition_replicates_csv",
     "from_csv",
+    "hit_rates",
+    "is_hit",
     "make_table",
     "markdown_table",
     "match",
     "molar",
+    "objective_value",
     "outcome_line",
     "read_call",
     "read_quantity",
@@ -51,6 +56,7 @@ __all__ = [
     "summarize",
     "summary_csv",
     "summary_parquet",
+    "tally",
     "to_csv",
     "to_parquet",
     "unread_values",

@@ -1,4 +1,7 @@
-"""`DesignSummary`, one design of one experiment, and the order in which designs are ranked. Pure."""
+"""`DesignSummary`, one row of the summary table, and the order of its rows. Pure.
+
+Report, `summary.csv`, `prefect-assay results`, the lake's designs and the history of selection are this one table.
+"""
 
 import math
 from typing import Any, Final
@@ -14,14 +17,17 @@ _STRENGTHS: Final = {"strong": 0, "medium": 1, "weak": 2}
 
 
 class DesignSummary(StoredModel):
-    """One design. Units as in `ResultRow`; intervals are 95 % intervals of the value before them; the price is without VAT.
+    """One design of one experiment. Units as in `ResultRow`; intervals are 95 % intervals of the value before them; the price is without VAT.
 
     `kd_M` is the geometric mean over the `replicates_averaged`, or a limit with its `qualifier`. `reported_kd_M` is the
     laboratory's own mean over `replicates_reported` of the `replicates` (None: over which, is not known). Designs of one
     `group` of ranks cannot be told apart from its first. `fold` is how many times tighter than the control `reference` it is.
+    `extrapolated`: K_D is above the highest concentration that was measured. `simulated`: a local lab has answered in place of
+    the service; `data_source` is its word for where the values are from, `model` or `landscape` for values that it made up.
     `attributes` are the designer's own columns (method, ipTM, round, ...), as they were in the input file.
     """
 
+    campaign_id: str = ""
     name: str
     experiment_code: str
     result_type: str = ""
@@ -49,15 +55,25 @@ class DesignSummary(StoredModel):
     expression: str | None = None
     replicates: int = 0
     verdict: Verdict | None = None
+    extrapolated: bool = False
     reasons: tuple[str, ...] = ()
     group: str | None = None
     reference: str | None = None
     fold: float | None = None
     doubts: tuple[str, ...] = ()
     simulated: bool = False
+    data_source: str | None = None
     price_cents: float | None = None
     aa_string: str | None = None
     attributes: dict[str, str] = Field(default_factory=dict)
+
+
+_MADE_UP: Final = frozenset({"model", "landscape"})
+
+
+def is_made_up(design: DesignSummary) -> bool:
+    """Whether a local lab made the values up, so that they mean nothing about a protein."""
+    return design.data_source in _MADE_UP
 
 
 def order_of(design: DesignSummary) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from prefect_assay.foreign_text import clean_text
 from prefect_assay.models.base import Model
 from prefect_assay.models.bounds import cut
 from prefect_assay.models.vocabulary import ExperimentType
-from prefect_assay.results.design import DesignSummary
+from prefect_assay.results.design import DesignSummary, is_made_up
 from prefect_assay.results.formats import (
     CONSTANT,
     EMPTY,
@@ -26,6 +26,9 @@ from prefect_assay.results.formats import (
     molar_range,
     one_line,
 )
+from prefect_assay.results.hits import tally
+from prefect_assay.results.kinetics.analysis import Verdict
+from prefect_assay.results.measurements import EXTRAPOLATED
 from prefect_assay.results.row import HAS_RESULT, Outcome
 
 ASSAYS: Final = {
@@ -228,32 +231,40 @@ def fold_text(design: DesignSummary) -> str:
     return f"> {digits}" if design.qualifier == "<" else digits
 
 
-def verdict_text(design: DesignSummary) -> str:
-    """What the raw curves say, and a `!` if a doubt rests on the value: `agrees`, `to review !`."""
+def best_text(design: DesignSummary) -> str:
+    """The value for a sentence: `21.6 nM`, `6.24 µM, extrapolated`."""
+    return f"{value_text(design)}, {EXTRAPOLATED}" if design.extrapolated else value_text(design)
+
+
+def verdict_words(design: DesignSummary) -> str:
+    """What the raw curves say, and whether K_D is extrapolated: `agrees`, `extrapolated`, `to review, extrapolated`.
+
+    Curves that end below K_D cannot show that it is right.
+    """
     words = [VERDICT_WORDS[design.verdict]] if design.verdict else []
-    return " ".join([*words, *(["!"] if design.doubts else [])])
+    if design.extrapolated:
+        words = [*(words if design.verdict is not Verdict.AGREES else []), EXTRAPOLATED]
+    return ", ".join(words)
+
+
+def verdict_text(design: DesignSummary) -> str:
+    """The words of the verdict, and a `!` if a doubt rests on the value: `agrees`, `to review !`."""
+    return " ".join(filter(None, [verdict_words(design), "!" if design.doubts else ""]))
 
 
 def outcome_line(designs: Sequence[DesignSummary]) -> str:
-    """The result in one line: `4 of 8 bind, best 21.6 nM (design-3)`; empty without a result. Controls do not count.
+    """The result in one line: `18 of 35 bind, 3 did not express, 5 unknown; best 21.6 nM (design-3)`; empty without a design.
 
-    A design that did not express was not tested for binding: it is named, and not among those that were.
+    Controls do not count. The rate is that of `tally`.
     """
     own = [each for each in designs if not each.control]
     if not own:
         return ""
-    silent = sum(each.outcome is Outcome.NO_EXPRESSION for each in own)
-    if any(each.kd_M is not None or each.binding for each in own):
-        said = f"{sum(each.outcome in HAS_RESULT for each in own)} of {len(own) - silent} bind"
-    else:
-        said = f"{sum(each.outcome is Outcome.MEASURED for each in own)} of {len(own)} measured"
     best = own[0]
-    if has_number(best):
-        said += f", best {value_text(best)} ({one_line(best.name)})"
-    said += f", {silent} did not express" if silent else ""
-    waiting = sum(each.outcome is Outcome.PENDING for each in own)
-    said += f", {waiting} pending" if waiting else ""
-    return f"{said}; simulated" if all(each.simulated for each in own) else said
+    parts = [tally(own).words]
+    parts += [f"best {best_text(best)} ({one_line(best.name)})"] if has_number(best) else []
+    parts += ["simulated"] if all(each.simulated for each in own) else []
+    return "; ".join(parts)
 
 
 def _value_title(designs: Sequence[DesignSummary]) -> str:
@@ -321,7 +332,7 @@ def _title(designs: Sequence[DesignSummary], campaigns: Mapping[tuple[str, str],
     words = ASSAYS.get(ExperimentType(kind), kind) if kind in [*ExperimentType] else kind
     parts = [campaign, f"{words}{f' against {target}' if target else ''}", code]
     if designs and all(each.simulated for each in designs):
-        parts.append("simulated values")
+        parts.append("simulated")
     return ", ".join(one_line(part) for part in parts if part)
 
 
@@ -338,7 +349,11 @@ def _notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterat
     if any(each.control for each in designs):
         yield "ctl: control."
     if len({each.simulated for each in designs}) > 1:
-        yield "*: simulated value, which means nothing about a protein."
+        yield "*: simulated, from a local lab."
+    if any(map(is_made_up, designs)):
+        yield "Values that the lab made up mean nothing about a protein."
+    if any(each.extrapolated for each in designs):
+        yield f"{EXTRAPOLATED}: K_D is above the highest concentration that was measured."
     doubts = dict.fromkeys(doubt for each in designs for doubt in each.doubts)
     if doubts:
         yield f"!: in doubt; {'; '.join(map(one_line, doubts))}."

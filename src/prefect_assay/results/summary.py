@@ -17,7 +17,7 @@ from typing import Any, Final
 from prefect_assay.models.calls import CALL_FIELDS, CallField, read_call
 from prefect_assay.models.vocabulary import ExperimentType, snake_case
 from prefect_assay.results.controls import expects_binding, with_controls
-from prefect_assay.results.design import DesignSummary, order_of
+from prefect_assay.results.design import DesignSummary, is_made_up, order_of
 from prefect_assay.results.interval import (
     Mean,
     Scatter,
@@ -34,13 +34,13 @@ from prefect_assay.results.kinetics.analysis import (
     ReplicateMelting,
     Verdict,
 )
-from prefect_assay.results.measurements import read_apparent_kd
+from prefect_assay.results.measurements import EXTRAPOLATED, read_apparent_kd
 from prefect_assay.results.ranks import Ranked, groups_of
 from prefect_assay.results.row import HAS_RESULT, OPEN, Level, Outcome, ResultRow
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ExperimentType)}
-_SIMULATED: Final = frozenset({"model", "landscape"})  # of a local lab's `data_source`
+_NM: Final = 1e-9
 _Replicate = ReplicateKinetics | ReplicateMelting
 _Place = tuple[str, str, str, str]
 
@@ -61,6 +61,9 @@ def summarize(
     prices: Mapping[str, float] = _NOTHING,
     attributes: Mapping[str, Mapping[str, str]] = _NOTHING,
     earlier: Sequence[ResultRow] = (),
+    campaign_id: str = "",
+    highest_molar: Mapping[str, float] = _NOTHING,
+    simulated: bool = False,
 ) -> tuple[DesignSummary, ...]:
     """One summary per design and experiment, best first: the same rows in any order of experiments give the same list.
 
@@ -75,6 +78,9 @@ def summarize(
         prices: the price of a design in cents, without VAT, by experiment code.
         attributes: the designer's own columns, by design name.
         earlier: replicate rows of earlier campaigns, whose scatter counts, too.
+        campaign_id: the campaign of all rows.
+        highest_molar: the highest concentration in M, by experiment code; fits say it of their designs.
+        simulated: a local lab has answered. Values that a lab says it made up are marked in any case.
     """
     rows = tuple(rows)
     entries: defaultdict[tuple[str, str], list[ResultRow]] = defaultdict(list)
@@ -93,38 +99,15 @@ def summarize(
                 "target": targets.get(code),
                 "price_cents": _finite(prices.get(code)),
                 "attributes": dict(attributes.get(name, {})),
+                "campaign_id": campaign_id,
+                "simulated": simulated,
             },
+            highest_molar=highest_molar.get(code),
         )
         for (name, code), found in sorted(entries.items())
     ]
     made.sort(key=lambda each: order_of(each.summary))
     return with_controls(groups_of(made))
-
-
-def best_binders(
-    rows: Iterable[ResultRow], *, limit: int | None = None, controls: bool = False
-) -> tuple[ResultRow, ...]:
-    """Summary rows of binders, in the order of `summarize`: by K_D, then those with only a binding call.
-
-    A lower limit is not an affinity: a K_D of more than a value follows all others. Nor is a screening call: designs
-    without a K_D follow all that have one, strong before medium before weak. Non-binders, designs that did not express
-    and unknown outcomes are left out.
-    """
-    rows = tuple(rows)
-    places = {
-        (design.name, design.experiment_code): place
-        for place, design in enumerate(summarize(rows))
-        if design.outcome is Outcome.BINDING or design.kd_M is not None
-    }
-    found = [
-        row
-        for row in rows
-        if row.level is Level.SUMMARY
-        and (row.name, row.experiment_code) in places
-        and (row.outcome is Outcome.BINDING or (row.outcome is Outcome.MEASURED and (row.kd_M or 0) > 0))
-        and (controls or not row.control)
-    ]
-    return tuple(sorted(found, key=lambda row: places[row.name, row.experiment_code])[:limit])
 
 
 def scatters_of(rows: Iterable[ResultRow], earlier: Iterable[ResultRow] = ()) -> Scatters:
@@ -183,6 +166,7 @@ def _summary(
     *,
     analyses: Mapping[str, PackageAnalysis],
     own: Mapping[str, Any],
+    highest_molar: float | None,
 ) -> Ranked:
     row = entries[0]
     found = [analyses[entry.result_id] for entry in entries if entry.result_id in analyses]
@@ -205,12 +189,36 @@ def _summary(
         "verdict": verdict,
         "reasons": reasons,
         "expects_binding": expects_binding(row.control, extra, own["attributes"]),
-        "simulated": any(_extra(entry).get("data_source") in _SIMULATED for entry in entries),
+        "data_source": next((word for entry in entries if (word := _data_source(entry))), None),
         "aa_string": next((entry.aa_string for entry in entries if entry.aa_string), None),
     }
-    return Ranked(
-        DesignSummary.model_validate({**values, **binding, **temperature, **own}), log_kd=log_kd, tm=tm
-    )
+    design = DesignSummary.model_validate({**values, **binding, **temperature, **own})
+    marks = {
+        "extrapolated": _is_extrapolated(design, [row, *measurements], curves, highest_molar),
+        "simulated": design.simulated or is_made_up(design),
+    }
+    return Ranked(design.model_copy(update=marks), log_kd=log_kd, tm=tm)
+
+
+def _data_source(row: ResultRow) -> str | None:
+    word = _extra(row).get("data_source")
+    return word if isinstance(word, str) else None
+
+
+def _is_extrapolated(
+    design: DesignSummary,
+    rows: Sequence[ResultRow],
+    curves: Sequence[ReplicateKinetics],
+    highest_molar: float | None,
+) -> bool:
+    """Whether K_D is above the highest concentration: of the curves, else as ordered, else as the rows say."""
+    if design.kd_M is None or design.qualifier is not None:
+        return False
+    highest = max((dose for curve in curves for dose in curve.concentrations_nM), default=0.0) * _NM
+    highest = highest or highest_molar or 0.0
+    if highest:
+        return design.kd_M > highest
+    return any(row.doubt is not None and EXTRAPOLATED in row.doubt for row in rows)
 
 
 def _binding_values(
@@ -294,7 +302,9 @@ def _limit(
 
 
 def _row_doubts(row: ResultRow) -> tuple[str, ...]:
-    return tuple(row.doubt.split("; ")) if row.doubt else ()
+    """The doubts of a row, without the one that has a column of its own."""
+    doubts = row.doubt.split("; ") if row.doubt else []
+    return tuple(doubt for doubt in doubts if not doubt.startswith(EXTRAPOLATED))
 
 
 def _doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]:

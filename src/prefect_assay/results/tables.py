@@ -103,7 +103,7 @@ def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
     own = _own_columns(designs)
     kinds = dict.fromkeys(_NUMBERS, pa.float64()) | {
         "control": pa.bool_(),
-        **dict.fromkeys(("expects_binding", "simulated"), pa.bool_()),
+        **dict.fromkeys(("expects_binding", "simulated", "extrapolated"), pa.bool_()),
         **dict.fromkeys(("replicates", "replicates_averaged", "replicates_reported"), pa.int64()),
         **dict.fromkeys(("reasons", "doubts"), pa.list_(pa.string())),
     }

@@ -10,7 +10,6 @@ from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Selection, SelectionSettings
 from prefect_assay.models.sequences import Pool
 from prefect_assay.selection.history import History, history_of, once, read_history
-from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
 from prefect_assay.selection.track import (
     CALIBRATION,
     Calibration,
@@ -25,15 +24,11 @@ __all__ = [
     "CALIBRATION",
     "Calibration",
     "History",
-    "HitRate",
     "MethodRecord",
     "ScoreRecord",
     "calibration",
     "history_of",
-    "hit_rates",
-    "is_hit",
     "method_records",
-    "objective_value",
     "once",
     "read_history",
     "score_record",

@@ -16,14 +16,13 @@ from prefect_assay.designs import pool_of
 from prefect_assay.errors import InputError
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Aim, Objective, SelectionPolicy, SelectionSettings
-from prefect_assay.results import DesignSummary
+from prefect_assay.results import DesignSummary, is_hit, objective_value
+from prefect_assay.results.repeats import residues_of
 from prefect_assay.selection.candidates import Floats, number
 from prefect_assay.selection.choose import choose
 from prefect_assay.selection.described import Columns, words
 from prefect_assay.selection.history import History
 from prefect_assay.selection.identity import families
-from prefect_assay.selection.once import residues_of
-from prefect_assay.selection.rates import is_hit, objective_value
 from prefect_assay.selection.targets import numbered
 
 RIDGE: Final = "kernel ridge"
@@ -145,7 +144,7 @@ class _Game:
         self._controls: list[DesignSummary] = []  # known from the start
         kept, own = self._taken(designs)
         self._designs, self._own = kept, own
-        self._hits = np.array([bool(is_hit(design, settings)) for design in kept])
+        self._hits = np.array([self._is_hit(design) is True for design in kept])
         self._value = _better(
             [objective_value(design, settings.objective) for design in kept], settings.objective
         )
@@ -153,6 +152,9 @@ class _Game:
         self.families = np.full(len(kept), -1, dtype=np.int64)
         self.families[own] = families([self._residues[at] for at in own.tolist()])
         self._best = settings.aim is Aim.BEST
+
+    def _is_hit(self, design: DesignSummary) -> bool | None:
+        return is_hit(design, self._settings.objective, self._settings.hit_limit)
 
     def _taken(self, designs: Sequence[DesignSummary]) -> tuple[list[DesignSummary], NDArray[np.intp]]:
         """Designs with residues and an outcome, each once, under names of their own, and which are of the pool's target."""
@@ -168,7 +170,7 @@ class _Game:
             if (
                 not key[1]
                 or key in seen
-                or is_hit(design, self._settings) is None
+                or self._is_hit(design) is None
                 or (target and not self._plan.others)
             ):
                 continue
@@ -176,7 +178,7 @@ class _Game:
             if target == 0:
                 own.append(len(kept))
             kept.append(design.model_copy(update={"name": f"{design.name}#{len(kept)}"}))
-        hits = sum(bool(is_hit(kept[at], self._settings)) for at in own)
+        hits = sum(self._is_hit(kept[at]) is True for at in own)
         if len(own) < _FEWEST or not 0 < hits < len(own):
             raise InputError(
                 f"{len(own)} designs with residues and an outcome, {hits} of them hits: purchases can be compared from {_FEWEST} designs "

@@ -20,6 +20,8 @@ from prefect_assay.models.selection import (
 )
 from prefect_assay.models.sequences import Pool
 from prefect_assay.models.words import many
+from prefect_assay.results import is_hit
+from prefect_assay.results.repeats import residues_of
 from prefect_assay.selection.candidates import (
     Candidates,
     best_of_duplicates,
@@ -29,9 +31,7 @@ from prefect_assay.selection.candidates import (
 from prefect_assay.selection.gp import GaussianProcessRanking
 from prefect_assay.selection.history import History
 from prefect_assay.selection.identity import Clusters
-from prefect_assay.selection.once import residues_of
 from prefect_assay.selection.ranking import Random, Ranking, TopScore
-from prefect_assay.selection.rates import is_hit
 from prefect_assay.selection.targets import numbered
 
 _PLACES: Final = {fate: place for place, fate in enumerate(FATES)}
@@ -161,12 +161,11 @@ def _refuse_idle_limits(candidates: Candidates, history: History, settings: Sele
                 f"{source}: no candidate has {what}, so that the limit {limit} ({_option(limit)}) has no effect; add a column "
                 f"{column!r}, or leave the limit out"
             )
-    hits = settings.model_copy(update={"hit_limit": None})
-    called = [design for design in history.designs if is_hit(design, hits)]
+    called = [design for design in history.designs if is_hit(design, settings.objective)]
     if (
         settings.hit_limit is not None
         and called
-        and all(is_hit(design, settings) is None for design in called)
+        and all(is_hit(design, settings.objective, settings.hit_limit) is None for design in called)
     ):
         raise InputError(
             f"the history has {many(len(called), 'hit')} and no {settings.objective.value_of.name} that a limit could be compared with, so that "

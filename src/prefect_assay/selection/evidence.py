@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefect_assay.models.selection import Aim, Objective, SelectionSettings
-from prefect_assay.results import DesignSummary
+from prefect_assay.results import DesignSummary, HitRate, is_hit, objective_value
+from prefect_assay.results.hits import limit_of
+from prefect_assay.results.repeats import join_repeats, residues_of
 from prefect_assay.selection.candidates import Floats
-from prefect_assay.selection.once import residues_of
-from prefect_assay.selection.rates import is_hit, limit_of, objective_value
 
 _USUAL: Final = (
     0.15  # hits among designs that were bought, before anything is known, and how many designs that counts
@@ -94,17 +94,17 @@ def aim_of(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tup
     """
     if settings.aim is not None:
         return settings.aim, ()
-    hits = [(hit, design) for design in designs if (hit := is_hit(design, settings)) is not None]
-    valued = sum(objective_value(design, settings.objective) is not None for hit, design in hits if hit)
-    found = sum(bool(hit) for hit, _ in hits)
-    if (
-        settings.hit_limit is None
-        and valued >= _FEWEST
-        and valued > found / 2
-        and found > _MOST_HIT * len(hits)
-    ):
+    objective, limit = settings.objective, settings.hit_limit
+    hits = [
+        (hit, design)
+        for design in join_repeats(designs)
+        if (hit := is_hit(design, objective, limit)) is not None
+    ]
+    valued = sum(objective_value(design, objective) is not None for hit, design in hits if hit)
+    rate = HitRate(sum(hit for hit, _ in hits), len(hits))
+    if limit is None and valued >= _FEWEST and valued > rate.hits / 2 and rate.hits > _MOST_HIT * rate.known:
         return Aim.BEST, (
-            f"aim: the best value, because {found} of {len(hits)} measured designs hit; --aim hits, or a hit limit, asks for more hits",
+            f"aim: the best value, because {rate.words} measured designs hit; --aim hits, or a hit limit, asks for more hits",
         )
     return Aim.HITS, ()
 
@@ -132,7 +132,8 @@ def _hits(
     found: dict[tuple[int, str], list[float]] = {}
     named: dict[tuple[int, str], DesignSummary] = {}
     for design, target in zip(designs, targets, strict=True):
-        hit, residues = is_hit(design, settings), residues_of(design)
+        hit = is_hit(design, settings.objective, settings.hit_limit)
+        residues = residues_of(design)
         if hit is not None and residues:
             found.setdefault((target, residues), []).append(float(hit))
             named.setdefault((target, residues), design)
@@ -175,8 +176,8 @@ def _values(
             exact.setdefault(key, []).append(value)
         elif (limit := limit_of(design, objective)) is not None:
             limits[key] = limit
-        elif is_hit(design, settings.model_copy(update={"hit_limit": None})) is not None:
-            failed[key] = -1 if is_hit(design, settings.model_copy(update={"hit_limit": None})) else 1
+        elif (hit := is_hit(design, objective)) is not None:
+            failed[key] = -1 if hit else 1
         else:
             continue
         named.setdefault(key, design)

@@ -15,6 +15,7 @@ from prefect_assay.models.scores import is_confidence_score, score_direction
 from prefect_assay.models.selection import Aim, Objective, SelectionSettings
 from prefect_assay.results import Outcome
 from prefect_assay.results.formats import molar
+from prefect_assay.results.repeats import residues_of
 from prefect_assay.selection.candidates import Candidates, Floats, Mask
 from prefect_assay.selection.described import Columns, Rows, Shapes, described, joined, words
 from prefect_assay.selection.evidence import Learned, learned
@@ -22,7 +23,6 @@ from prefect_assay.selection.fit import Model, fitted
 from prefect_assay.selection.history import History
 from prefect_assay.selection.identity import edits, families
 from prefect_assay.selection.kernel import GROUPS, SEQUENCE, SLOPE, Kernel, Sites
-from prefect_assay.selection.once import residues_of
 from prefect_assay.selection.process import expected_improvement
 from prefect_assay.selection.ranking import Offers, score_text
 

@@ -31,8 +31,9 @@ from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.models.words import many
 from prefect_assay.results import COLUMNS, DesignSummary, Level, Outcome, ResultRow, summarize
 from prefect_assay.results.formats import table_content
+from prefect_assay.results.repeats import residues_of
 from prefect_assay.results.tidy import outcome_of
-from prefect_assay.selection.once import Entry, counted_once, residues_of, summary_of
+from prefect_assay.selection.once import Entry, counted_once, summary_of
 from prefect_assay.tables import NoHeader, Row, UnreadableFile, key_of, read_table
 
 Table = str | bytes | Path

@@ -13,6 +13,7 @@ from typing import Any, Final
 from prefect_assay.models.words import many
 from prefect_assay.results import DesignSummary, Level, Outcome, ResultRow
 from prefect_assay.results.interval import averaged
+from prefect_assay.results.repeats import residues_of
 from prefect_assay.results.row import HAS_RESULT, OPEN
 from prefect_assay.results.tables import guarded
 
@@ -38,11 +39,6 @@ class Entry:
     def measurements(self) -> tuple[ResultRow, ...]:
         """The replicates, or the design's own value as the only one."""
         return self.replicates or (_row_of(self.design),)
-
-
-def residues_of(design: DesignSummary) -> str:
-    """The residues of a design in upper case; empty where its table has none."""
-    return "".join((design.aa_string or "").split()).upper()
 
 
 def counted_once(entries: Iterable[Entry]) -> tuple[list[DesignSummary], list[str]]:

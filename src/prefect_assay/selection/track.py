@@ -12,8 +12,8 @@ from typing import Final
 from prefect_assay.models.candidate import method_of
 from prefect_assay.models.scores import read_score
 from prefect_assay.models.selection import REASON_COLUMN, SelectionSettings
-from prefect_assay.results import DesignSummary
-from prefect_assay.selection.rates import HitRate, hit_rates, is_hit, objective_value
+from prefect_assay.results import DesignSummary, HitRate, hit_rates, is_hit, objective_value
+from prefect_assay.results.repeats import join_repeats
 
 NO_METHOD: Final = "(no method)"
 _BANDS: Final = (0.1, 0.25, 0.5, math.inf)
@@ -22,7 +22,7 @@ _FEWEST: Final = 3  # pairs, and different values of each: fewer say nothing
 
 @dataclass(frozen=True, slots=True)
 class MethodRecord:
-    """One method. Controls are left out; `rate.bought` counts the designs with a known outcome."""
+    """One method. Controls are left out; A design that was measured several times counts once."""
 
     method: str
     proposed: int
@@ -57,8 +57,8 @@ def method_records(
     def method(design: DesignSummary) -> str:
         return method_of(design.attributes) or NO_METHOD
 
-    rates = hit_rates(designs, method, settings)
-    with_rows = Counter(method(design) for design in designs if not design.control)
+    rates = hit_rates(designs, method, settings.objective, settings.hit_limit)
+    with_rows = Counter(method(design) for design in join_repeats(designs) if not design.control)
     later, not_chosen = _named(unanswered), _named(passed_over)
     records = []
     for name in with_rows.keys() | later.keys() | not_chosen.keys():
@@ -72,7 +72,7 @@ def score_record(designs: Iterable[DesignSummary], column: str, settings: Select
     sign = -1 if settings.objective.value_of.lower_is_better else 1
     pairs = [
         (score, sign * value)
-        for design in designs
+        for design in join_repeats(designs)
         if not design.control
         and (value := objective_value(design, settings.objective)) is not None
         and (score := read_score(design.attributes.get(column, ""))) is not None
@@ -124,7 +124,7 @@ class Calibration:
         low, high = self.rate.interval()
         return (
             f"{self.low:.0%} to {min(self.high, 1):.0%}",
-            f"{self.rate.bought:,}",
+            f"{self.rate.known:,}",
             f"{self.predicted:.0%}",
             f"{self.rate.hits:,}",
             f"{self.rate.rate:.0%}",
@@ -139,8 +139,9 @@ CALIBRATION: Final = ("Predicted", "Measured", "Mean predicted", "Hits", "Hit ra
 def calibration(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Calibration, ...]:
     """Predicted chances to hit against hits, by band; empty where no design was chosen by a chance to hit, with the same limit."""
     bands: dict[float, list[tuple[float, bool]]] = {}
-    for design in designs:
-        chance, hit = read_score(design.attributes.get("selection_score", "")), is_hit(design, settings)
+    for design in join_repeats(designs):
+        chance = read_score(design.attributes.get("selection_score", ""))
+        hit = is_hit(design, settings.objective, settings.hit_limit)
         chosen_by = design.attributes.get(REASON_COLUMN, "")
         if hit is None or chance is None or not chosen_by.startswith(settings.chance):
             continue

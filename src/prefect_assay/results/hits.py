@@ -1,19 +1,22 @@
-"""Hit rates of what was bought before, with their intervals: per method, per tenth of the score, per parent. Needs no NumPy.
+"""Hits and hit rates: the only place that decides what counts as a hit, and of how many designs a rate is.
 
-A hit is what a buyer pays for, so a design that does not express is no hit, like a non-binder. Open and unknown outcomes are
-not counted, and neither are controls, which were not designed.
+A hit is what a buyer pays for, so a design that does not express is a miss, like a non-binder. Designs whose outcome is open or
+unknown are not counted, and neither are controls, which were not designed. A design that was measured several times counts once.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 from prefect_assay.models.calls import Call, read_call
 from prefect_assay.models.quantities import SIGNS
-from prefect_assay.models.selection import Objective, SelectionSettings
-from prefect_assay.results import DesignSummary, Outcome
+from prefect_assay.models.selection import Objective, objective_of
+from prefect_assay.models.vocabulary import METHOD_TYPES, ExperimentType, snake_case
+from prefect_assay.results.design import DesignSummary
+from prefect_assay.results.repeats import join_repeats
+from prefect_assay.results.row import HAS_RESULT, OPEN, Outcome
 
 _EXPRESSED: Final = {Call.EXPRESSES: True, Call.NO_EXPRESSION: False}
 _NM: Final = 1e-9
@@ -23,41 +26,110 @@ _TAIL: Final = 0.025  # on each side of a 95 % interval
 
 @dataclass(frozen=True, slots=True)
 class HitRate:
-    """Hits of designs that were bought and have an outcome."""
+    """Hits of the designs whose outcome is known."""
 
     hits: int
-    bought: int
+    known: int
 
     @property
     def rate(self) -> float:
-        """The share of hits; NaN when none was bought."""
-        return self.hits / self.bought if self.bought else math.nan
+        """The share of hits; NaN when no outcome is known."""
+        return self.hits / self.known if self.known else math.nan
+
+    @property
+    def words(self) -> str:
+        """`18 of 35`: the only form in which people see a rate."""
+        return f"{self.hits:,} of {self.known:,}"
+
+    @property
+    def interval_words(self) -> str:
+        """`51% (35% to 67%)`, the rate with its 95 % interval; empty when no outcome is known."""
+        low, high = self.interval()
+        return f"{self.rate:.0%} ({low:.0%} to {high:.0%})" if self.known else ""
 
     def interval(self) -> tuple[float, float]:
         """The 95 % Jeffreys interval of the rate: equal tails of Beta(hits + 1/2, misses + 1/2), and an end at 0 or 1 where none or all hit."""
-        alpha, beta = self.hits + _JEFFREYS, self.bought - self.hits + _JEFFREYS
+        alpha, beta = self.hits + _JEFFREYS, self.known - self.hits + _JEFFREYS
         low = beta_quantile(_TAIL, alpha, beta) if self.hits else 0.0
-        high = beta_quantile(1 - _TAIL, alpha, beta) if self.hits < self.bought else 1.0
+        high = beta_quantile(1 - _TAIL, alpha, beta) if self.hits < self.known else 1.0
         return low, high
 
 
-def is_hit(design: DesignSummary, settings: SelectionSettings) -> bool | None:
-    """Return True for a hit, False for a miss, None where the history does not say.
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the designs of a table did, controls left out: the hit rate, and how many of the others had which outcome.
 
-    A limit counts where it decides: K_D > 100 nM misses 100 nM, and says nothing about 200 nM.
+    `binds`: a hit is a design that binds, else one that was measured.
+    """
+
+    rate: HitRate
+    binds: bool
+    outcomes: Mapping[Outcome, int]
+
+    @property
+    def words(self) -> str:
+        """`18 of 35 bind, 3 did not express, 5 unknown`."""
+        verb = "bind" if self.binds else "measured"
+        parts = [f"{self.rate.words} {verb}" if self.rate.known else "no outcome is known yet"]
+        parts += [
+            f"{count:,} {words}" for outcome, words in _OTHERS.items() if (count := self.outcomes.get(outcome, 0))
+        ]
+        return ", ".join(parts)
+
+
+_OTHERS: Final = {
+    Outcome.NO_EXPRESSION: "did not express",
+    Outcome.UNKNOWN: "unknown",
+    Outcome.PENDING: "pending",
+    Outcome.MISSING: "not reported",
+}
+
+
+def tally(designs: Iterable[DesignSummary]) -> Tally:
+    """Count the designs of a table, each by what its own assay measures; a design with several measurements counts once."""
+    own = [design for design in join_repeats(designs) if not design.control]
+    hits = [hit for design in own if (hit := is_hit(design, objective_for(design))) is not None]
+    return Tally(
+        rate=HitRate(sum(hits), len(hits)),
+        binds=any(design.kd_M is not None or design.binding for design in own),
+        outcomes=Counter(design.outcome for design in own),
+    )
+
+
+def objective_for(design: DesignSummary) -> Objective | None:
+    """What the assay of a design measures; None where that is no value that a selection can improve."""
+    kind = snake_case(design.result_type)
+    if kind in METHOD_TYPES or design.kd_M is not None or design.binding:
+        return Objective.AFFINITY
+    return objective_of(ExperimentType(kind)) if kind in [*ExperimentType] else None
+
+
+def is_hit(
+    design: DesignSummary, objective: Objective | None = Objective.AFFINITY, limit: float | None = None
+) -> bool | None:
+    """Return True for a hit, False for a miss, None where the outcome is not known.
+
+    Args:
+        design: one row of a summary table.
+        objective: what a hit has; None counts each design with a measured value.
+        limit: what a hit reaches, in the unit of the objective. A value that is a limit counts where it decides: K_D > 100 nM
+            misses 100 nM, and says nothing about 200 nM.
     """
     if design.control:
         return None
     if design.outcome is Outcome.NO_EXPRESSION:
         return False
-    low = settings.objective.value_of.lower_is_better
-    if settings.objective is Objective.AFFINITY and design.outcome is Outcome.NO_BINDING:
+    if objective is None:
+        return None if design.outcome in OPEN else design.outcome in HAS_RESULT
+    if objective is Objective.AFFINITY and design.outcome is Outcome.NO_BINDING:
         return False
-    value, limit = _value(design, settings.objective), settings.hit_limit
-    qualifier = _qualifier(design, settings.objective)
+    if objective is Objective.AFFINITY and design.outcome in OPEN:
+        return None
+    low = objective.value_of.lower_is_better
+    value, qualifier = _value(design, objective), _qualifier(design, objective)
     if limit is None:
         measured = value is not None and qualifier != (">" if low else "<")
-        return True if measured else _called(design, settings.objective)
+        return True if measured else _called(design, objective)
     return None if value is None else _reaches(value, qualifier, limit, low=low)
 
 
@@ -120,17 +192,16 @@ def _qualifier(design: DesignSummary, objective: Objective) -> str | None:
 def hit_rates(
     designs: Iterable[DesignSummary],
     group_of: Callable[[DesignSummary], Hashable],
-    settings: SelectionSettings,
+    objective: Objective | None = Objective.AFFINITY,
+    limit: float | None = None,
 ) -> Mapping[Hashable, HitRate]:
     """The hit rate of each group; designs whose group is None are left out."""
-    hits: defaultdict[Hashable, int] = defaultdict(int)
-    bought: defaultdict[Hashable, int] = defaultdict(int)
-    for design in designs:
-        hit, group = is_hit(design, settings), group_of(design)
+    groups: defaultdict[Hashable, list[bool]] = defaultdict(list)
+    for design in join_repeats(designs):
+        hit, group = is_hit(design, objective, limit), group_of(design)
         if hit is not None and group is not None:
-            hits[group] += hit
-            bought[group] += 1
-    return {group: HitRate(hits[group], count) for group, count in bought.items()}
+            groups[group].append(hit)
+    return {group: HitRate(sum(hits), len(hits)) for group, hits in groups.items()}
 
 
 def beta_quantile(share: float, alpha: float, beta: float) -> float:
