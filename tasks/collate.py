@@ -12,7 +12,7 @@ from prefect_assay.blocks import Archive
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import collate, from_csv, summarize, to_csv
+from prefect_assay.results import collate, from_csv, to_csv
 from prefect_assay.results.row import CampaignTable, ResultRow
 from prefect_assay.runs.transient_failures import READ
 
@@ -40,7 +40,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
     found = [version for version in versions if version is not None]
     table = collate(from_csv(version.read(TABLE_PATH)) for version in found)
     if not table:
-        return CampaignTable(location=None, rows=(), best_kd_M=None)
+        return CampaignTable(location=None, rows=())
     plan = kept_plan(archive, campaign_id)
     expected = max(len(versions), len(plan.experiments) if plan else 0)
     complete = [version for version in found if version.manifest.results_status == ResultsStatus.ALL]
@@ -68,11 +68,8 @@ def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
 def _campaign_table(
     rows: tuple[ResultRow, ...], version: str, record: ArchiveRecord | None = None
 ) -> CampaignTable:
-    best = next((each for each in summarize(rows) if not each.control), None)
-    known = best is not None and best.qualifier != ">"
     return CampaignTable(
         location=f"{version}/{TABLE_PATH}",
         rows=rows,
-        best_kd_M=best.kd_M if best and known else None,
         record=record,
     )

@@ -4,16 +4,18 @@ The results are archived before. An error is shown in the log and in the artifac
 again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay.archive.layout import REPORT_PATH
+from prefect_assay import lake
+from prefect_assay.archive import Store, latest
+from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
 from prefect_assay.blocks import Archive, S3Archive
-from prefect_assay.errors import AssayError, shorten
+from prefect_assay.errors import AssayError, ConfigurationError, shorten
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.reporting.page.documents import archive_report, make_report
@@ -59,6 +61,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
         made = make_report(store, archive.prefix, campaign_id)
         record = archive_report(store, archive.prefix, made, now=datetime.now(UTC))
         location = f"{record.location}/{REPORT_PATH}" if made.page else None
+        lake_notes = tuple(_lake_notes(store, archive.prefix, campaign_id))
         return ArchivedReport(
             location=location,
             record=record,
@@ -67,7 +70,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
             decision=made.decision,
             link=archive.browser_url(location) if location and isinstance(archive, S3Archive) else None,
             images=campaign_images(made.figures),
-            notes=made.notes,
+            notes=(*made.notes, *lake_notes),
         )
 
     again = f"`prefect-assay report {campaign_id}` makes it again from the archive"
@@ -78,6 +81,18 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
         get_run_logger().warning("%s", note)
     get_run_logger().info("Report: %s", made.location or "the tables only")
     return made
+
+
+def _lake_notes(store: Store, prefix: str, campaign_id: str) -> Iterator[str]:
+    """Add the summary table to the lake; a note if that fails, because the report is archived without it."""
+    try:
+        version = latest(store, prefix, campaign_id, REPORT_CODE)
+        if version is not None:
+            lake.add(store, prefix, version)
+    except ConfigurationError as error:
+        get_run_logger().info("Not in the lake: %s", error)
+    except Exception as error:  # noqa: BLE001  nothing that can be made again may cost the report
+        yield f"the designs are not in the lake: {error}. `prefect-assay archive lake` adds them later"
 
 
 def report_command(archive: Archive, campaign_id: str) -> str:

@@ -310,12 +310,12 @@ def archive(tmp_path):
 def test_status_shows_rounds_best_and_spending_from_the_loops_log(archive):
     log = log_of(archive, "egfr", StartedKind.LOOP, assay={"experiment_type": "affinity"})
     report = loop_status.read_rounds(archive, log)
-    assert [(r.number, r.best) for r in report.rounds] == [(1, "K_D 2 nM"), (2, None)]
+    assert [(r.number, r.best) for r in report.rounds] == [(1, "K_D 2.00 nM"), (2, None)]
     assert report.stopped == "it goes on"
     console = Console(width=200, record=True, file=sys.stderr)
     console.print(loop_status.rounds_table(report))
     text = console.export_text()
-    for shown in ("K_D 2 nM", "1,234.50 USD", "not measured yet", "/t.csv"):
+    for shown in ("K_D 2.00 nM", "1,234.50 USD", "not measured yet", "/t.csv"):
         assert shown in text
 
 

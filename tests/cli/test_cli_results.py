@@ -22,19 +22,19 @@ def archive(tmp_path_factory):
 
 def test_the_lake_is_written_once_and_then_read(tmp_path):
     archive_two_campaigns(LocalStore(tmp_path), "")
-    done = command("results", str(tmp_path))
+    done = command("results", "--archive", str(tmp_path))
     assert done.code == 1
     assert "`prefect-assay archive lake` writes the lake" in done.err
     done = command("archive", "lake", str(tmp_path))
-    assert (done.code, done.out) == (0, f"{tmp_path}/LAKE/results: 6 files, 6 of them new\n"), done.err
+    assert (done.code, done.out) == (0, f"{tmp_path}/LAKE: 8 files, 8 of them new\n"), done.err
     assert command("archive", "lake", str(tmp_path), "--json").json() == {
-        "location": f"{tmp_path}/LAKE/results",
-        "parts": 6,
+        "location": f"{tmp_path}/LAKE",
+        "parts": 8,
         "added": 0,
         "notes": [],
         "candidates": {"parts": 0, "added": 0, "notes": []},
     }
-    assert "d1" in command("results", str(tmp_path)).out
+    assert "d1" in command("results", "--archive", str(tmp_path)).out
 
 
 def test_a_version_that_cannot_be_read_is_named_and_is_exit_code_1(tmp_path):
@@ -43,11 +43,11 @@ def test_a_version_that_cannot_be_read_is_named_and_is_exit_code_1(tmp_path):
     done = command("archive", "lake", str(tmp_path))
     assert done.code == 1
     assert "round-1/LAB-002/v001/results.csv has changed since it was archived" in done.err
-    assert "5 files, 5 of them new" in done.out
+    assert "7 files, 7 of them new" in done.out
 
 
 def test_the_screen_shows_affinities_of_binders_only(archive):
-    done = command("results", archive)
+    done = command("results", "--archive", archive)
     assert done.code == 0, done.err
     names = ("d1", "=d3", "d4", "d2", "d5")
     lines = [line for line in done.out.splitlines() if {*names} & {*line.split()}]
@@ -61,26 +61,50 @@ def test_the_screen_shows_affinities_of_binders_only(archive):
 
 def test_filters(archive):
     def names(*options):
-        return [row["name"] for row in command("results", archive, *options, "--json").json()["results"]]
+        return [
+            row["name"]
+            for row in command("results", "--archive", archive, *options, "--json").json()["results"]
+        ]
 
-    assert names("--campaign", "Round 2") == ["d4"]
+    assert names("Round 2") == ["d4"]
+    assert len(names("Round 2", "round-1")) == 5
     assert names("--target", "egfr", "--outcome", "measured") == ["d1", "=d3"]
     assert names("--sort", "name", "--descending", "--limit", "2") == ["d5", "d4"]
     assert names("--type", "thermostability") == ["d4"]
-    assert names("--experiment", "LAB-004", "--all-versions", "--name", "D5") == ["d5", "d5"]
-    assert len(names("--experiment", "LAB-001", "--replicates")) == 3
+    assert names("--experiment", "LAB-004", "--name", "D5") == ["d5"]
+
+
+def test_the_rows_of_the_laboratory(archive, tmp_path):
+    def rows(*options):
+        return command("results", "--archive", archive, "--replicates", *options, "--json").json()["rows"]
+
+    assert [each["name"] for each in rows("--all-versions", "--experiment", "LAB-004")] == ["d5", "d5"]
+    assert [each["kd_M"] for each in rows("round-1", "--experiment", "LAB-001", "--name", "d1")] == [
+        4.5e-9,
+        5e-9,
+    ]
+    shown = command("results", "--archive", archive, "--replicates")
+    assert "d1 (1)" in shown.out
+    assert "1.00 pM" not in shown.out  # the fitted number of d2, which does not bind
+    done = command("results", "--archive", archive, "--replicates", "--csv", "-", "--limit", "1")
+    (first,) = csv.DictReader(io.StringIO(done.out))
+    assert (first["level"], first["kd_M"], first["version"]) == ("replicate", "4.5e-09", "2")
 
 
 def test_files(archive, tmp_path):
-    done = command("results", archive, "--csv", "rows.csv", "--parquet", "rows.parquet", cwd=tmp_path)
+    done = command(
+        "results", "--archive", archive, "--csv", "rows.csv", "--parquet", "rows.parquet", cwd=tmp_path
+    )
     assert (done.code, done.out) == (0, ""), done.err
     assert "5 rows in rows.csv" in done.err
     rows = list(csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text(encoding="utf-8-sig"))))
     assert [row["name"] for row in rows] == ["d1", "'=d3", "d4", "d2", "d5"]
-    assert float(rows[0]["kd_M"]) == 5e-9
+    assert float(rows[0]["kd_M"]) == pytest.approx(4.5e-9), (
+        "as on the screen, and not the laboratory's own mean"
+    )
     exact = pq.read_table(tmp_path / "rows.parquet")
     assert exact.column("name").to_pylist() == ["d1", "=d3", "d4", "d2", "d5"]
-    printed = command("results", archive, "--csv", "-", "--limit", "1")
+    printed = command("results", "--archive", archive, "--csv", "-", "--limit", "1")
     assert [row["name"] for row in csv.DictReader(io.StringIO(printed.out))] == ["d1"]
 
 
@@ -90,12 +114,14 @@ def test_files(archive, tmp_path):
         (["--sort", "kd"], 2, "'kd' is not a column"),
         (["--csv", "-", "--json"], 2, "only one of"),
         (["--csv", "/dev/null/x"], 2, "cannot be written"),
-        (["--campaign", "elsewhere"], 1, "holds no results yet"),
-        (["--archive", "block"], 1, "name one archive"),
+        (["elsewhere"], 1, "holds no results of campaign elsewhere yet"),
+        (["--all-versions"], 2, "it needs --replicates"),
+        (["--compare", "round-1"], 2, "name at least two campaigns"),
+        (["--replicates", "round-1", "Round 2"], 2, "name one, or none"),
     ],
 )
 def test_what_is_wrong_is_named(archive, options, code, said):
-    done = command("results", archive, *options)
+    done = command("results", "--archive", archive, *options)
     assert done.code == code
     assert said in done.err + done.out
     assert "Traceback" not in done.err
@@ -106,11 +132,11 @@ def test_archived_answers_are_read_again_with_a_mapping(tmp_path):
     archive_odd_answer(LocalStore(tmp_path / "archive"))
     mapping = tmp_path / "map.toml"
     mapping.write_text('[fluorescence.fields.brightness]\ncolumn = "intensity_mean"\n', encoding="utf-8")
-    run = ("results", str(tmp_path / "archive"), "--reread")
-    done = command(*run, "--campaign", "round-1", "--mapping", str(mapping))
+    run = ("results", "--archive", str(tmp_path / "archive"), "--reread")
+    done = command(*run, "round-1", "--mapping", str(mapping))
     assert done.code == 0, done.err
     assert "LAB-001: read again, version 2 in " in done.out
-    assert "d1" in command("results", str(tmp_path / "archive"), "--outcome", "measured").out
+    assert "d1" in command("results", "--archive", str(tmp_path / "archive"), "--outcome", "measured").out
     assert "LAB-001: unchanged, version 2 in " in command(*run).out
     (one,) = command(*run, "--json").json()["experiments"]
     assert (one["record"]["version"], one["record"]["unchanged"]) == (2, True)
@@ -121,12 +147,12 @@ def test_archived_answers_are_read_again_with_a_mapping(tmp_path):
     [
         (["--mapping", "map.toml"], "--mapping would be ignored: it needs --reread"),
         (["--reread", "--sort", "kd_M"], "--sort would be ignored: --reread takes"),
-        (["--reread", "--mapping", "map.toml"], "name it with --campaign"),
-        (["--reread", "--campaign", "round-1", "--mapping", "none.toml"], "none.toml"),
-        (["--reread", "--campaign", "round-9"], "no archived experiment of campaign round-9"),
+        (["--reread", "--mapping", "map.toml"], "name it, as in"),
+        (["--reread", "round-1", "--mapping", "none.toml"], "none.toml"),
+        (["--reread", "round-9"], "no archived experiment of campaign round-9"),
     ],
 )
 def test_reading_again_says_what_is_wrong(archive, options, cause):
-    done = command("results", archive, *options)
+    done = command("results", "--archive", archive, *options)
     assert done.code != 0
     assert cause in " ".join(done.err.split())

@@ -116,7 +116,7 @@ def materialized(sent):
 
 
 def test_a_campaigns_table_comes_from_its_experiments_and_its_report_from_the_table(sent):
-    made = CampaignTable(location="x", rows=(), best_kd_M=None, record=record("TABLE"))
+    made = CampaignTable(location="x", rows=(), record=record("TABLE"))
     for news in (True, False):
         facts.campaign_archived(
             made,
@@ -136,7 +136,7 @@ def test_a_campaigns_table_comes_from_its_experiments_and_its_report_from_the_ta
 def test_what_an_earlier_run_has_archived_is_no_news(sent):
     with recording(None):
         facts.campaign_archived(
-            CampaignTable(location="x", rows=(), best_kd_M=None, record=record("TABLE", unchanged=True)),
+            CampaignTable(location="x", rows=(), record=record("TABLE", unchanged=True)),
             record("REPORT", unchanged=True),
             experiments=[],
             reviews=["a"],

@@ -336,7 +336,7 @@ def test_a_goal_that_only_preliminary_results_reached_stops_no_later_run(loop):
     released = [row.model_copy(update={"kd_M": 3e-5}) for row in table.rows]
     loop.laboratory.archive_table("loop-round-003", released)
     again = loop(designer="loop_designers:longer", max_rounds=4, goal_kd_nM=80)
-    assert [line.best for line in again.rounds[2:]] == ["K_D 3e+04 nM", "K_D 71.4 nM"]
+    assert [line.best for line in again.rounds[2:]] == ["K_D 30.0 µM", "K_D 71.4 nM"]
     assert "/TABLE/v002/" in again.rounds[2].table
     assert "round-004 reached the goal" in again.stopped
 

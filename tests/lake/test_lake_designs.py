@@ -50,7 +50,7 @@ def test_open_designs_are_known_although_the_report_is_damaged(tmp_path):
     archive_measured_round(store, "", selected_round(store, ""))
     archive_plan(store, "", "by-hand", DESIGNS)
     lake.rebuild(store, "")
-    _overwrite(store, "binders-round-001/REPORT/v*/summary.csv", b"other")
+    _overwrite(store, "binders-round-001/REPORT/v*/summary.json", b"other")
     found = lake.measured_designs(store, "")
     assert (len(found.designs), _planned(found), found.unread_plans) == (4, ["h1", "h2"], ())
     assert all(each.attributes["Method"] and each.price_cents is None for each in found.designs)
@@ -67,7 +67,7 @@ def test_a_plan_that_cannot_be_read_is_named_and_the_results_remain(store):
 
 
 @pytest.mark.parametrize(
-    ("name", "measured"), [("plan.json", True), ("plan.json", False), ("summary.csv", True)]
+    ("name", "measured"), [("plan.json", True), ("plan.json", False), ("summary.json", True)]
 )
 def test_a_busy_archive_is_no_unreadable_plan_or_report(tmp_path, name, measured):
     store = LocalStore(tmp_path)

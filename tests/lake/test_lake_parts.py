@@ -1,13 +1,15 @@
 """Files of the lake: one per version, named by content, never twice, and checked by `verify`."""
 
 import hashlib
+import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from prefect_assay import lake
 from prefect_assay.archive import LocalStore, latest, verify
-from prefect_assay.archive.layout import lake_folder, lake_part, safe_name
+from prefect_assay.archive.layout import designs_part, lake_folder, lake_part, safe_name
 from prefect_assay.books import check_orders
 from prefect_assay.errors import ArchiveError
 from support.archive.campaigns import archive_rows, archive_two_campaigns, row
@@ -15,7 +17,7 @@ from support.archive.memory_store import MemoryStore
 
 
 def parts(store, prefix=""):
-    return sorted(key for key in store.keys(prefix) if lake_part(key))
+    return sorted(key for key in store.keys(prefix) if lake_part(key) or designs_part(key))
 
 
 def test_a_part_is_added_once_and_named_by_its_content(any_store):
@@ -35,27 +37,42 @@ def test_the_same_version_gives_the_same_bytes_anywhere(tmp_path):
     for folder in ("a", "b"):
         store = LocalStore(tmp_path / folder)
         archive_two_campaigns(store, "")
-        assert lake.rebuild(store, "") == lake.Rebuilt(parts=6, added=6)
+        assert lake.rebuild(store, "") == lake.Rebuilt(parts=8, added=8)
         names.add(tuple(parts(store)))
     assert len(names) == 1
-    assert len(*names) == 6
+    assert len(*names) == 8
 
 
 def test_rebuild_writes_only_what_is_missing(any_store):
     archive_two_campaigns(any_store, "lab")
     lake.add(any_store, "lab", latest(any_store, "lab", "round-1", "LAB-002"))
-    assert lake.rebuild(any_store, "lab") == lake.Rebuilt(parts=6, added=5)
+    assert lake.rebuild(any_store, "lab") == lake.Rebuilt(parts=8, added=7)
     before = parts(any_store)
-    assert lake.rebuild(any_store, "lab") == lake.Rebuilt(parts=6, added=0)
+    assert lake.rebuild(any_store, "lab") == lake.Rebuilt(parts=8, added=0)
     assert parts(any_store) == before
     assert lake.query(any_store, "lab", lake.Query()).num_rows == 5
 
 
 def test_a_prefix_does_not_see_the_archive_beside_it(local_store):
     archive_two_campaigns(local_store, "lab")
-    assert lake.rebuild(local_store, "lab").parts == 6
+    assert lake.rebuild(local_store, "lab").parts == 8
     assert all(key.startswith("lab/LAKE/") for key in parts(local_store))
-    assert lake.rebuild(local_store, "").added == 6
+    assert lake.rebuild(local_store, "").added == 8
+
+
+def test_a_report_is_a_part_with_the_rows_of_its_summary_table(local_store):
+    version = latest(local_store, "", "round-1", "REPORT")
+    address = lake.add(local_store, "", version)
+    assert address.startswith(f"{local_store.root}/LAKE/designs/campaign=round-1/part-v001-")
+    rows = pq.read_table(address, partitioning=None).to_pylist()
+    assert [(row["name"], row["kd_M"]) for row in rows[:2]] == [("d1", pytest.approx(4.5e-9)), ("=d3", 2e-8)]
+    assert {(row["campaign_id"], row["version"], row["manifest_sha256"]) for row in rows} == {
+        ("round-1", 1, version.manifest_sha256)
+    }
+    for kept, design in zip(rows, lake.reported_designs(version), strict=True):
+        values = design.model_dump(mode="json", exclude={"attributes"})
+        assert {name: kept[name] for name in values} == values
+        assert json.loads(kept["columns"]) == design.attributes
 
 
 def test_documents_of_a_campaign_are_no_part(local_store):
@@ -67,7 +84,7 @@ def test_a_version_that_cannot_be_read_is_a_note(local_store):
     table = local_store.root / "round-1/LAB-002/v001/results.csv"
     table.write_bytes(b"experiment_code" + table.read_bytes()[15:].replace(b"1", b"2", 1))
     done = lake.rebuild(local_store, "")
-    assert (done.parts, done.added) == (5, 5)
+    assert (done.parts, done.added) == (7, 7)
     assert len(done.notes) == 1
     assert "results.csv has changed since it was archived" in done.notes[0]
 
@@ -88,7 +105,7 @@ def test_an_archive_with_a_lake_is_intact(any_store):
     lake.rebuild(any_store, "lab")
     report = verify(any_store, "lab")
     assert (report.findings, report.versions) == (before.findings, before.versions)
-    assert report.checked == before.checked + 6
+    assert report.checked == before.checked + 8
     assert list(check_orders(any_store, "lab")) == []
 
 

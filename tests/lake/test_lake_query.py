@@ -87,7 +87,7 @@ def test_what_cannot_be_read_is_named(local_store):
     with pytest.raises(ArchiveError, match="archive lake"):
         lake.query(local_store, "", lake.Query())
     lake.rebuild(local_store, "")
-    with pytest.raises(ArchiveError, match="campaign=elsewhere"):
+    with pytest.raises(ArchiveError, match="no results of campaign elsewhere"):
         lake.query(local_store, "", lake.Query(campaign="elsewhere"))
     with pytest.raises(InputError, match="'kd' is not a column; choose one of campaign_id"):
         lake.query(local_store, "", lake.Query(sort="kd"))
@@ -101,7 +101,7 @@ def test_an_experiment_without_a_readable_target(local_store):
 
 
 def test_limits_and_zeros_are_no_affinities(local_store):
-    """As in `best_binders`: first what was measured, then what is only known to be above a value."""
+    """As in `summarize`: first what was measured, then what is only known to be above a value."""
     found = [
         row("above", "LAB-001", kd_M=1e-12, qualifier=">"),
         row("zero", "LAB-001", kd_M=0.0),

@@ -18,7 +18,7 @@ from prefect_assay.looping.rules import (
     stop_reason,
 )
 from prefect_assay.models.selection import Objective
-from prefect_assay.results import ResultRow
+from prefect_assay.results import ResultRow, summarize
 
 AFFINITY = Objective.AFFINITY
 VALUES = st.lists(st.none() | st.sampled_from([1e-9, 2e-9, 3e-9, 5e-8]), max_size=8)
@@ -66,7 +66,7 @@ def test_a_loop_stops_exactly_when_a_rule_says_so(values, goal, most, flat, spen
 def test_reasons_name_the_figures():
     assert stop_reason(rules(goals={AFFINITY: 2e-9}), rounds([None, 1.5e-9]), 0) == (
         Stop.GOAL,
-        "round r2 reached the goal of 2 nM with K_D 1.5 nM",
+        "round r2 reached the goal of 2.00 nM with K_D 1.50 nM",
     )
     hot = rules(objective=Objective.MELTING, goals={Objective.MELTING: 70.0})
     assert stop_reason(hot, rounds([69.9]), 0) is None
@@ -114,7 +114,7 @@ def test_the_best_value_is_that_of_a_measured_design(objective, best):
         row(name="d", kd_M=1e-11, tm_C=98.0, outcome="no_binding"),
         row(name="d", kd_M=1e-10, tm_C=97.0, level="replicate"),
     ]
-    assert best_value(table, objective) == best
+    assert best_value(summarize(table), objective) == best
 
 
 def test_a_limit_is_the_best_value_only_where_the_design_is_at_least_that_good():
@@ -126,22 +126,26 @@ def test_a_limit_is_the_best_value_only_where_the_design_is_at_least_that_good()
             "c": {"kd_M": 2e-8, "qualifier": "<"},
         }.items()
     ]
-    assert best_value(binders, AFFINITY) == 2e-8
-    assert best_value(binders[:1], AFFINITY) is None
-    levels = [row(concentration_nM=9.0, qualifier="<"), row(concentration_nM=3.0), row(concentration_nM=2.0)]
-    assert best_value(levels, Objective.EXPRESSION) == 3.0
-    both = row(kd_M=5e-9, qualifier="<", concentration_nM=4.0)
-    assert best_value([*levels, both], Objective.EXPRESSION) == 4.0
+    assert best_value(summarize(binders), AFFINITY) == 2e-8
+    assert best_value(summarize(binders[:1]), AFFINITY) is None
+    levels = [
+        row(name="a", concentration_nM=9.0, qualifier="<"),
+        row(name="b", concentration_nM=3.0),
+        row(name="c", concentration_nM=2.0),
+    ]
+    assert best_value(summarize(levels), Objective.EXPRESSION) == 3.0
+    both = row(name="d", kd_M=5e-9, qualifier="<", concentration_nM=4.0)
+    assert best_value(summarize([*levels, both]), Objective.EXPRESSION) == 4.0
 
 
 def test_a_non_binder_is_a_measurement_and_no_expression_is_none():
-    assert has_measurement([row(outcome="no_binding")])
-    assert not has_measurement([row(outcome="no_expression"), row(outcome="missing")])
+    assert has_measurement(summarize([row(outcome="no_binding")]))
+    assert not has_measurement(summarize([row(outcome="no_expression"), row(name="b", outcome="missing")]))
 
 
 def test_a_control_is_no_measurement_of_a_design():
     """Else a round whose designs all failed would not stop the loop before it buys more."""
-    assert not has_measurement([row(outcome="no_expression"), row(outcome="measured", control=True)])
+    assert not has_measurement(summarize([row(outcome="no_expression"), row(name="b", control=True)]))
 
 
 def test_goals_of_another_assay_do_not_fit():

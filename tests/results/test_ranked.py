@@ -107,11 +107,11 @@ def test_a_terminal_shows_names_as_they_are():
 
 def test_simulated_values_are_marked():
     made = [*measured("a", 1, 2, reported=1.5, extra=LAB), *measured("b", 3, 4, reported=3.5, extra=LAB)]
-    assert ranked_table(summarize(made)).title.endswith("simulated values")
+    assert ranked_table(summarize(made)).title.endswith("simulated")
     real = measured("c", 5, 6, reported=5.5)
     names = [line.cells[1] for line in ranked_table(summarize([*made, *real])).lines]
     assert names == ["a *", "b *", "c"]
-    assert "*: simulated value" in markdown_table(summarize([*made, *real])).replace("\\*", "*")
+    assert "*: simulated, from a local lab" in markdown_table(summarize([*made, *real])).replace("\\*", "*")
     assert outcome_line(summarize(made)).endswith("; simulated")
 
 
@@ -128,23 +128,28 @@ def test_a_doubt_is_in_the_verdict_and_below_the_table():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (CAMPAIGN, "5 of 6 bind, best < 1.00 pM (bound), 1 did not express"),
+        (CAMPAIGN, "5 of 7 bind, 1 did not express; best < 1.00 pM (bound)"),
         (
             [row("a", outcome="no_binding", binding="false"), row("b", outcome="no_expression")],
-            "0 of 1 bind, 1 did not express",
+            "0 of 2 bind, 1 did not express",
         ),
-        ([row("a", tm_C=61.25, result_type="thermostability")], "1 of 1 measured, best 61.2 °C (a)"),
+        ([row("a", tm_C=61.25, result_type="thermostability")], "1 of 1 measured; best 61.2 °C (a)"),
         (
             [
                 row(name, concentration_nM=nM, result_type="expression")
                 for name, nM in (("a", 90), ("b", 1700))
             ],
-            "2 of 2 measured, best 1.70 µM (b)",
+            "2 of 2 measured; best 1.70 µM (b)",
         ),
         (
             [row("a", outcome="no_binding", binding="false"), row("b", outcome="pending")],
-            "0 of 2 bind, 1 pending",
+            "0 of 1 bind, 1 pending",
         ),
+        (
+            [row("a", kd_M=1e-9), row("b", outcome="unknown"), row("c", outcome="missing")],
+            "1 of 1 bind, 1 unknown, 1 not reported; best 1.00 nM (a)",
+        ),
+        ([row("a", outcome="pending")], "no outcome is known yet, 1 pending"),
         ([row("EGF", kd_M=1e-9, control=True)], ""),
     ],
 )
@@ -153,11 +158,27 @@ def test_the_outcome_is_one_line(rows, said):
 
 
 def test_designs_of_several_campaigns_and_targets_say_whose_they_are():
-    rows = [*measured("a", 1, 2, reported=1.5), *measured("b", 3, 4, reported=3.5, experiment_code="E-2")]
-    designs = summarize(rows, targets={"E-1": "EGFR", "E-2": "HER2"})
-    table = ranked_table(designs, campaigns={("a", "E-1"): "round-1", ("b", "E-2"): "round-2"})
+    first = summarize(measured("a", 1, 2, reported=1.5), targets={"E-1": "EGFR"}, campaign_id="round-1")
+    second = summarize(
+        measured("b", 3, 4, reported=3.5, experiment_code="E-2"),
+        targets={"E-2": "HER2"},
+        campaign_id="round-2",
+    )
+    table = ranked_table([*first, *second])
     assert table.titles[-2:] == ("Campaign", "Target")
     assert table.lines[0].cells[-2:] == ("round-1", "EGFR")
-    same = ranked_table(designs, campaigns={("a", "E-1"): "round-1", ("b", "E-2"): "round-1"})
-    assert "Campaign" not in same.titles
-    assert same.title.startswith("round-1, ")
+    assert "Campaign" not in ranked_table(first).titles
+    assert ranked_table(first).title.startswith("round-1, ")
+
+
+def test_an_extrapolated_value_is_never_shown_as_one_that_the_curves_confirm():
+    (design,) = summarize(measured("a", 6000, 6500, reported=6240), highest_molar={"E-1": 1e-6})
+    assert design.extrapolated
+    judged = design.model_copy(update={"verdict": "agrees"})
+    table = ranked_table([judged])
+    assert table.lines[0].cells[2] == "6.24 µM"
+    assert table.lines[0].cells[-1] == "extrapolated"
+    assert "extrapolated: K_D is above the highest concentration that was measured." in table.notes
+    assert outcome_line([judged]) == "1 of 1 bind; best 6.24 µM, extrapolated (a)"
+    review = judged.model_copy(update={"verdict": "review"})
+    assert ranked_table([review]).lines[0].cells[-1] == "to review, extrapolated"

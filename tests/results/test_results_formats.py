@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.results import ResultRow, best_binders, molar
+from prefect_assay.results import ResultRow, is_hit, molar, summarize
 from prefect_assay.results.formats import molar_range
 
 
@@ -68,26 +68,15 @@ def test_an_interval_names_a_unit_once_where_both_ends_have_it(ends, text):
     assert molar_range(*ends) == text
 
 
-def test_best_binders_first_and_nobody_who_does_not_bind():
-    assert [found.name for found in best_binders(TABLE)] == [
-        "limit",
-        "best",
-        "weak",
-        "screened-well",
-        "screened",
-    ]
-    assert [found.name for found in best_binders(TABLE, limit=2)] == ["limit", "best"]
-    assert [found.name for found in best_binders(TABLE, controls=True)][:3] == ["limit", "control", "best"]
-
-
 def test_a_lower_limit_follows_every_affinity():
     table = [
         row("open", kd_M=1e-10, qualifier=">"),
         row("known", kd_M=1e-6),
         row("called", outcome="binding"),
     ]
-    assert [found.name for found in best_binders(table)] == ["known", "open", "called"]
+    assert [found.name for found in summarize(table)] == ["known", "open", "called"]
 
 
 def test_a_kd_of_zero_is_no_affinity():
-    assert best_binders([row("zero", kd_M=0.0)]) == ()
+    (found,) = summarize([row("zero", kd_M=0.0)])
+    assert (found.kd_M, is_hit(found)) == (None, None)

@@ -15,8 +15,8 @@ from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.results import (
     Level,
     Outcome,
-    best_binders,
     from_csv,
+    is_hit,
     rows,
     summarize,
     to_csv,
@@ -388,7 +388,7 @@ def test_what_a_result_does_not_say_of_its_design_comes_from_the_order():
     melted = {"result_type": "thermostability", "sequence_name": "ref", "tm": 85.0}
     (row,) = rows([result(melted)], ordered=[ProteinSequence("ref", "MKV", control=True)])
     assert (row.control, row.aa_string, row.tm_C) == (True, "MKV", 85.0)
-    assert best_value([row], Objective.MELTING) is None
+    assert best_value(summarize([row]), Objective.MELTING) is None
     (row,) = rows([result(melted | {"sequence": "MKVL"})], ordered=[ProteinSequence("ref", "MKV")])
     assert (row.control, row.aa_string) == (False, "MKVL")
 
@@ -419,8 +419,8 @@ def test_a_call_overrides_the_number_beside_it(binding, outcome):
     found = rows([result(entry)])
     assert [row.outcome for row in found] == [outcome, outcome]
     is_binder = outcome is Outcome.MEASURED
-    assert len(best_binders(found)) == is_binder
     (design,) = summarize(found)
+    assert (is_hit(design) is True) == is_binder
     assert (design.kd_M is not None) == is_binder
     assert scatters_of(found).log_kd is None
 
@@ -454,7 +454,7 @@ def test_a_call_that_is_unclear_makes_the_outcome_unknown_and_is_quoted(fields):
     made = result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})
     found = rows([made])
     assert found[0].outcome is Outcome.UNKNOWN
-    assert best_binders(found) == ()
+    assert [is_hit(design) for design in summarize(found)] == [None]
     (line,) = unread_values([made])
     assert str(next(reversed(fields.values()))) in line
 
@@ -473,7 +473,7 @@ def test_the_calls_of_a_public_showcase():
     found = rows([result(*entries)])
     counts = Counter(row.outcome for row in found)
     assert counts == {Outcome.MEASURED: 13, Outcome.NO_BINDING: 6, Outcome.NO_EXPRESSION: 1}
-    assert [row.name for row in best_binders(found)] == [f"b{n}" for n in range(13)]
+    assert [design.name for design in summarize(found) if is_hit(design)] == [f"b{n}" for n in range(13)]
     assert unread_values([result(*entries)]) == ()
 
 
@@ -602,7 +602,6 @@ def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
         3,
         3,
     )
-    assert [row.name for row in best_binders(found)] == ["d1", "d2"]
 
 
 @pytest.mark.parametrize(
@@ -640,7 +639,10 @@ def test_a_kd_above_the_highest_concentration_is_extrapolated():
     first, second = rows([made], highest_molar=1e-6)
     assert first.doubt == "extrapolated: K_D is above the highest concentration, 1000 nM"
     assert second.doubt is None
-    assert [design.doubts for design in summarize((first, second))] == [(), (first.doubt,)]
+    assert [(each.name, each.extrapolated) for each in summarize((first, second))] == [
+        ("d2", False),
+        ("d1", True),
+    ]
 
 
 @pytest.mark.parametrize(("koff", "is_doubted"), [(1e-4, False), (2.9e-4, False), (1e-2, True), (1e-6, True)])

@@ -11,7 +11,7 @@ import openpyxl
 import pytest
 
 from prefect_assay.errors import InputError
-from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.models.selection import Objective
 from prefect_assay.results import (
     DesignSummary,
     Level,
@@ -22,10 +22,8 @@ from prefect_assay.results import (
     summary_csv,
     to_csv,
 )
-from prefect_assay.selection import hit_rates, is_hit, objective_value, read_history
-from prefect_assay.selection.rates import HitRate, beta_quantile
-
-AFFINITY = SelectionSettings()
+from prefect_assay.results.hits import HitRate, beta_quantile, hit_rates, is_hit, objective_value
+from prefect_assay.selection import read_history
 
 
 def row(name, outcome, kd=None, *, level=Level.SUMMARY, replicate=None, **words):
@@ -217,7 +215,7 @@ def design(outcome, **values):
     ],
 )
 def test_what_counts_as_a_hit(found, chosen, hit):
-    assert is_hit(found, SelectionSettings(**chosen)) is hit
+    assert is_hit(found, Objective(chosen.get("objective", "affinity")), chosen.get("hit_limit")) is hit
 
 
 @pytest.mark.parametrize(
@@ -237,16 +235,16 @@ def test_a_limit_is_not_read_as_a_measurement(cells, qualifier, kd):
     assert (found.outcome, found.qualifier) == (Outcome.MEASURED, qualifier)
     assert found.kd_M == (None if kd is None else pytest.approx(kd))
     measured = kd is not None and qualifier is None
-    assert (objective_value(found, AFFINITY.objective) is not None) is measured
+    assert (objective_value(found, Objective.AFFINITY) is not None) is measured
 
 
 def test_a_lower_limit_of_a_competition_is_no_hit_and_no_miss():
     (found,) = read_history("name,kd,sequence\nx,>1e-4,ACD\n").designs
-    assert is_hit(found, AFFINITY) is None
+    assert is_hit(found) is None
 
 
 def test_rates_count_outcomes_only_and_have_intervals():
-    rates = hit_rates(read_history(to_csv(ROWS)).designs, lambda found: found.experiment_code, AFFINITY)
+    rates = hit_rates(read_history(to_csv(ROWS)).designs, lambda found: found.experiment_code)
 
     assert rates == {"E1": HitRate(1, 3)}
     low, high = HitRate(12, 40).interval()
@@ -265,11 +263,10 @@ def test_quantiles_of_the_beta_distribution_are_those_of_scipy():
 
 
 DATA = Path(__file__).parent / "data"
-BINDERS = SelectionSettings(hit_limit=100)
 
 
 def of_100_nm(history):
-    return hit_rates(history.designs, lambda _: "all", BINDERS)["all"]
+    return hit_rates(history.designs, lambda _: "all", limit=100)["all"]
 
 
 def test_a_table_in_nm_without_the_unit_is_refused_and_an_option_or_the_title_decides():

@@ -6,12 +6,9 @@ import pytest
 
 from prefect_assay.errors import InputError
 from prefect_assay.models.selection import Objective, SelectionSettings
-from prefect_assay.results import DesignSummary, Outcome
-from prefect_assay.selection import hit_rates, is_hit, objective_value, read_history
+from prefect_assay.results import DesignSummary, HitRate, Outcome, hit_rates, is_hit, objective_value
+from prefect_assay.selection import read_history
 from prefect_assay.selection.backtest import Plan, backtest
-from prefect_assay.selection.rates import HitRate
-
-EXPRESSION = SelectionSettings(objective=Objective.EXPRESSION)
 
 
 def table(header, *rows):
@@ -28,7 +25,7 @@ def outcomes(history):
 
 
 def rate(history, **settings):
-    return hit_rates(history.designs, lambda _: "all", SelectionSettings(**settings)).get("all")
+    return hit_rates(history.designs, lambda _: "all", **settings).get("all")
 
 
 @pytest.mark.parametrize(
@@ -60,14 +57,14 @@ def test_a_design_that_did_not_express_is_a_miss(word):
     history = read_history(table("binding,kd_nM", f"{word},12"))
     assert outcomes(history) == [Outcome.NO_EXPRESSION]
     assert rate(history) == HitRate(0, 1)
-    assert is_hit(history.designs[0], EXPRESSION) is False
+    assert is_hit(history.designs[0], Objective.EXPRESSION) is False
 
 
 @pytest.mark.parametrize("word", ["not detected", "weak", "maybe", "inconclusive", "binder?", "0.87", "-"])
 def test_an_unknown_word_is_quoted_and_its_number_is_neither_counted_nor_learned_from(word):
     history = read_history(table("binding,kd_nM", f"{word},0.001", "yes,5"))
     first = history.designs[0]
-    assert (first.outcome, first.kd_M, is_hit(first, SelectionSettings())) == (Outcome.UNKNOWN, None, None)
+    assert (first.outcome, first.kd_M, is_hit(first)) == (Outcome.UNKNOWN, None, None)
     assert objective_value(first, Objective.AFFINITY) is None
     (note,) = history.notes
     assert f"binding is '{word}" in note
@@ -117,9 +114,9 @@ def test_a_backtest_counts_the_designs_that_do_not_bind():
 )
 def test_only_known_words_say_that_a_design_expresses(word, hit):
     design = DesignSummary(name="d", experiment_code="", outcome=Outcome.UNKNOWN, expression=word or None)
-    assert is_hit(design, EXPRESSION) is hit
+    assert is_hit(design, Objective.EXPRESSION) is hit
     history = read_history(table("binding,expression", f",{word}"))
-    assert is_hit(history.designs[0], EXPRESSION) is hit
+    assert is_hit(history.designs[0], Objective.EXPRESSION) is hit
 
 
 @pytest.mark.parametrize(
@@ -143,7 +140,7 @@ def test_a_column_of_signs_makes_limits(title, order):
         pytest.approx(5),
         None,
     ]
-    assert is_hit(history.designs[0], SelectionSettings()) is None
+    assert is_hit(history.designs[0]) is None
     assert title not in history.designs[0].attributes
 
 

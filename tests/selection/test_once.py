@@ -8,26 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.models.result import Result
-from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.results import (
     Outcome,
     competition_csv,
     competition_replicates_csv,
+    hit_rates,
     rows,
     summarize,
     summary_csv,
     to_csv,
 )
-from prefect_assay.selection import hit_rates, read_history
+from prefect_assay.selection import read_history
 from support.lab.designs import invented_designs, measure, order
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"
-ALL = SelectionSettings()
 
 
 def rate(history):
-    return hit_rates(history.designs, lambda _: "all", ALL)["all"]
+    return hit_rates(history.designs, lambda _: "all")["all"]
 
 
 def campaign_tables(count, seed):

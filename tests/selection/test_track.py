@@ -1,5 +1,6 @@
 """What became of earlier proposals: counts and rates per method, and rank correlations."""
 
+import itertools
 import math
 
 import pytest
@@ -8,13 +9,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from prefect_assay.models.selection import SelectionSettings
-from prefect_assay.results import DesignSummary, Outcome
-from prefect_assay.selection import HitRate, MethodRecord, calibration, method_records, score_record
+from prefect_assay.results import DesignSummary, HitRate, Outcome
+from prefect_assay.selection import MethodRecord, calibration, method_records, score_record
+
+NUMBERS = itertools.count()
 
 
 def design(outcome=Outcome.MEASURED, **fields):
     own = {title: str(fields.pop(title)) for title in ("Method", "score") if title in fields}
-    return DesignSummary(name="x", experiment_code="E", outcome=outcome, attributes=own, **fields)
+    return DesignSummary(
+        name=f"x{next(NUMBERS)}", experiment_code="E", outcome=outcome, attributes=own, **fields
+    )
 
 
 def test_each_method_has_its_counts_and_the_best_comes_first():
@@ -72,7 +77,7 @@ def test_the_coefficient_is_that_of_scipy(pairs):
 def test_predicted_chances_are_compared_with_what_was_found_by_band():
     def chosen(chance, outcome, reason="hits with 20% (0% to 50%)"):
         return DesignSummary(
-            name="d",
+            name=f"d{next(NUMBERS)}",
             experiment_code="",
             outcome=outcome,
             attributes={"selection_score": str(chance), "selection_reason": reason},

@@ -51,6 +51,9 @@ _VERSION: Final = re.compile(r"v(\d{3,6})")
 _LAKE_PART: Final = re.compile(
     rf"(?:.*/)?{LAKE_FOLDER}/results/campaign=([^/]+)/experiment=([^/]+)/part-(v\d+)-([0-9a-f]{{64}})\.parquet"
 )
+_DESIGNS_PART: Final = re.compile(
+    rf"(?:.*/)?{LAKE_FOLDER}/designs/campaign=([^/]+)/part-(v\d+)-([0-9a-f]{{64}})\.parquet"
+)
 _CANDIDATE_PART: Final = re.compile(
     rf"(?:.*/)?{LAKE_FOLDER}/candidates/loop=([^/]+)/round=(\d{{6}})/part-v001-([0-9a-f]{{64}})\.parquet"
 )
@@ -159,6 +162,19 @@ def lake_part(key: str) -> LakePart | None:
     match = _LAKE_PART.fullmatch(key)
     version = version_of(match[3]) if match else None
     return LakePart(match[1], match[2], version, match[4]) if match and version else None
+
+
+def designs_folder(prefix: str, campaign_id: str | None = None) -> str:
+    """The folder of all summary tables in the lake, or of a campaign's; its names are Hive partitions."""
+    folder = join_key(safe_prefix(prefix), LAKE_FOLDER, "designs")
+    return folder if campaign_id is None else join_key(folder, f"campaign={safe_name(campaign_id)}")
+
+
+def designs_part(key: str) -> LakePart | None:
+    """What the key of a summary table in the lake says, which is made of a report; None for any other key."""
+    match = _DESIGNS_PART.fullmatch(key)
+    version = version_of(match[2]) if match else None
+    return LakePart(match[1], REPORT_CODE, version, match[3]) if match and version else None
 
 
 def candidates_folder(prefix: str, loop_id: str | None = None, number: int | None = None) -> str:

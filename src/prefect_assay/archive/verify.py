@@ -14,6 +14,7 @@ from prefect_assay.archive.layout import (
     MANIFEST_NAME,
     VERSIONS_FOLDER,
     candidate_part,
+    designs_part,
     lake_part,
     register_key,
     registered_place,
@@ -174,7 +175,7 @@ class _Check:
         below = key.removeprefix(f"{self._root}/").split("/")
         if place := registered_place(key):
             self._registered(place)
-        elif part := lake_part(key) or candidate_part(key):
+        elif part := lake_part(key) or designs_part(key) or candidate_part(key):
             self._lake_part(key, part.sha256)
         elif below[-1] in {MANIFEST_NAME, CLAIM_NAME} and len(below) > 1:
             self._find("misplaced", key, "its folder is not named like a version, so no run finds it")

@@ -339,6 +339,15 @@ def _without(entries: Mapping[str, V], key: str) -> dict[str, V]:
     return {name: value for name, value in entries.items() if name != key}
 
 
+def read_terms(store: Store, prefix: str, campaign_id: str) -> Terms | None:
+    """The terms of a campaign: its account, and whether its service is simulated; None without a log.
+
+    Raises:
+        ArchiveError: the log is damaged, or the archive cannot be read.
+    """
+    return CampaignLog(store, prefix, campaign_id).read().terms
+
+
 class CampaignLog:
     """Reads and writes the log of one campaign or loop."""
 

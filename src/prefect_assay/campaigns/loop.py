@@ -428,7 +428,7 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
             spent_cents=setup.books.budget.read().campaign_cents(campaign_id),
             problem=problem,
             start=run.loop.start,
-            **summary_of(table, run.rules.objective),
+            **summary_of(setup.archive, campaign_id, table, run.rules.objective),
         )
     )
 

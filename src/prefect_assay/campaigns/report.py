@@ -38,11 +38,12 @@ def report_campaign_end(
         table=table.location,
         report=page.location,
     )
+    designs = page.designs or summarize(table.rows, campaign_id=plan.campaign_id)
     command = report_command(setup.archive, plan.campaign_id)
     artifacts.show_campaign(
         plan,
         report,
-        page.designs or summarize(table.rows),
+        designs,
         decision=page.decision,
         opening=f"[open it in the S3 console]({page.link}), or run `{command}`"
         if page.link
@@ -58,7 +59,6 @@ def report_campaign_end(
         news=True,
     )
     if log.read().stopped is None:
-        designs = page.designs or summarize(table.rows)
         outcome = [outcome_line(designs)] if designs else []
         log.finish(
             shortened("; ".join([*outcome, count_stages(list(stages.values())), *report.problems])),

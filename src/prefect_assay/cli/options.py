@@ -38,6 +38,13 @@ ArchiveBlock = Annotated[
     str | None,
     typer.Option(help="Archive block instead: a name, or <slug>/<name>. Default: that of the account main."),
 ]
+ArchiveOrFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        help="Archive block: a name, or <slug>/<name>; or a folder, as in ./archive. Default: that of the account main.",
+    ),
+]
 Here = Annotated[bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 HigherIsBetter = Annotated[

@@ -11,8 +11,8 @@ from prefect_assay.lake.candidates import (
     proposals,
     sequence_digest,
 )
-from prefect_assay.lake.designs import MeasuredDesigns, Unanswered, measured_designs, reported_designs
-from prefect_assay.lake.parts import Rebuilt, add, rebuild
+from prefect_assay.lake.designs import MeasuredDesigns, Unanswered, measured_designs
+from prefect_assay.lake.parts import SUMMARY_PATH, Rebuilt, add, rebuild
 from prefect_assay.lake.query import Query, earlier_replicates, query
 from prefect_assay.lake.reread import (
     RereadExperiment,
@@ -21,14 +21,22 @@ from prefect_assay.lake.reread import (
     mapping_document,
     reread,
 )
+from prefect_assay.lake.summary import (
+    SummaryTable,
+    read_designs,
+    reported_designs,
+    summary_table,
+)
 
 __all__ = [
+    "SUMMARY_PATH",
     "MeasuredDesigns",
     "ProposedCandidate",
     "ProposedRound",
     "Query",
     "Rebuilt",
     "RereadExperiment",
+    "SummaryTable",
     "Unanswered",
     "add",
     "add_candidates",
@@ -40,8 +48,10 @@ __all__ = [
     "measured_designs",
     "proposals",
     "query",
+    "read_designs",
     "rebuild",
     "reported_designs",
     "reread",
     "sequence_digest",
+    "summary_table",
 ]

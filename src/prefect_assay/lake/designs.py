@@ -1,21 +1,19 @@
 """Every measured design of an archive, with its designer's columns, the decision on it, and its results.
 
-Joins, at reading, the newest results, the plan's columns, the report's verdict and price, and a loop's decision. So no
+Joins, at reading, the summary tables of all campaigns, the plans' columns, and a loop's decision. So no
 file changes when a result comes later. A decision is joined by campaign and residues.
 """
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import NamedTuple
 
-from prefect_assay.archive import Store, latest
+from prefect_assay.archive import Store
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     CAMPAIGN_CODES,
     MANIFEST_NAME,
     PLAN_CODE,
-    REPORT_CODE,
     VERSIONS_FOLDER,
     experiment_folder,
     lake_folder,
@@ -29,14 +27,9 @@ from prefect_assay.archive.read import chosen_version, read_plan
 from prefect_assay.archive.store import join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.lake.candidates import Decision, chosen, sequence_digest
-from prefect_assay.lake.query import Query, query
+from prefect_assay.lake.summary import read_rows, summary_table
 from prefect_assay.models.spec import Plan
-from prefect_assay.results import DesignSummary, Outcome, ResultRow, summarize
-from prefect_assay.results.formats import csv_lines
-from prefect_assay.results.row import read_row
-from prefect_assay.results.tables import guarded
-
-_SUMMARY: Final = "summary.csv"
+from prefect_assay.results import DesignSummary, Outcome
 
 
 class Unanswered(NamedTuple):
@@ -80,27 +73,24 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
         campaign_id: {name for named in by_residues.values() for name in named}
         for campaign_id, by_residues in decisions.items()
     }
-    for campaign_id, (rows, targets) in _rows(store, prefix, campaigns).items():
+    for campaign_id, measured in read_rows(store, prefix, campaigns).items():
         folder = experiment_folder(prefix, campaign_id, PLAN_CODE)
         plan = plans[campaign_id] = _noted_plan(store, folder, campaign_id, unread)
-        reported = _noted_report(store, prefix, campaign_id, notes)
-        prices = {code: design.price_cents for (code, _), design in reported.items() if design.price_cents}
-        known.setdefault(campaign_id, set()).update(row.name for row in rows)
+        table = summary_table(store, prefix, campaign_id, measured.rows, targets=measured.targets, plan=plan)
+        notes += table.notes
+        known.setdefault(campaign_id, set()).update(row.name for row in measured.rows)
         residues = _residues(plan)
-        designs = summarize(rows, attributes=plan.attributes if plan else {}, targets=targets, prices=prices)
-        for design in designs:
+        for design in table.designs:
             aa_string = residues.get(design.name) or design.aa_string
             digest = sequence_digest(aa_string or "")
             decided = decisions.get(campaign_id, {}).get(digest, {})
-            known_to = reported.get((design.experiment_code, guarded(design.name)))
             name = design.name if len(decided) != 1 else next(iter(decided))
             answered.add((campaign_id, digest, name))
             own = {
                 "aa_string": aa_string,
-                "verdict": known_to.verdict if known_to else None,
                 "attributes": {**design.attributes, **(decided[name].attributes if name in decided else {})},
             }
-            found.append(DesignSummary.model_validate(dict(design) | own))
+            found.append(design.model_copy(update=own))
     unanswered: list[Unanswered] = []
     for campaign_id, by_residues in decisions.items():
         absent = {
@@ -115,7 +105,9 @@ def measured_designs(store: Store, prefix: str, loop_id: str | None = None) -> M
                 plans[campaign_id] = _noted_plan(store, folder, campaign_id, unread)
             keys = _order_keys(plans[campaign_id])
             unanswered += (
-                Unanswered(campaign_id, keys.get(name), _pending(name, decision), campaign_id in unread)
+                Unanswered(
+                    campaign_id, keys.get(name), _pending(campaign_id, name, decision), campaign_id in unread
+                )
                 for name, decision in absent.items()
             )
     registered = _registered(store, prefix, campaigns)
@@ -165,6 +157,7 @@ def _open(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
         for name, value in each.spec.sequences.items():
             if name not in known and not value.control:
                 design = DesignSummary(
+                    campaign_id=plan.campaign_id,
                     name=name,
                     experiment_code="",
                     target=plan.target_name,
@@ -175,29 +168,15 @@ def _open(plan: Plan, known: set[str]) -> Iterator[Unanswered]:
                 yield Unanswered(plan.campaign_id, each.order_key, design)
 
 
-def _pending(name: str, decision: Decision) -> DesignSummary:
+def _pending(campaign_id: str, name: str, decision: Decision) -> DesignSummary:
     return DesignSummary(
+        campaign_id=campaign_id,
         name=name,
         experiment_code="",
         outcome=Outcome.PENDING,
         aa_string=decision.sequence,
         attributes=decision.attributes,
     )
-
-
-def _rows(
-    store: Store, prefix: str, campaigns: Iterable[str] | None
-) -> Mapping[str, tuple[list[ResultRow], dict[str, str | None]]]:
-    """The newest rows of each campaign, and the target's name by experiment."""
-    found: defaultdict[str, tuple[list[ResultRow], dict[str, str | None]]] = defaultdict(lambda: ([], {}))
-    for campaign in [None] if campaigns is None else campaigns:
-        if not any(True for _ in store.keys(lake_folder(prefix, campaign))):
-            continue
-        for row in query(store, prefix, Query(campaign=campaign, replicates=True)).to_pylist():
-            rows, targets = found[row["campaign_id"]]
-            rows.append(read_row(row))
-            targets[row["experiment_code"]] = row["target"]
-    return found
 
 
 def _noted_plan(store: Store, folder: str, campaign_id: str, unread: dict[str, str]) -> Plan | None:
@@ -212,20 +191,6 @@ def _noted_plan(store: Store, folder: str, campaign_id: str, unread: dict[str, s
         return None
 
 
-def _noted_report(
-    store: Store, prefix: str, campaign_id: str, notes: list[str]
-) -> dict[tuple[str, str], DesignSummary]:
-    """What the report says of verdicts and prices; where it cannot be read, nothing and a note."""
-    try:
-        return reported_designs(store, prefix, campaign_id)
-    except ArchiveUnavailable:
-        raise
-    except (ArchiveError, ValueError, KeyError, csv.Error) as error:
-        cause = error.message if isinstance(error, ArchiveError) else "its table cannot be read"
-        notes.append(f"campaign {campaign_id}: without verdicts and prices: {cause}")
-        return {}
-
-
 def _order_keys(plan: Plan | None) -> dict[str, str]:
     """The order of each planned design."""
     planned = plan.experiments if plan else ()
@@ -235,27 +200,3 @@ def _order_keys(plan: Plan | None) -> dict[str, str]:
 def _residues(plan: Plan | None) -> dict[str, str]:
     """What was ordered under each name."""
     return {name: value.aa_string for name, value in plan.sequences.items()} if plan else {}
-
-
-def reported_designs(store: Store, prefix: str, campaign_id: str) -> dict[tuple[str, str], DesignSummary]:
-    """The designs as a campaign's newest report has them, by experiment and name; names as its table spells them (`guarded`).
-
-    Raises:
-        ArchiveError: the report cannot be read.
-        ValueError, csv.Error: its table is none of this version.
-    """
-    version = latest(store, prefix, campaign_id, REPORT_CODE)
-    if version is None or _SUMMARY not in version.files:
-        return {}
-    header, *lines = csv_lines(version.read(_SUMMARY))
-    found = {}
-    for cells in lines:
-        own: dict[str, Any] = {
-            title: cell
-            for title, cell in zip(header, cells, strict=True)
-            if cell and title in DesignSummary.model_fields
-        }
-        own |= {title: own[title].split("; ") for title in ("reasons", "doubts") if title in own}
-        design = DesignSummary.model_validate(own)
-        found[design.experiment_code, design.name] = design
-    return found

@@ -1,4 +1,7 @@
-"""Write the lake: `LAKE/results/campaign=.../experiment=.../part-v001-<SHA-256>.parquet`, one file per archived version.
+"""Write the lake: one file per archived version, named by its content.
+
+`LAKE/designs/campaign=.../part-v001-<SHA-256>.parquet` is the summary table of a report,
+`LAKE/results/campaign=.../experiment=.../part-v001-<SHA-256>.parquet` the laboratory's rows of an experiment.
 
 A file follows from its version alone, is named by its content, and is never changed. A later version of an
 experiment adds a file, and readers take the highest version. Parquet of another pyarrow has other bytes; a version that
@@ -12,8 +15,12 @@ from typing import Any, Final
 from prefect_assay.archive import ArchivedVersion, Store
 from prefect_assay.archive.layout import (
     CAMPAIGN_CODES,
+    LAKE_FOLDER,
     MANIFEST_NAME,
+    REPORT_CODE,
     TABLE_PATH,
+    designs_folder,
+    designs_part,
     lake_folder,
     lake_key,
     lake_part,
@@ -21,18 +28,20 @@ from prefect_assay.archive.layout import (
     version_of,
 )
 from prefect_assay.archive.read import read_manifest
+from prefect_assay.archive.store import join_key
 from prefect_assay.errors import AssayError
-from prefect_assay.models.archived import Manifest
 from prefect_assay.models.base import Model
 from prefect_assay.models.formats import lake_metadata
 from prefect_assay.results import from_csv
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module, row_schema
+from prefect_assay.results.tables import read_summary_json, summary_schema
 
 _EXPERIMENT: Final = "raw/experiment.json"
 _ORIGIN: Final = (
     *("campaign_id", "experiment_id", "version", "results_status", "manifest_sha256", "archived_at"),
     *("target", "target_id"),
 )
+SUMMARY_PATH: Final = "summary.json"  # `summary.csv` is for spreadsheets, which change texts
 MEDIA_TYPE: Final = "application/vnd.apache.parquet"
 
 
@@ -45,20 +54,27 @@ class Rebuilt(Model):
 
 
 def add(store: Store, prefix: str, version: ArchivedVersion) -> str | None:
-    """Write a version's file, unless there is one; its address, or None where the version has no rows of an experiment.
+    """Write a version's file, unless there is one; its address, or None where the version is neither an experiment nor a report.
 
     Raises:
         ConfigurationError: the extra `parquet` is not installed.
         ArchiveError: the archive refuses, or the version's table is not readable.
     """
-    if not _is_measured(version.manifest):
+    manifest = version.manifest
+    paths = {file.path for file in manifest.files}
+    is_report = manifest.experiment_code == REPORT_CODE and SUMMARY_PATH in paths
+    if not is_report and (manifest.experiment_code in CAMPAIGN_CODES or TABLE_PATH not in paths):
         return None
-    folder = lake_folder(prefix, version.manifest.campaign_id, version.manifest.experiment_code)
+    folder = (
+        designs_folder(prefix, manifest.campaign_id)
+        if is_report
+        else lake_folder(prefix, manifest.campaign_id, manifest.experiment_code)
+    )
     for key in store.keys(folder):
-        part = lake_part(key)
-        if part is not None and part.version == version.manifest.version:
+        part = designs_part(key) or lake_part(key)
+        if part is not None and part.version == manifest.version:
             return store.location(key)
-    body = _content(version)
+    body = _designs_content(version) if is_report else _content(version)
     sha256 = hashlib.sha256(body).hexdigest()
     key = lake_key(folder, version.manifest.version, sha256)
     store.put_if_absent(key, body, MEDIA_TYPE, sha256=sha256)
@@ -68,12 +84,13 @@ def add(store: Store, prefix: str, version: ArchivedVersion) -> str | None:
 def rebuild(store: Store, prefix: str) -> Rebuilt:
     """Write what the lake lacks of all complete versions in the archive; files that exist stay as they are."""
     pyarrow_module()  # before the first listing
-    root, own = safe_prefix(prefix), lake_folder(prefix)
+    root = safe_prefix(prefix)
+    own = join_key(root, LAKE_FOLDER)
     known: set[tuple[str, str, int]] = set()
     found: dict[tuple[str, str, int], str] = {}
     for key in store.keys(root):
         if key.startswith(f"{own}/"):
-            if part := lake_part(key):
+            if part := lake_part(key) or designs_part(key):
                 known.add(part[:3])
         elif place := _version_place(key.removeprefix(f"{root}/") if root else key):
             found[place] = key.removesuffix(f"/{MANIFEST_NAME}")
@@ -94,12 +111,6 @@ def _version_place(path: str) -> tuple[str, str, int] | None:
     return (campaign, code, version) if version and rest == [MANIFEST_NAME, "", ""] else None
 
 
-def _is_measured(manifest: Manifest) -> bool:
-    """Return False for the documents of a campaign itself: its plan, its table, its report."""
-    has_table = any(file.path == TABLE_PATH for file in manifest.files)
-    return has_table and manifest.experiment_code not in CAMPAIGN_CODES
-
-
 def _content(version: ArchivedVersion) -> bytes:
     """The rows of `results.csv`, each with the columns that say where it comes from."""
     pa = pyarrow_module()
@@ -117,6 +128,26 @@ def _content(version: ArchivedVersion) -> bytes:
     }
     rows = [values | row.model_dump(mode="json") for row in from_csv(version.read(TABLE_PATH))]
     return parquet_bytes(pa.Table.from_pylist(rows, schema=result_schema()))
+
+
+def _designs_content(version: ArchivedVersion) -> bytes:
+    """The rows of the summary table, with the version that they are from; the designer's columns are one JSON object."""
+    pa = pyarrow_module()
+    manifest = version.manifest
+    values = {
+        "version": manifest.version,
+        "manifest_sha256": version.manifest_sha256,
+        "archived_at": manifest.created_at,
+    }
+    rows = [
+        design.model_dump(mode="json", exclude={"attributes"})
+        | {"columns": json.dumps(design.attributes, ensure_ascii=False)}
+        | values
+        for design in read_summary_json(version.read(SUMMARY_PATH))
+    ]
+    kinds = {"version": pa.int64(), "archived_at": pa.timestamp("us", tz="UTC")}
+    columns = [*summary_schema(), *((name, kinds.get(name, pa.string())) for name in ("columns", *values))]
+    return parquet_bytes(pa.Table.from_pylist(rows, schema=pa.schema(columns, metadata=lake_metadata())))
 
 
 def result_schema() -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from prefect_assay.archive import Store
-from prefect_assay.archive.layout import LakePart, lake_folder, lake_part
+from prefect_assay.archive.layout import LakePart, lake_folder, lake_part, safe_prefix
 from prefect_assay.errors import ArchiveError, InputError
 from prefect_assay.lake.parts import fit_schema, result_schema
 from prefect_assay.models.base import Model
@@ -88,6 +88,15 @@ def earlier_replicates(
     )
 
 
+def no_results(store: Store, prefix: str, campaign_id: str | None = None) -> ArchiveError:
+    """What is wrong where the lake has nothing, of any campaign or of one."""
+    what = f"results of campaign {campaign_id}" if campaign_id else "results"
+    return ArchiveError(
+        f"{store.location(safe_prefix(prefix))} holds no {what} yet. `prefect-assay status` says what is under way; "
+        "`prefect-assay archive lake` writes the lake of an archive from before it had one"
+    )
+
+
 def _parts(store: Store, prefix: str, wanted: Query) -> tuple[str, ...]:
     """The keys to read: one per version, and of the newest version only unless all are wanted."""
     found: dict[LakePart, str] = {}
@@ -96,10 +105,7 @@ def _parts(store: Store, prefix: str, wanted: Query) -> tuple[str, ...]:
         if part := lake_part(key):
             found[part] = key
     if not found:
-        raise ArchiveError(
-            f"{store.location(folder)} holds no results yet. `prefect-assay status` says what is under way; "
-            "`prefect-assay archive lake` writes the lake of an archive from before it had one"
-        )
+        raise no_results(store, prefix, wanted.campaign)
     chosen: dict[tuple[Any, ...], LakePart] = {}
     for part in sorted(found, key=lambda part: (part.version, part.sha256)):
         chosen[part[: 3 if wanted.all_versions else 2]] = part
@@ -161,7 +167,7 @@ def _sorted(table: Any, wanted: Query) -> Any:
 
 
 def _best_first(table: Any) -> dict[str, Any]:
-    """Columns to sort by, as `best_binders` does: a lower limit follows all affinities, and what is no affinity comes last."""
+    """Columns to sort by, as `summarize` does: a lower limit follows all affinities, and what is no affinity comes last."""
     pa, pc = pyarrow_module(), compute_module()
     outcomes = pa.array([str(outcome) for outcome in Outcome])
     known = pc.greater(table["kd_M"], 0)

@@ -6,12 +6,13 @@ from typing import Any
 from prefect_assay.archive import latest
 from prefect_assay.archive.layout import TABLE_CODE
 from prefect_assay.blocks import Archive
+from prefect_assay.lake import summary_table
 from prefect_assay.looping.book import Round
 from prefect_assay.looping.rules import best_value, has_measurement
 from prefect_assay.models.selection import Objective
 from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import ResultsStatus
-from prefect_assay.results import DesignSummary, Outcome, summarize
+from prefect_assay.results import DesignSummary, Outcome, ResultRow
 from prefect_assay.results.row import CampaignTable
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
@@ -38,15 +39,12 @@ def loop_history(archive: Archive, rounds: Sequence[Round], placed: Placed) -> t
             name: plan.attributes.get(name, {}) | {"round": str(entry.fixed.number)}
             for name in names | planned.keys()
         }
-        measured = summarize(
-            rows,
-            attributes=attributes,
-            targets={row.experiment_code: plan.target_name for row in rows},
-        )
+        measured = _designs(archive, plan, rows)
         for design in measured:
             # What was ordered: results may come without residues, or with those of the construct and its tag.
             ordered = planned.get(design.name)
-            found.append(design.model_copy(update={"aa_string": ordered.aa_string}) if ordered else design)
+            own = {"aa_string": ordered.aa_string if ordered else design.aa_string}
+            found.append(design.model_copy(update={**own, "attributes": attributes[design.name]}))
         found += _open(plan, names, attributes, placed)
     return tuple(found)
 
@@ -72,7 +70,7 @@ def _with_newest_table(archive: Archive, entry: Round, objective: Objective | No
     table = kept_table(archive, campaign_id)
     if table is None:
         return entry
-    found = summary_of(table, objective)
+    found = summary_of(archive, campaign_id, table, objective)
     if newest.manifest.results_status == ResultsStatus.ALL and _has_every_design(archive, campaign_id, table):
         found["problem"] = None
     return entry.model_copy(update={"ended": entry.ended.model_copy(update=found)})
@@ -84,15 +82,26 @@ def _has_every_design(archive: Archive, campaign_id: str, table: CampaignTable) 
     return plan is not None and plan.sequences.keys() <= {row.name for row in table.rows}
 
 
-def summary_of(table: CampaignTable, objective: Objective | None) -> dict[str, Any]:
-    """What the end of a round says of its table."""
+def summary_of(
+    archive: Archive, campaign_id: str, table: CampaignTable, objective: Objective | None
+) -> dict[str, Any]:
+    """What the end of a round says of its campaign, with the numbers of its report."""
+    designs = summary_table(archive.get_store(), archive.prefix, campaign_id, table.rows).designs
     return {
         "table": table.location,
         "rows": len(table.rows),
-        "best": best_value(table.rows, objective),
-        "best_kd_M": table.best_kd_M,
-        "measured": has_measurement(table.rows),
+        "best": best_value(designs, objective),
+        "best_kd_M": best_value(designs, Objective.AFFINITY),
+        "measured": has_measurement(designs),
     }
+
+
+def _designs(archive: Archive, plan: Plan, rows: Sequence[ResultRow]) -> tuple[DesignSummary, ...]:
+    """The campaign's summary table, with the numbers of its report."""
+    targets = {row.experiment_code: plan.target_name for row in rows}
+    return summary_table(
+        archive.get_store(), archive.prefix, plan.campaign_id, rows, targets=targets, plan=plan
+    ).designs
 
 
 def _open(
@@ -104,6 +113,7 @@ def _open(
         if absent and placed(plan.campaign_id, each.order_key):
             for name, value in absent.items():
                 yield DesignSummary(
+                    campaign_id=plan.campaign_id,
                     name=name,
                     experiment_code="",
                     result_type=plan.assay.experiment_type.value,

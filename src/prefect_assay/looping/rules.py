@@ -11,28 +11,27 @@ from typing import Final, assert_never
 
 from prefect_assay.models.billing import usd
 from prefect_assay.models.selection import Objective
-from prefect_assay.results import Level, Outcome, ResultRow, summarize
+from prefect_assay.results import DesignSummary, Outcome, objective_words
 from prefect_assay.results.row import OPEN
 
 _NOT_MEASURED: Final = OPEN | {Outcome.NO_EXPRESSION}
 
 
-def best_value(rows: Iterable[ResultRow], objective: Objective | None) -> float | None:
-    """The best value of a table, controls left out; None if no design has one.
+def best_value(designs: Iterable[DesignSummary], objective: Objective | None) -> float | None:
+    """The best value of a summary table, controls left out; None if no design has one.
 
     A limit counts if the design is at least that good: K_D below a value, a concentration above one.
     """
-    rows = tuple(rows)
+    own = [each for each in designs if not each.control and each.outcome is Outcome.MEASURED]
     match objective:
         case Objective.AFFINITY:
-            designs = [each for each in summarize(rows) if not each.control and each.qualifier != ">"]
-            return min((each.kd_M for each in designs if each.kd_M is not None), default=None)
+            return min((each.kd_M for each in own if each.kd_M and each.qualifier != ">"), default=None)
         case Objective.MELTING:
-            return max((row.tm_C for row in _measured(rows) if row.tm_C is not None), default=None)
+            return max((each.tm_C for each in own if each.tm_C is not None), default=None)
         case Objective.EXPRESSION:
             # Beside a K_D the qualifier is that of the K_D.
-            known = [row for row in _measured(rows) if row.kd_M is not None or row.qualifier != "<"]
-            found = [row.concentration_nM for row in known]
+            known = [each for each in own if each.kd_M is not None or each.qualifier != "<"]
+            found = [each.concentration_nM for each in known]
             return max((value for value in found if value is not None), default=None)
         case None:
             return None
@@ -40,18 +39,9 @@ def best_value(rows: Iterable[ResultRow], objective: Objective | None) -> float 
             assert_never(objective)
 
 
-def _measured(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    return [
-        row
-        for row in rows
-        if row.level is Level.SUMMARY and row.outcome is Outcome.MEASURED and not row.control
-    ]
-
-
-def has_measurement(rows: Iterable[ResultRow]) -> bool:
+def has_measurement(designs: Iterable[DesignSummary]) -> bool:
     """Return True if the laboratory could say anything about at least one design."""
-    designs = (row for row in rows if row.level is Level.SUMMARY and not row.control)
-    return any(row.outcome not in _NOT_MEASURED for row in designs)
+    return any(each.outcome not in _NOT_MEASURED for each in designs if not each.control)
 
 
 def is_better(value: float, than: float | None, objective: Objective) -> bool:
@@ -71,14 +61,10 @@ def best_of(values: Iterable[float | None], objective: Objective | None) -> floa
 
 
 def shown(value: float | None, objective: Objective | None) -> str:
-    """A value for people, such as `K_D 3.2 nM`."""
+    """A value for people, such as `K_D 3.20 nM`."""
     if value is None or objective is None:
         return "none"
-    return f"{objective.value_of.name} {_in_unit(value, objective):.3g} {objective.value_of.unit}"
-
-
-def _in_unit(value: float, objective: Objective) -> float:
-    return value * 1e9 if objective is Objective.AFFINITY else value  # a K_D is in M
+    return f"{objective.value_of.name} {objective_words(value, objective)}"
 
 
 class Stop(StrEnum):
@@ -134,8 +120,8 @@ def stop_reason(rules: StopRules, ended: Sequence[RoundValue], spent_cents: int)
         for done in ended:
             if done.best is not None and not is_better(goal, done.best, rules.objective):
                 reached = shown(done.best, rules.objective)
-                wanted = f"{_in_unit(goal, rules.objective):g} {rules.objective.value_of.unit}"
-                return Stop.GOAL, f"round {done.name} reached the goal of {wanted} with {reached}"
+                goal_words = objective_words(goal, rules.objective)
+                return Stop.GOAL, f"round {done.name} reached the goal of {goal_words} with {reached}"
     if len(ended) >= rules.max_rounds:
         return Stop.ROUNDS, f"the loop has had its {rules.max_rounds} rounds"
     if rules.budget_cents is not None and spent_cents >= rules.budget_cents:

@@ -7,7 +7,7 @@ from prefect_assay.models.calls import Call, ReadCall, read_call
 from prefect_assay.models.quantities import Quantity, Unread, read_quantity
 from prefect_assay.results.answers import make_table
 from prefect_assay.results.design import DesignSummary
-from prefect_assay.results.formats import from_csv, molar, to_csv, to_parquet
+from prefect_assay.results.formats import from_csv, molar, objective_words, to_csv, to_parquet
 from prefect_assay.results.hits import HitRate, Tally, hit_rates, is_hit, objective_value, tally
 from prefect_assay.results.matching import match
 from prefect_assay.results.ranked import markdown_table, outcome_line, rich_table
@@ -45,6 +45,7 @@ __all__ = [
     "match",
     "molar",
     "objective_value",
+    "objective_words",
     "outcome_line",
     "read_call",
     "read_quantity",

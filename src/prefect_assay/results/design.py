@@ -27,8 +27,8 @@ class DesignSummary(StoredModel):
     `attributes` are the designer's own columns (method, ipTM, round, ...), as they were in the input file.
     """
 
-    campaign_id: str = ""
     name: str
+    campaign_id: str = ""
     experiment_code: str
     result_type: str = ""
     target: str | None = None
@@ -39,6 +39,7 @@ class DesignSummary(StoredModel):
     kd_M: float | None = None  # noqa: N815
     kd_low_M: float | None = None  # noqa: N815
     kd_high_M: float | None = None  # noqa: N815
+    extrapolated: bool = False
     replicates_averaged: int | None = None
     reported_kd_M: float | None = None  # noqa: N815
     reported_qualifier: str | None = None
@@ -55,7 +56,6 @@ class DesignSummary(StoredModel):
     expression: str | None = None
     replicates: int = 0
     verdict: Verdict | None = None
-    extrapolated: bool = False
     reasons: tuple[str, ...] = ()
     group: str | None = None
     reference: str | None = None

@@ -9,12 +9,13 @@ import io
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from pydantic import ValidationError
 
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.foreign_text import clean_text
+from prefect_assay.models.selection import Objective
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.row import COLUMNS, Outcome, ResultRow, read_row
 from prefect_assay.sources import UnreadableSource, opened
@@ -169,6 +170,25 @@ def molar_range(low: float | None, high: float | None) -> str:
     first, last = ("open" if end is None else molar(end) for end in (low, high))
     value, _, unit = first.partition(" ")
     return f"{value if unit == last.partition(' ')[2] else first} to {last}"
+
+
+def objective_words(value: float, objective: Objective) -> str:
+    """The value of an objective for people: K_D given in M, a melting temperature in °C, a concentration in nM."""
+    match objective:
+        case Objective.AFFINITY:
+            return molar(value)
+        case Objective.MELTING:
+            return f"{value:.1f} °C"
+        case Objective.EXPRESSION:
+            return molar(value * 1e-9)
+        case _:
+            assert_never(objective)
+
+
+def fold_words(fold: float, qualifier: str | None = None) -> str:
+    """How many times one value is another one, for people: `2.4`, `> 12`."""
+    digits = f"{fold:.2g}" if fold < 100 else f"{fold:.0f}"  # noqa: PLR2004  no exponent
+    return f"{qualifier} {digits}" if qualifier else digits
 
 
 def molar_estimate(estimate: Estimate) -> str:

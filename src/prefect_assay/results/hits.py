@@ -8,7 +8,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 from prefect_assay.models.calls import Call, read_call
 from prefect_assay.models.quantities import SIGNS
@@ -42,10 +42,15 @@ class HitRate:
         return f"{self.hits:,} of {self.known:,}"
 
     @property
-    def interval_words(self) -> str:
-        """`51% (35% to 67%)`, the rate with its 95 % interval; empty when no outcome is known."""
+    def cells(self) -> tuple[str, str]:
+        """`51%` and `35% to 67%`, the rate and its 95 % interval; empty when no outcome is known."""
         low, high = self.interval()
-        return f"{self.rate:.0%} ({low:.0%} to {high:.0%})" if self.known else ""
+        return (f"{self.rate:.0%}", f"{low:.0%} to {high:.0%}") if self.known else ("", "")
+
+    def as_json(self) -> dict[str, Any]:
+        """The rate for programs; `measured` is the number of designs with a known outcome."""
+        rate, interval = (self.rate, self.interval()) if self.known else (None, None)
+        return {"measured": self.known, "hits": self.hits, "hit_rate": rate, "interval": interval}
 
     def interval(self) -> tuple[float, float]:
         """The 95 % Jeffreys interval of the rate: equal tails of Beta(hits + 1/2, misses + 1/2), and an end at 0 or 1 where none or all hit."""
@@ -68,13 +73,19 @@ class Tally:
 
     @property
     def words(self) -> str:
-        """`18 of 35 bind, 3 did not express, 5 unknown`."""
+        """`18 of 35 bind, 3 did not express, 5 unknown`; those that did not express are among the 35."""
         verb = "bind" if self.binds else "measured"
-        parts = [f"{self.rate.words} {verb}" if self.rate.known else "no outcome is known yet"]
-        parts += [
-            f"{count:,} {words}" for outcome, words in _OTHERS.items() if (count := self.outcomes.get(outcome, 0))
-        ]
-        return ", ".join(parts)
+        first = f"{self.rate.words} {verb}" if self.rate.known else "no outcome is known yet"
+        return ", ".join([first, *self.others])
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """What became of designs that did not express, and of those that the rate does not count."""
+        return tuple(
+            f"{count:,} {words}"
+            for outcome, words in _OTHERS.items()
+            if (count := self.outcomes.get(outcome, 0))
+        )
 
 
 _OTHERS: Final = {
@@ -121,10 +132,8 @@ def is_hit(
         return False
     if objective is None:
         return None if design.outcome in OPEN else design.outcome in HAS_RESULT
-    if objective is Objective.AFFINITY and design.outcome is Outcome.NO_BINDING:
-        return False
-    if objective is Objective.AFFINITY and design.outcome in OPEN:
-        return None
+    if objective is Objective.AFFINITY and design.outcome not in HAS_RESULT:
+        return False if design.outcome is Outcome.NO_BINDING else None
     low = objective.value_of.lower_is_better
     value, qualifier = _value(design, objective), _qualifier(design, objective)
     if limit is None:

@@ -21,6 +21,7 @@ from prefect_assay.results.formats import (
     EMPTY,
     OUTCOME_WORDS,
     VERDICT_WORDS,
+    fold_words,
     markdown_cell,
     molar,
     molar_range,
@@ -77,7 +78,6 @@ def ranked_table(
     designs: Sequence[DesignSummary],
     *,
     limit: int | None = None,
-    campaigns: Mapping[tuple[str, str], str] | None = None,
     width: int | None = _WIDTH,
 ) -> RankedTable:
     """The table of designs in their order.
@@ -85,18 +85,17 @@ def ranked_table(
     Args:
         designs: as `summarize` ranks them.
         limit: how many to show; the others are counted.
-        campaigns: the campaign of each design, by name and experiment code; a column where there are several.
         width: characters that all columns fit in; None: a page that scrolls.
     """
     shown = designs[:limit]
-    several = len(set((campaigns or {}).values())) > 1
+    several = len({each.campaign_id for each in shown}) > 1
     own: list[tuple[str, Callable[[DesignSummary], str]]] = [
         (_value_title(shown), value_text),
         ("95 % interval", interval_text),
         ("Laboratory", laboratory_text if _differs(shown) else lambda _: ""),
         ("Fold", fold_text),
         ("Verdict", verdict_text),
-        ("Campaign", lambda each: (campaigns or {}).get((each.name, each.experiment_code), "")),
+        ("Campaign", lambda each: each.campaign_id),
         ("Target", lambda each: _shortened(each.target or "", _TARGET_MAX)),
     ]
     left = {"Campaign"} if not several else set()
@@ -117,7 +116,7 @@ def ranked_table(
     names = _names(shown, room)
     lines = zip(*([text or EMPTY for text in texts] for texts in columns.values()), strict=True)
     return RankedTable(
-        title=_title(shown, campaigns if not several else None),
+        title=_title(shown),
         titles=("#", "Design", *columns),
         lines=tuple(
             RankedDesign(place=place, design=each, cells=(rank, name, *line))
@@ -152,14 +151,9 @@ def _typeset(text: str) -> str:
     return CONSTANT.sub(r"\1<sub>\2</sub>", text)
 
 
-def rich_table(
-    designs: Sequence[DesignSummary],
-    *,
-    limit: int | None = None,
-    campaigns: Mapping[tuple[str, str], str] | None = None,
-) -> RenderableType:
+def rich_table(designs: Sequence[DesignSummary], *, limit: int | None = None) -> RenderableType:
     """The same table for a terminal of 80 columns, its title above and its notes below."""
-    shown = ranked_table(designs, limit=limit, campaigns=campaigns)
+    shown = ranked_table(designs, limit=limit)
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     for title in shown.titles:
         table.add_column(
@@ -227,8 +221,7 @@ def fold_text(design: DesignSummary) -> str:
         return ""
     if design.fold > _FOLD_MAX:
         return f"> {_FOLD_MAX}"
-    digits = f"{design.fold:.2g}" if design.fold < 100 else f"{design.fold:.0f}"  # noqa: PLR2004  no exponent
-    return f"> {digits}" if design.qualifier == "<" else digits
+    return fold_words(design.fold, ">" if design.qualifier == "<" else None)
 
 
 def best_text(design: DesignSummary) -> str:
@@ -243,7 +236,7 @@ def verdict_words(design: DesignSummary) -> str:
     """
     words = [VERDICT_WORDS[design.verdict]] if design.verdict else []
     if design.extrapolated:
-        words = [*(words if design.verdict is not Verdict.AGREES else []), EXTRAPOLATED]
+        words = [*(words if design.verdict != Verdict.AGREES else []), EXTRAPOLATED]
     return ", ".join(words)
 
 
@@ -321,14 +314,17 @@ def _shortened(text: str, longest: int) -> str:
     return flat if len(flat) <= longest else f"{flat[:head]}…{flat[len(flat) - longest + head + 1 :]}"
 
 
-def _title(designs: Sequence[DesignSummary], campaigns: Mapping[tuple[str, str], str] | None) -> str:
+def _title(designs: Sequence[DesignSummary]) -> str:
     def only(values: Iterable[str | None]) -> str:
         found = {value for value in values if value}
         return found.pop() if len(found) == 1 else ""
 
     kind = only(each.result_type for each in designs)
     target = only(each.target for each in designs) if all(each.target for each in designs) else ""
-    code, campaign = only(each.experiment_code for each in designs), only((campaigns or {}).values())
+    code, campaign = (
+        only(each.experiment_code for each in designs),
+        only(each.campaign_id for each in designs),
+    )
     words = ASSAYS.get(ExperimentType(kind), kind) if kind in [*ExperimentType] else kind
     parts = [campaign, f"{words}{f' against {target}' if target else ''}", code]
     if designs and all(each.simulated for each in designs):

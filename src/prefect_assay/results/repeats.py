@@ -52,7 +52,9 @@ def _join(rows: Sequence[DesignSummary]) -> DesignSummary:
     positive = [row for row in known if row.outcome in HAS_RESULT]
     if 2 * len(positive) >= len(known):
         kept = positive
-        outcome = Outcome.MEASURED if any(row.outcome is Outcome.MEASURED for row in kept) else Outcome.BINDING
+        outcome = (
+            Outcome.MEASURED if any(row.outcome is Outcome.MEASURED for row in kept) else Outcome.BINDING
+        )
     else:
         outcome = Counter(row.outcome for row in known if row not in positive).most_common(1)[0][0]
         kept = [row for row in known if row.outcome is outcome]

@@ -107,11 +107,10 @@ class ArchivedResults(Model):
 
 
 class CampaignTable(Model):
-    """All rows of a campaign. `best_kd_M` is the lowest mean K_D of its designs, in M; lower limits do not count."""
+    """All rows of a campaign."""
 
     location: str | None
     rows: tuple[ResultRow, ...]
-    best_kd_M: float | None  # noqa: N815 - M is the unit
     record: ArchiveRecord | None = None  # of the version that this run has made or found
 
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from prefect_assay.foreign_text import clean_text
 from prefect_assay.models.calls import Call, read_call
 from prefect_assay.results.design import DesignSummary
@@ -30,6 +32,7 @@ COMPETITION_REPLICATE_COLUMNS: Final = (
 )
 _NULL: Final = "null"
 _BOM: Final = "\ufeff"
+_DESIGNS: Final = TypeAdapter(tuple[DesignSummary, ...])
 _COLUMNS: Final = tuple(column for column in DesignSummary.model_fields if column != "attributes")
 _NUMBERS: Final = frozenset(
     {"kd_M", "kd_low_M", "kd_high_M", "reported_kd_M", "kon_per_M_s", "koff_per_s", "fold", "price_cents"}
@@ -69,6 +72,16 @@ def summary_csv(summaries: Iterable[DesignSummary]) -> bytes:
     )
 
 
+def summary_json(summaries: Iterable[DesignSummary]) -> bytes:
+    """The same table for programs, with every text and number exactly as it is; `read_summary_json` reads it back."""
+    return _DESIGNS.dump_json(tuple(summaries), indent=1, exclude_defaults=True) + b"\n"
+
+
+def read_summary_json(data: bytes) -> tuple[DesignSummary, ...]:
+    """The table of `summary_json`; ValueError if it is none."""
+    return _DESIGNS.validate_json(data)
+
+
 def people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float]]) -> bytes:
     """Lines of cells, each made with `cell`, as CSV for a spreadsheet program: UTF-8 with a byte order mark."""
     buffer = io.StringIO(newline="")
@@ -101,20 +114,24 @@ def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
     pa = pyarrow_module()
     designs = tuple(summaries)
     own = _own_columns(designs)
-    kinds = dict.fromkeys(_NUMBERS, pa.float64()) | {
-        "control": pa.bool_(),
-        **dict.fromkeys(("expects_binding", "simulated", "extrapolated"), pa.bool_()),
-        **dict.fromkeys(("replicates", "replicates_averaged", "replicates_reported"), pa.int64()),
-        **dict.fromkeys(("reasons", "doubts"), pa.list_(pa.string())),
-    }
-    fields = [(column, kinds.get(column, pa.string())) for column in _COLUMNS]
-    schema = pa.schema([*fields, *((title, pa.string()) for title in own.values())])
+    schema = pa.schema([*summary_schema(), *((title, pa.string()) for title in own.values())])
     lines = [
         design.model_dump(mode="json", exclude={"attributes"})
         | {title: design.attributes.get(column) for column, title in own.items()}
         for design in designs
     ]
     return parquet_bytes(pa.Table.from_pylist(lines, schema=schema))
+
+
+def summary_schema() -> tuple[tuple[str, Any], ...]:
+    """Name and Arrow type of each column of the table, without the designer's own."""
+    pa = pyarrow_module()
+    kinds = dict.fromkeys(_NUMBERS, pa.float64()) | {
+        **dict.fromkeys(("control", "expects_binding", "simulated", "extrapolated"), pa.bool_()),
+        **dict.fromkeys(("replicates", "replicates_averaged", "replicates_reported"), pa.int64()),
+        **dict.fromkeys(("reasons", "doubts"), pa.list_(pa.string())),
+    }
+    return tuple((column, kinds.get(column, pa.string())) for column in _COLUMNS)
 
 
 def competition_csv(summaries: Iterable[DesignSummary]) -> bytes:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from prefect_assay.models.scores import is_confidence_score, score_direction
 from prefect_assay.models.selection import Aim, Objective, SelectionSettings
-from prefect_assay.results import Outcome
-from prefect_assay.results.formats import molar
+from prefect_assay.results import Outcome, objective_words
 from prefect_assay.results.repeats import residues_of
 from prefect_assay.selection.candidates import Candidates, Floats, Mask
 from prefect_assay.selection.described import Columns, Rows, Shapes, described, joined, words
@@ -329,7 +328,8 @@ class GaussianProcessRanking:
         value = scale.value(standard)
         if value is None:
             return "no binding" if scale.objective is Objective.AFFINITY else "nothing"
-        return f"{value:.1f} °C" if scale.objective is Objective.MELTING else molar(value * _NM)
+        in_nm = scale.objective is Objective.AFFINITY
+        return objective_words(value * _NM if in_nm else value, scale.objective)
 
 
 def _cells(extra: str, unpack: Callable[[str], Mapping[str, str]]) -> Mapping[str, str]:

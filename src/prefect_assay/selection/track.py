@@ -121,14 +121,12 @@ class Calibration:
     @property
     def cells(self) -> tuple[str, ...]:
         """The band, designs, mean chance, hits, hit rate and its interval, as a line of a table."""
-        low, high = self.rate.interval()
         return (
             f"{self.low:.0%} to {min(self.high, 1):.0%}",
             f"{self.rate.known:,}",
             f"{self.predicted:.0%}",
             f"{self.rate.hits:,}",
-            f"{self.rate.rate:.0%}",
-            f"{low:.0%} to {high:.0%}",
+            *self.rate.cells,
         )
 
 

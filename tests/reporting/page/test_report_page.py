@@ -16,14 +16,13 @@ import pytest
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.books import check_orders
 from prefect_assay.models.archived import is_open_link
-from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.reporting.page import documents, figures
 from prefect_assay.reporting.page.decision import Decision
 from prefect_assay.reporting.page.documents import archive_report, kept_report, make_report
 from prefect_assay.reporting.page.images import IMAGES_BYTES_MAX, experiment_images
 from prefect_assay.reporting.page.render import render
+from prefect_assay.results import is_hit
 from prefect_assay.results.kinetics.analysis import ReplicateMelting
-from prefect_assay.selection import is_hit
 
 CAMPAIGN = "round-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -138,7 +137,7 @@ def test_predicted_chances_are_shown_beside_what_hit(made):
             render(made.contents, designs, figures.CampaignFigures(), (), (), Decision(lines=()))
         ).text
 
-    known = [is_hit(design, SelectionSettings()) for design in made.summaries]
+    known = [is_hit(design) for design in made.summaries]
     measured, hits = sum(hit is not None for hit in known), sum(hit is True for hit in known)
     assert 0 < hits < measured
     assert f"25% to 50% {measured} 40% {hits} " in shown("hits with 40% (10% to 70%)")

@@ -4,7 +4,8 @@ import json
 from datetime import UTC, datetime
 
 from prefect_assay.archive import Document, archive_version
-from prefect_assay.results import ResultRow, to_csv
+from prefect_assay.results import ResultRow, summarize, to_csv
+from prefect_assay.results.tables import summary_json
 
 TARGET = {
     "name": "Human EGFR, extracellular domain",
@@ -37,30 +38,46 @@ def archive_rows(store, prefix, campaign, code, rows, *, target=TARGET, day=1):
     )
 
 
+def archive_report(store, prefix, campaign, designs, *, day=3):
+    """Archive a report with this summary table; its record."""
+    return archive_version(
+        store,
+        prefix,
+        campaign_id=campaign,
+        experiment_id=campaign,
+        experiment_code="REPORT",
+        results_status="all",
+        documents=[
+            Document(path="summary.json", content_type="application/json", body=summary_json(designs))
+        ],
+        now=datetime(2026, 3, day, tzinfo=UTC),
+    )
+
+
 def archive_two_campaigns(store, prefix):
-    """Two campaigns with four experiments.
+    """Two campaigns with four experiments and their reports.
 
     LAB-001 has a partial and a complete version, and in LAB-004 a second version withdraws the value of the first.
     """
     first = row("d1", "LAB-001", kd_M=5e-9, binding="true")
     archive_rows(store, prefix, "round-1", "LAB-001", [first, row("d2", "LAB-001", outcome="pending")])
-    archive_rows(
-        store,
-        prefix,
-        "round-1",
-        "LAB-001",
-        [
-            first,
-            row("d1", "LAB-001", level="replicate", replicate=1, kd_M=4.5e-9),
-            row("d2", "LAB-001", outcome="no_binding", kd_M=1e-12, binding="false"),
-        ],
-        day=2,
-    )
-    archive_rows(store, prefix, "round-1", "LAB-002", [row("=d3", "LAB-002", kd_M=2e-8, extra='{"a": 1}')])
+    complete = [
+        first,
+        row("d1", "LAB-001", level="replicate", replicate=1, kd_M=4.5e-9),
+        row("d2", "LAB-001", outcome="no_binding", kd_M=1e-12, binding="false"),
+    ]
+    archive_rows(store, prefix, "round-1", "LAB-001", complete, day=2)
+    other = [row("=d3", "LAB-002", kd_M=2e-8, extra='{"a": 1}')]
+    archive_rows(store, prefix, "round-1", "LAB-002", other)
     archive_rows(store, prefix, "round-1", "LAB-004", [row("d5", "LAB-004", kd_M=1e-9)])
-    archive_rows(store, prefix, "round-1", "LAB-004", [row("d5", "LAB-004", outcome="no_binding")], day=2)
-    melts = row("d4", "LAB-003", tm_C=61.5, result_type="thermostability")
-    archive_rows(store, prefix, "Round 2", "LAB-003", [melts], target=None)
+    withdrawn = [row("d5", "LAB-004", outcome="no_binding")]
+    archive_rows(store, prefix, "round-1", "LAB-004", withdrawn, day=2)
+    melts = [row("d4", "LAB-003", tm_C=61.5, result_type="thermostability")]
+    archive_rows(store, prefix, "Round 2", "LAB-003", melts, target=None)
+    targets = dict.fromkeys(("LAB-001", "LAB-002", "LAB-004"), TARGET["name"])
+    designs = summarize([*complete, *other, *withdrawn], targets=targets, campaign_id="round-1")
+    archive_report(store, prefix, "round-1", designs)
+    archive_report(store, prefix, "Round 2", summarize(melts, campaign_id="Round 2"))
     archive_version(
         store,
         prefix,

@@ -12,7 +12,9 @@ from prefect_assay.models.selection import KeptFates, SelectionSettings
 from prefect_assay.models.sequences import Sequences
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import ExperimentType
-from prefect_assay.results import summarize, summary_csv
+from prefect_assay.results import summarize
+from prefect_assay.results.kinetics.analysis import Verdict
+from prefect_assay.results.tables import summary_json
 from prefect_assay.selection import History, select
 from prefect_assay.tasks.read import plan_campaign
 from support.archive.campaigns import archive_rows, row
@@ -102,9 +104,11 @@ def archive_measured_round(store, prefix, fixed, *, residues=False):
         found = {"kd_M": kd} if kd else {"outcome": "no_binding", "binding": "false"}
         rows.append(row(name, CODE, aa_string=sequences[name] if residues else None, **found))
     archive_rows(store, prefix, fixed.campaign_id, CODE, rows)
-    designs = summarize(rows, prices={CODE: 19_999.0}, attributes=plan.attributes)
-    judged = [each.model_copy(update={"verdict": "agrees"}) if each.kd_M else each for each in designs]
-    _document(store, prefix, fixed.campaign_id, "REPORT", "summary.csv", summary_csv(judged))
+    designs = summarize(
+        rows, prices={CODE: 19_999.0}, attributes=plan.attributes, campaign_id=fixed.campaign_id
+    )
+    judged = [each.model_copy(update={"verdict": Verdict.AGREES}) if each.kd_M else each for each in designs]
+    _document(store, prefix, fixed.campaign_id, "REPORT", "summary.json", summary_json(judged))
 
 
 def _document(store, prefix, campaign_id, code, path, body):

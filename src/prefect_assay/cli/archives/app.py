@@ -9,6 +9,7 @@ from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
     ArchiveBlock,
     ArchiveFolder,
+    ArchiveOrFolder,
     AsJson,
 )
 from prefect_assay.models.vocabulary import ExperimentType
@@ -49,10 +50,17 @@ def spending(
 
 @archives.command()
 def results(
-    path: ArchiveFolder = None,
+    campaigns: Annotated[
+        list[str] | None, typer.Argument(metavar="[CAMPAIGN]...", help="Campaign ids. Default: all.")
+    ] = None,
     *,
-    archive: ArchiveBlock = None,
-    campaign: Annotated[str | None, typer.Option(help="One campaign, by its id.")] = None,
+    archive: ArchiveOrFolder = None,
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare", help="Compare two campaigns or more, each design with the first campaign's."
+        ),
+    ] = False,
     experiment: Annotated[str | None, typer.Option(help="One experiment, by its code.")] = None,
     target: Annotated[str | None, typer.Option(help="A part of the target's name.")] = None,
     name: Annotated[str | None, typer.Option(help="A part of the design's name.")] = None,
@@ -60,10 +68,12 @@ def results(
         ExperimentType | None, typer.Option("--type", help="What was measured.")
     ] = None,
     outcome: Annotated[OutcomeWord | None, typer.Option(help="One outcome only.")] = None,
-    replicates: Annotated[bool, typer.Option("--replicates", help="Also one row per replicate.")] = False,
+    replicates: Annotated[
+        bool, typer.Option("--replicates", help="The laboratory's own rows instead, one per replicate.")
+    ] = False,
     all_versions: Annotated[
         bool,
-        typer.Option("--all-versions", help="Also rows that a later version of their experiment replaced."),
+        typer.Option("--all-versions", help="With --replicates: also rows that a later version replaced."),
     ] = False,
     sort: Annotated[
         str | None, typer.Option(help="Column. Default: measured designs by K_D, then the other outcomes.")
@@ -71,9 +81,12 @@ def results(
     descending: Annotated[bool, typer.Option("--descending", help="With --sort: highest first.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, max=10_000_000, help="Rows at most.")] = None,
     csv: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write CSV for a spreadsheet; - prints it.")
+        str | None,
+        typer.Option(metavar="FILE", help="Write the table as CSV for a spreadsheet; - prints it."),
     ] = None,
-    parquet: Annotated[str | None, typer.Option(metavar="FILE", help="Write Parquet; - prints it.")] = None,
+    parquet: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the table as Parquet; - prints it.")
+    ] = None,
     reread: Annotated[
         bool,
         typer.Option(
@@ -88,32 +101,46 @@ def results(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the results of all campaigns in an archive, best first."""
+    """Show the designs of one campaign or of all, best first, as in their reports."""
     with reported(as_json=as_json):
+        named = campaigns or []
+        filters: dict[str, object] = {
+            "--target": target, "--name": name, "--type": experiment_type, "--outcome": outcome, "--sort": sort,
+            "--replicates": replicates, "--limit": limit, "--parquet": parquet,
+        }  # fmt: skip
+        if not replicates:
+            refuse_ignored({"--all-versions": all_versions}, "it needs --replicates")
         if reread:
             from prefect_assay.cli.archives.reread import reread_results
 
-            idle = {
-                "--target": target, "--name": name, "--type": experiment_type, "--outcome": outcome, "--sort": sort,
-                "--replicates": replicates, "--all-versions": all_versions, "--limit": limit, "--csv": csv,
-                "--parquet": parquet,
-            }  # fmt: skip
             refuse_ignored(
-                idle, "--reread takes --campaign, --experiment and --mapping; show the results afterwards"
+                filters | {"--csv": csv, "--compare": compare},
+                "--reread takes a campaign, --experiment and --mapping; show the results afterwards",
             )
             reread_results(
-                path, archive, campaign=campaign, experiment=experiment, mapping_file=mapping, as_json=as_json
+                archive, campaigns=named, experiment=experiment, mapping_file=mapping, as_json=as_json
             )
             return
         refuse_ignored({"--mapping": mapping}, "it needs --reread")
         if sort is None:
             refuse_ignored({"--descending": descending}, "it turns the order of --sort")
-        from prefect_assay.cli.archives.results import show_results
+        from prefect_assay.cli.archives.results import Files, show_comparison, show_results, show_rows
+        from prefect_assay.errors import InputError
         from prefect_assay.lake import Query
         from prefect_assay.results import Outcome
 
+        files = Files(csv, parquet, as_json)
+        if compare:
+            refuse_ignored(
+                filters | {"--experiment": experiment}, "--compare takes campaigns, --csv and --json"
+            )
+            if len({*named}) < 2:  # noqa: PLR2004
+                raise InputError(
+                    "name at least two campaigns to compare: prefect-assay results --compare A B"
+                )
+            show_comparison(archive, list(dict.fromkeys(named)), files)
+            return
         wanted = Query(
-            campaign=campaign,
             experiment=experiment,
             target=target,
             name=name,
@@ -125,7 +152,7 @@ def results(
             descending=descending,
             limit=limit,
         )
-        show_results(path, archive, wanted, csv_file=csv, parquet_file=parquet, as_json=as_json)
+        (show_rows if replicates else show_results)(archive, named, wanted, files)
 
 
 @archives.command()

@@ -7,9 +7,9 @@ from pathlib import Path
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
+    LAKE_FOLDER,
     LOOPS_FOLDER,
     candidates_folder,
-    lake_folder,
     safe_prefix,
 )
 from prefect_assay.archive.store import join_key
@@ -83,11 +83,12 @@ def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None
         done = lake.rebuild(store, prefix)
         candidates = rebuild_candidates(store, prefix)
     notes = (*done.notes, *candidates.notes)
+    folder = join_key(safe_prefix(prefix), LAKE_FOLDER)
     if not done.parts and not candidates.parts and not notes:
         raise ArchiveError(f"{store.location(prefix)} holds no archived results; name the root of an archive")
     if as_json:
         answer = {
-            "location": store.location(lake_folder(prefix)),
+            "location": store.location(folder),
             **done.model_dump(mode="json"),
             "candidates": candidates.model_dump(mode="json"),
         }
@@ -95,13 +96,13 @@ def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None
     else:
         for note in notes:
             plain(stderr=True).print(note, style="red")
-        for folder, written in (
-            (lake_folder(prefix), done),
+        for place, written in (
+            (folder, done),
             (candidates_folder(prefix), candidates),
         ):
             if written.parts:
                 plain().print(
-                    f"{store.location(folder)}: {many(written.parts, 'file')}, {written.added} of them new"
+                    f"{store.location(place)}: {many(written.parts, 'file')}, {written.added} of them new"
                 )
     if notes:
         raise SystemExit(FAILED)
@@ -127,10 +128,17 @@ def show_report(report: VerifyReport) -> None:
     )
 
 
+def names_folder(archive: str) -> bool:
+    """Return True if an archive is named by its folder, which needs no Prefect server, and not by a block."""
+    return archive.startswith((".", "/", "~"))
+
+
 def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
     """The store and the prefix of a folder, of an archive block, or of the account main's archive; not of several."""
     if path is not None and archive is not None:
         raise ConfigurationError("name one archive: a folder, or a block with --archive")
+    if archive is not None and names_folder(archive):
+        path = Path(archive)
     if path is not None:
         folder = local_path(path)
         if not _is_folder(folder):

@@ -1,5 +1,6 @@
 """`prefect-assay results --reread`: makes the tables of archived experiments again from their raw answers."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,19 +13,21 @@ from prefect_assay.results.mapping import read_mapping
 
 
 def reread_results(
-    path: Path | None,
     archive: str | None,
     *,
-    campaign: str | None,
+    campaigns: Sequence[str],
     experiment: str | None,
     mapping_file: Path | None,
     as_json: bool,
 ) -> None:
     """Read archived answers again, and print what became of each experiment."""
+    if len(campaigns) > 1:
+        raise InputError("one campaign is read again, or all: name one, or none")
+    campaign = next(iter(campaigns), None)
     if mapping_file is not None and campaign is None:
-        raise InputError("a mapping is declared for one campaign: name it with --campaign")
+        raise InputError("a mapping is declared for one campaign: name it, as in `results CAMPAIGN --reread`")
     mapping = None if mapping_file is None else read_mapping(table_content(mapping_file), str(mapping_file))
-    store, prefix = opened(path, archive)
+    store, prefix = opened(None, archive)
     made = lake.reread(
         store,
         prefix,

@@ -1,12 +1,8 @@
-"""`prefect-assay results`: the results of all campaigns in an archive's lake, on the screen or in a file."""
+"""`prefect-assay results`: the summary table of one campaign or of all, compared campaigns, or the laboratory's rows."""
 
-import csv
-import json
 import sys
-from collections.abc import Mapping
-from datetime import datetime
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -14,84 +10,181 @@ from rich.text import Text
 
 from prefect_assay import lake
 from prefect_assay.archive import Store
+from prefect_assay.books.campaign_log import read_terms
 from prefect_assay.cli.archives.archive import opened
-from prefect_assay.cli.output import TerminalConsole, plain
-from prefect_assay.errors import ArchiveError, InputError
-from prefect_assay.results import DesignSummary, Outcome, rich_table, summarize
-from prefect_assay.results.design import order_of
-from prefect_assay.results.formats import molar, parquet_bytes
-from prefect_assay.results.row import read_row
-from prefect_assay.results.tables import cell, guarded, people_csv
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, InputError
+from prefect_assay.lake.query import no_results
+from prefect_assay.lake.summary import SummaryTable, read_designs
+from prefect_assay.results import DesignSummary, Outcome, outcome_line, rich_table, summary_csv, tally
+from prefect_assay.results.compare import Comparison, compare_campaigns, comparison_csv, value_words
+from prefect_assay.results.formats import OUTCOME_WORDS, molar, one_line, parquet_bytes
+from prefect_assay.results.hits import Tally
+from prefect_assay.results.tables import cell, people_csv, summary_parquet
 from prefect_assay.sources import local_path
 
 _SHOWN = 50
 _STDOUT = "-"
 
 
-def show_results(
-    path: Path | None,
-    archive: str | None,
-    wanted: lake.Query,
-    *,
-    csv_file: str | None,
-    parquet_file: str | None,
-    as_json: bool,
-) -> None:
-    """Query the lake; write the files that are named, else print a table or JSON."""
-    if as_json + (csv_file == _STDOUT) + (parquet_file == _STDOUT) > 1:
-        raise InputError("only one of --json, --csv - and --parquet - can be printed")
-    store, prefix = opened(path, archive)
-    is_ranked = not (wanted.sort or wanted.replicates or wanted.all_versions)
-    if is_ranked and not as_json and csv_file is None and parquet_file is None:
-        _show_ranked(TerminalConsole(), store, prefix, wanted)
-        return
-    table = lake.query(store, prefix, wanted)
+class Files(NamedTuple):
+    """Where results go besides the screen; `-` is stdout."""
+
+    csv: str | None
+    parquet: str | None
+    as_json: bool
+
+    def refuse_several_on_stdout(self) -> None:
+        """InputError if more than one of them is printed."""
+        if self.as_json + (self.csv == _STDOUT) + (self.parquet == _STDOUT) > 1:
+            raise InputError("only one of --json, --csv - and --parquet - can be printed")
+
+    @property
+    def is_screen(self) -> bool:
+        """Whether a table for people is shown."""
+        return not self.as_json and self.csv is None and self.parquet is None
+
+
+def show_results(archive: str | None, campaigns: Sequence[str], wanted: lake.Query, files: Files) -> None:
+    """Print the summary table of campaigns, or of all, as it is filtered and sorted; or write it."""
+    files.refuse_several_on_stdout()
+    store, prefix = opened(None, archive)
+    table = _read_designs(store, prefix, campaigns)
+    designs = _sorted([each for each in table.designs if _matches(each, wanted)], wanted)
+    shown = designs[: wanted.limit]
+    if files.csv is not None:
+        write_table(files.csv, summary_csv(shown), len(shown))
+    if files.parquet is not None:
+        write_table(files.parquet, summary_parquet(shown), len(shown))
+    if files.as_json:
+        rate = tally(designs).rate.as_json()
+        print_json({"results": [each.model_dump(mode="json") for each in shown], "rate": rate})
+    if files.is_screen:
+        console = TerminalConsole()
+        console.print(rich_table(designs, limit=wanted.limit or _SHOWN) if designs else "No results.")
+        if designs:
+            plain().print(f"{outcome_line(designs)}{_interval_words(tally(designs))}")
+    _print_notes(table.notes)
+
+
+def show_comparison(archive: str | None, campaigns: Sequence[str], files: Files) -> None:
+    """Print what campaigns have in common, each value against the first campaign's, and their hit rates; or write it."""
+    files.refuse_several_on_stdout()
+    store, prefix = opened(None, archive)
+    table = _read_designs(store, prefix, campaigns)
+    compared = compare_campaigns(
+        {name: [each for each in table.designs if each.campaign_id == name] for name in campaigns}
+    )
+    if files.csv is not None:
+        write_table(files.csv, comparison_csv(compared), len(compared.common))
+    if files.as_json:
+        rates = [
+            {"campaign": name, **counted.rate.as_json()}
+            for name, counted in zip(compared.campaigns, compared.tallies, strict=True)
+        ]
+        common = [each.model_dump(mode="json") for each in compared.common]
+        print_json({"campaigns": rates, "common": common})
+    if files.is_screen:
+        _show_comparison(TerminalConsole(), compared)
+    _print_notes(table.notes)
+
+
+def show_rows(archive: str | None, campaigns: Sequence[str], wanted: lake.Query, files: Files) -> None:
+    """Print the laboratory's own rows, summaries and replicates; or write them."""
+    files.refuse_several_on_stdout()
+    if len(campaigns) > 1:
+        raise InputError("the laboratory's rows are those of one campaign, or of all: name one, or none")
+    store, prefix = opened(None, archive)
+    table = lake.query(store, prefix, wanted.model_copy(update={"campaign": next(iter(campaigns), None)}))
     rows = table.to_pylist()
-    if csv_file is not None:
-        write_table(
-            csv_file, people_csv(table.column_names, (map(cell, row.values()) for row in rows)), len(rows)
-        )
-    if parquet_file is not None:
-        write_table(parquet_file, parquet_bytes(table), len(rows))
-    if as_json:
-        print(json.dumps({"results": rows}, indent=2, default=datetime.isoformat))
-    elif csv_file is None and parquet_file is None:
-        _show(TerminalConsole(), rows)
+    if files.csv is not None:
+        body = people_csv(table.column_names, (map(cell, row.values()) for row in rows))
+        write_table(files.csv, body, len(rows))
+    if files.parquet is not None:
+        write_table(files.parquet, parquet_bytes(table), len(rows))
+    if files.as_json:
+        print_json({"rows": [row | {"archived_at": row["archived_at"].isoformat()} for row in rows]})
+    if files.is_screen:
+        _show_rows(TerminalConsole(), rows)
 
 
-def _show_ranked(console: Console, store: Store, prefix: str, wanted: lake.Query) -> None:
-    """Print the designs as they are ranked, with what the reports of their campaigns say of them."""
-    every = wanted.model_copy(update={"replicates": True, "outcome": None, "limit": None})
-    found = lake.query(store, prefix, every).to_pylist()
-    rows = [read_row(row) for row in found]
-    campaigns = {(row["name"], row["experiment_code"]): row["campaign_id"] for row in found}
-    targets = {row["experiment_code"]: row["target"] for row in found}
-    reports = {campaign: _report_of(store, prefix, campaign) for campaign in sorted({*campaigns.values()})}
-    designs = [
-        _as_reported(each, reports[campaigns[each.name, each.experiment_code]])
-        for each in summarize(rows, targets=targets)
-    ]
-    if len(reports) > 1:  # groups of one campaign
-        designs = [each.model_copy(update={"group": None}) for each in designs]
-    kept = [each for each in sorted(designs, key=order_of) if wanted.outcome in {None, each.outcome}]
-    limit = wanted.limit or _SHOWN
-    console.print(rich_table(kept, limit=limit, campaigns=campaigns) if kept else "No results.")
+def _read_designs(store: Store, prefix: str, campaigns: Sequence[str]) -> SummaryTable:
+    def is_simulated(campaign_id: str) -> bool:
+        try:
+            terms = read_terms(store, prefix, campaign_id)
+        except ArchiveUnavailable:
+            raise
+        except ArchiveError:  # `archive verify` names it
+            return False
+        return bool(terms and terms.simulated)
+
+    table = read_designs(store, prefix, campaigns or None, is_simulated=is_simulated)
+    known = {each.campaign_id for each in table.designs}
+    missing = [name for name in campaigns if name not in known]
+    if missing or not known:
+        raise no_results(store, prefix, missing[0] if missing else None)
+    return table
 
 
-def _report_of(store: Store, prefix: str, campaign: str) -> Mapping[tuple[str, str], DesignSummary]:
-    try:
-        return lake.reported_designs(store, prefix, campaign)
-    except (ArchiveError, ValueError, csv.Error):  # the values are those of the rows, without a verdict
-        return {}
+def _matches(design: DesignSummary, wanted: lake.Query) -> bool:
+    parts = ((wanted.name, design.name), (wanted.target, design.target))
+    whole = ((wanted.experiment, design.experiment_code), (wanted.result_type, design.result_type))
+    return (
+        all(part is None or part.casefold() in (text or "").casefold() for part, text in parts)
+        and all(text is None or text.casefold() == value.casefold() for text, value in whole)
+        and wanted.outcome in {None, design.outcome}
+    )
 
 
-def _as_reported(design: DesignSummary, report: Mapping[tuple[str, str], DesignSummary]) -> DesignSummary:
-    """The design with value and verdict of its report, unless its results have changed since."""
-    found = report.get((design.experiment_code, guarded(design.name)))
-    same = ("outcome", "reported_kd_M", "reported_tm_C", "replicates", "binding_strength")
-    if found is None or any(getattr(found, field) != getattr(design, field) for field in same):
-        return design
-    return found.model_copy(update={"name": design.name, "target": design.target})
+def _sorted(designs: Sequence[DesignSummary], wanted: lake.Query) -> list[DesignSummary]:
+    """By the column that is named, empty values last; without one as the table is."""
+    column = wanted.sort
+    if column is None:
+        return [*designs]
+    columns = [name for name in DesignSummary.model_fields if name != "attributes"]
+    if column not in columns:
+        raise InputError(f"{column!r} is not a column; choose one of {', '.join(columns)}")
+    filled = [each for each in designs if getattr(each, column) is not None]
+    empty = [each for each in designs if getattr(each, column) is None]
+    return [*sorted(filled, key=lambda each: getattr(each, column), reverse=wanted.descending), *empty]
+
+
+def _interval_words(counted: Tally) -> str:
+    """The rate in percent with its interval, after the outcome in one line."""
+    share, interval = counted.rate.cells
+    return f"; {share} ({interval}, 95 % interval)" if share else ""
+
+
+def _show_comparison(console: Console, compared: Comparison) -> None:
+    first, *others = compared.campaigns
+    for name, counted in zip(compared.campaigns, compared.tallies, strict=True):
+        plain().print(f"{name}: {counted.words}{_interval_words(counted)}")
+    if not compared.common:
+        plain().print("No design is in two of these campaigns.")
+        return
+    table = Table(
+        "Design",
+        first if len(others) == 1 else "First",
+        *(others if len(others) == 1 else ["Campaign", "Later"]),
+    )
+    table.add_column("Fold")
+    table.add_column("Overlap")
+    for one in compared.common:
+        for number, change in enumerate(one.changes):
+            begin = (one.first.name, value_words(one.first)) if not number else ("", "")
+            campaign = () if len(others) == 1 else (change.design.campaign_id,)
+            cells = (*begin, *campaign, value_words(change.design), change.words, change.overlap_words)
+            table.add_row(*(Text(one_line(text)) for text in cells))  # Text: names are no markup
+    console.print(table)
+    plain().print(
+        f"{len(compared.common):,} in common. Fold: K_D over that of the first campaign; above 1 is weaker. "
+        "Overlap: whether the 95 % intervals do."
+    )
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        plain(stderr=True).print(note)
 
 
 def write_table(file: str, content: bytes, rows: int) -> None:
@@ -107,13 +200,13 @@ def write_table(file: str, content: bytes, rows: int) -> None:
     plain(stderr=True).print(f"{rows} rows in {file}")
 
 
-def _show(console: Console, rows: list[dict[str, Any]]) -> None:
+def _show_rows(console: Console, rows: list[dict[str, Any]]) -> None:
     """Print the first rows, without columns that are empty in all of them."""
     lines = [_texts(row) for row in rows[:_SHOWN]]
     titles = [title for title in lines[0] if any(line[title] for line in lines)] if lines else []
     table = Table(*titles, caption=f"… and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else None)
     for line in lines:
-        table.add_row(*(Text(" ".join(line[title].split())) for title in titles))  # Text: names are no markup
+        table.add_row(*(Text(one_line(line[title])) for title in titles))  # Text: names are no markup
     console.print(table if lines else "No results.")
 
 
@@ -126,7 +219,7 @@ def _texts(row: Mapping[str, Any]) -> dict[str, str]:
         "Experiment": row["experiment_code"],
         "Design": f"{row['name']}{replicate}",
         "Target": row["target"] or "",
-        "Outcome": row["outcome"].replace("_", " "),
+        "Outcome": OUTCOME_WORDS[Outcome(row["outcome"])],
         "K_D": molar(row["kd_M"], row["qualifier"]) if has_kd else "",
         "Tm": "" if row["tm_C"] is None else f"{row['tm_C']:.1f} °C",
         "Expression": row["expression"] or "",

@@ -16,7 +16,7 @@ from prefect_assay.blocks import Archive, LocalArchive, S3Archive
 from prefect_assay.books import known_archive_id
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind, Terms, list_all
 from prefect_assay.campaigns.terms import describe_account
-from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.archives.archive import names_folder, opened
 from prefect_assay.cli.prefect_api import load_archive
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError, NotFound
 from prefect_assay.runs.queries import is_assay_run, newest_runs, read_run
@@ -107,11 +107,6 @@ def _begun(place: Place, name: str, kinds: tuple[StartedKind, ...]) -> Iterator[
 def name_account(terms: Terms | None) -> str:
     """What follows the name of a campaign: its account, and whether that is live or simulated."""
     return f", {describe_account(terms)}" if terms else ""
-
-
-def names_folder(archive: str) -> bool:
-    """Return True if an archive is named by its folder, which needs no Prefect server, and not by a block."""
-    return archive.startswith((".", "/", "~"))
 
 
 def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Archives:

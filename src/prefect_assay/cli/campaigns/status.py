@@ -28,11 +28,11 @@ from prefect_assay.campaigns.status import (
     view_of,
 )
 from prefect_assay.campaigns.terms import describe_account
+from prefect_assay.cli.archives.archive import names_folder
 from prefect_assay.cli.campaigns.find import (
     PLAYED_FLOWS,
     Archives,
     find_named,
-    names_folder,
     open_archives,
     played_by,
 )

@@ -24,7 +24,7 @@ from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_demo_
 from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lake import reported_designs
+from prefect_assay.lake import summary_table
 from prefect_assay.localstack import LocalStack
 from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
@@ -33,7 +33,7 @@ from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Me
 from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering import find_order
 from prefect_assay.reporting.page.documents import kept_report
-from prefect_assay.results import outcome_line, rich_table, summarize
+from prefect_assay.results import outcome_line, rich_table
 from prefect_assay.runs.deployments import deployment_of, start_run
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
@@ -205,8 +205,7 @@ class Story:
         if table is None:
             raise ConfigurationError(f"the campaign completed and {self._folder} holds no table")
         self._step("Results", "measured values of real designs, from the archived table")
-        reported = reported_designs(LocalStore(self._folder), "", CAMPAIGN)
-        designs = tuple(reported.values()) or summarize(table.rows)
+        designs = summary_table(LocalStore(self._folder), "", CAMPAIGN, table.rows).designs
         self._console.print(rich_table(designs))
         self._line(
             f"{outcome_line(designs)}: the data as published; most designs of a first round do not bind"

@@ -150,10 +150,7 @@ def _summary(track: Track) -> dict[str, Any]:
                 "method": each.method,
                 "proposed": each.proposed,
                 "bought": each.bought,
-                "measured": each.rate.known,
-                "hits": each.rate.hits,
-                "hit_rate": _finite(each.rate.rate),
-                "interval": each.rate.interval() if each.rate.known else None,
+                **each.rate.as_json(),
             }
             for each in track.methods
         ],
@@ -163,10 +160,7 @@ def _summary(track: Track) -> dict[str, Any]:
                 "low": each.low,
                 "high": min(each.high, 1.0),
                 "predicted": each.predicted,
-                "measured": each.rate.known,
-                "hits": each.rate.hits,
-                "hit_rate": each.rate.rate,
-                "interval": each.rate.interval(),
+                **each.rate.as_json(),
             }
             for each in track.predictions
         ],
@@ -183,10 +177,10 @@ def _finite(value: float) -> float | None:
 def _show(console: Console, track: Track) -> None:
     table = Table("Method", "Proposed", "Bought", "Measured", "Hits", "Hit rate", "95 % interval")
     for each in track.methods:
-        low, high = each.rate.interval()
-        rate = (f"{each.rate.rate:.0%}", f"{low:.0%} to {high:.0%}") if each.rate.known else ("", "")
         counts = (each.proposed, each.bought, each.rate.known, each.rate.hits)
-        table.add_row(Text(" ".join(each.method.split())), *(f"{count:,}" for count in counts), *rate)
+        table.add_row(
+            Text(" ".join(each.method.split())), *(f"{count:,}" for count in counts), *each.rate.cells
+        )
     console.print(table)
     if track.scores:
         scores = Table("Score", "Rank correlation", "Designs")

@@ -16,7 +16,8 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.read import chosen_version, latest_in, read_plan
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.errors import ArchiveError
+from prefect_assay.books.campaign_log import Terms, read_terms
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.models.archived import Manifest
 from prefect_assay.models.base import Model
 from prefect_assay.models.open_money import OpenMoney
@@ -46,6 +47,7 @@ class CampaignContents(Model):
     experiments: tuple[ReportedExperiment, ...]
     missing: tuple[MissingExperiment, ...]
     money: OpenMoney
+    terms: Terms | None = None  # None without a log of the campaign
     notes: tuple[str, ...] = ()
 
     @property
@@ -82,6 +84,7 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
         ArchiveError: the archive has nothing of this campaign, or a file of it is unreadable or has changed.
     """
     orders, money = orders_of(store, prefix, campaign_id)
+    terms, terms_notes = _terms(store, prefix, campaign_id)
     folder = join_key(safe_prefix(prefix), safe_name(campaign_id))
     plan_version = chosen_version(store, join_key(folder, PLAN_CODE))
     plan = read_plan(plan_version) if plan_version else None
@@ -109,8 +112,23 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
         experiments=tuple(experiments),
         missing=tuple(_missing(plan, orders, done)) if plan else (),
         money=money,
-        notes=(*money.notes, *(note for experiment in experiments for note in experiment.notes)),
+        terms=terms,
+        notes=(
+            *money.notes,
+            *terms_notes,
+            *(note for experiment in experiments for note in experiment.notes),
+        ),
     )
+
+
+def _terms(store: Store, prefix: str, campaign_id: str) -> tuple[Terms | None, tuple[str, ...]]:
+    """The recorded terms, and a note if they cannot be read."""
+    try:
+        return read_terms(store, prefix, campaign_id), ()
+    except ArchiveUnavailable:
+        raise
+    except ArchiveError as error:
+        return None, (f"whether the service is simulated is not known: {error.message}",)
 
 
 def _codes(store: Store, folder: str) -> list[str]:

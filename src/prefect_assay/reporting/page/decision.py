@@ -12,7 +12,7 @@ from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import VERDICT_WORDS
 from prefect_assay.results.interval import Scatter
 from prefect_assay.results.kinetics.analysis import Verdict
-from prefect_assay.results.ranked import has_number, interval_text, outcome_line, value_text, verdict_text
+from prefect_assay.results.ranked import best_text, has_number, interval_text, outcome_line, verdict_text
 from prefect_assay.results.row import HAS_RESULT, Outcome
 from prefect_assay.results.summary import Scatters
 
@@ -65,7 +65,7 @@ def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
     if best.qualifier == "<" and best.kd_M is not None:
         detail.append("its curves do not bound the value from below, so it is a limit")
     if detail:
-        yield f"{best.name}: {value_text(best)} ({'; '.join(detail)})."
+        yield f"{best.name}: {best_text(best)} ({'; '.join(detail)})."
     rivals = [each.name for each in own[1:] if best.group and each.group == best.group]
     if rivals:
         yield f"Not to be told apart from it: {_names(rivals)}."
@@ -114,6 +114,9 @@ def _next(
     looks = [each.name for each in own if each.outcome in HAS_RESULT and each.verdict in _LOOK]
     if looks:
         yield f"Look at the curves of {_names(looks)} before you use their numbers."
+    beyond = [each.name for each in own if each.extrapolated]
+    if beyond:
+        yield f"{_names(beyond)}: K_D is extrapolated, above the highest concentration; measure them again with higher ones."
     limits = [each.name for each in own if each.kd_M is not None and each.qualifier]
     if limits:
         yield f"{_names(limits)}: only a limit is known; a value needs other concentrations, or a longer dissociation."

@@ -14,7 +14,7 @@ from prefect_assay.archive import ArchivedVersion, Document, archive_version, ca
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
 from prefect_assay.archive.store import Store, json_bytes
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.lake import earlier_replicates
+from prefect_assay.lake import SUMMARY_PATH, earlier_replicates
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import ResultsStatus
@@ -30,6 +30,7 @@ from prefect_assay.reporting.page.figures import (
 )
 from prefect_assay.reporting.page.render import render
 from prefect_assay.results import tables
+from prefect_assay.results.answers import find_highest_concentration
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.kinetics.analysis import PackageAnalysis, ReplicateKinetics
 from prefect_assay.results.row import ResultRow
@@ -72,8 +73,8 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         analyses[code, result_id] = analysis
         curves += drawn
     curves.sort(key=lambda curve: (places.place(curve.experiment_code, curve.fit.name), curve.fit.name))
-    earlier, lake_notes = _earlier(store, prefix, contents)
-    designs = _designs(
+    earlier, lake_notes = read_earlier(store, prefix, contents)
+    designs = summarize_contents(
         contents, {result_id: analysis for (_, result_id), analysis in analyses.items()}, earlier
     )
     figures = campaign_figures(designs, rows, extras)
@@ -124,7 +125,7 @@ def kept_report(store: Store, prefix: str, campaign_id: str) -> ArchivedVersion 
     return latest(store, prefix, campaign_id, REPORT_CODE)
 
 
-def _earlier(
+def read_earlier(
     store: Store, prefix: str, contents: CampaignContents
 ) -> tuple[tuple[ResultRow, ...], tuple[str, ...]]:
     """The replicates of earlier campaigns, and a note if they cannot be read; none without the extra `parquet`."""
@@ -138,9 +139,10 @@ def _earlier(
         return (), (f"Intervals are from this campaign alone: {error.message}",)
 
 
-def _designs(
+def summarize_contents(
     contents: CampaignContents, analyses: dict[str, PackageAnalysis], earlier: Sequence[ResultRow]
 ) -> tuple[DesignSummary, ...]:
+    """The summary table of a campaign, with fits by result id."""
     name = contents.plan.target_name if contents.plan else None
     return summarize(
         contents.rows,
@@ -149,11 +151,19 @@ def _designs(
         prices={e.code: price for e in contents.experiments if (price := e.price_cents) is not None},
         attributes=contents.plan.attributes if contents.plan else {},
         earlier=earlier,
+        campaign_id=contents.campaign_id,
+        highest_molar={
+            e.code: highest
+            for e in contents.experiments
+            if (highest := find_highest_concentration(e.spec)) is not None
+        },
+        simulated=bool(contents.terms and contents.terms.simulated),
     )
 
 
 def _tables(designs: tuple[DesignSummary, ...], contents: CampaignContents) -> Iterator[Document]:
     yield Document(path="summary.csv", content_type=_CSV, body=tables.summary_csv(designs))
+    yield Document(path=SUMMARY_PATH, content_type=_JSON, body=tables.summary_json(designs))
     yield Document(path="competition.csv", content_type=_CSV, body=tables.competition_csv(designs))
     yield Document(
         path="competition-replicates.csv",

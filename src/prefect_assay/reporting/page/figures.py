@@ -7,7 +7,7 @@ those of the best designs first. The fits of all replicates are kept.
 import logging
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
@@ -16,6 +16,8 @@ from prefect_assay.archive.read import ArchivedVersion
 from prefect_assay.archive.store import Store
 from prefect_assay.errors import AssayError, ConfigurationError, shorten
 from prefect_assay.models.base import Model
+from prefect_assay.models.scores import score_direction
+from prefect_assay.models.words import listed
 from prefect_assay.reporting import plots
 from prefect_assay.reporting.page.answers import ReportedExperiment
 from prefect_assay.results.design import DesignSummary
@@ -35,6 +37,7 @@ logger = logging.getLogger(__name__)
 SENSORGRAMS_MAX: Final = 1000
 DOSE_RESPONSES_MAX: Final = 10  # designs, the best ones
 PREDICTED_MAX: Final = 6
+_NAMED: Final = 12
 _DOSES_MIN: Final = 4  # three points carry no isotherm
 _FITS: Final = "fitting the raw curves"
 _FIGURES: Final = "drawing figures"
@@ -93,6 +96,7 @@ class CampaignFigures(Model):
     ranked: str | None = None
     calls: str | None = None
     predicted: dict[str, str] = {}  # noqa: RUF012  pydantic copies it
+    not_drawn: str = ""  # which scores, and why
 
 
 class Ranking(Model):
@@ -206,7 +210,8 @@ def campaign_figures(
     has_affinity = any(summary.kd_M is not None for summary in summaries)
     has_calls = any(summary.binding or summary.binding_strength for summary in summaries)
     scored = plots.score_columns(summaries) if plots.enough_measured(summaries) else ()
-    columns = scored[:PREDICTED_MAX]
+    known = [column for column in scored if score_direction(column) is not None]
+    columns = known[:PREDICTED_MAX]
     drawn = {
         column: extras.make(_FIGURES, partial(plots.measured_against_predicted, summaries, column))
         for column in columns
@@ -218,4 +223,17 @@ def campaign_figures(
         else None,
         calls=extras.make(_FIGURES, partial(plots.calls, summaries)) if has_calls else None,
         predicted={column: svg for column, svg in drawn.items() if svg},
+        not_drawn=_not_drawn(known[PREDICTED_MAX:], [column for column in scored if column not in known]),
     )
+
+
+def _not_drawn(beyond: Sequence[str], unknown: Sequence[str]) -> str:
+    """The columns of numbers without a figure, with the reason."""
+    lines = []
+    if beyond:
+        lines.append(f"Not drawn, because {PREDICTED_MAX} are: {listed(beyond, _NAMED)}.")
+    if unknown:
+        lines.append(
+            f"Not drawn, because the title does not say whether more is better: {listed(unknown, _NAMED)}."
+        )
+    return " ".join(lines)

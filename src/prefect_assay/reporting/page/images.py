@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Final
 
-from prefect_assay.archive import latest
 from prefect_assay.archive.store import Store
 from prefect_assay.models.base import Model
-from prefect_assay.reporting.page.answers import reported_experiment
+from prefect_assay.reporting.page.contents import collect
+from prefect_assay.reporting.page.documents import read_earlier, summarize_contents
 from prefect_assay.reporting.page.figures import (
     CampaignFigures,
     Extras,
@@ -45,10 +45,10 @@ def experiment_images(
     Raises:
         ArchiveError: the experiment is not in the archive, or a file of it is unreadable or has changed.
     """
-    version = latest(store, prefix, campaign_id, experiment_code)
-    if version is None:
+    contents = collect(store, prefix, campaign_id)
+    experiment = next((each for each in contents.experiments if each.code == experiment_code), None)
+    if experiment is None:
         return (), (), ()
-    experiment = reported_experiment(version, {}, {})
     extras = Extras()
     ranked = [(design.experiment_code, design.name) for design in summarize(experiment.rows)]
     places = Ranking(
@@ -62,10 +62,11 @@ def experiment_images(
         analyses[result_id] = analysis
         by_place = sorted(drawn, key=lambda curve: places.place(curve.experiment_code, curve.fit.name))
         curves += [Image(alt=f"curves of {curve.fit.name}", svg=curve.svg) for curve in by_place if curve.svg]
-    targets = {experiment.code: experiment.target}
-    designs = summarize(experiment.rows, analyses=analyses, targets=targets)
+    earlier, notes = read_earlier(store, prefix, contents)
+    table = summarize_contents(contents, analyses, earlier)
+    designs = tuple(design for design in table if design.experiment_code == experiment.code)
     figures = campaign_figures(designs, experiment.rows, extras)
-    return designs, bounded((*campaign_images(figures), *curves)), extras.notes
+    return designs, bounded((*campaign_images(figures), *curves)), (*notes, *extras.notes)
 
 
 def bounded(images: Iterable[Image]) -> tuple[Image, ...]:

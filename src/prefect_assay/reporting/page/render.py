@@ -19,10 +19,10 @@ from prefect_assay.reporting.page.figures import SENSORGRAMS_MAX, CampaignFigure
 from prefect_assay.reporting.page.sequences import sequences_of
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import OUTCOME_WORDS, VERDICT_WORDS
+from prefect_assay.results.hits import tally
 from prefect_assay.results.interval import chosen_fit
 from prefect_assay.results.kinetics.analysis import CONCENTRATION_ERROR, ReplicateKinetics, Verdict
-from prefect_assay.results.ranked import ASSAYS, has_number, ranked_table, value_text
-from prefect_assay.results.row import HAS_RESULT, Outcome
+from prefect_assay.results.ranked import ASSAYS, best_text, has_number, ranked_table, verdict_words
 from prefect_assay.selection import CALIBRATION, Calibration, calibration
 
 _PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
@@ -71,6 +71,8 @@ def render(
         table=ranked_table(designs, width=None),
         details=details_table(designs, tuple(figures.predicted)),
         decision=decision,
+        simulated=words.simulated_line(designs),
+        verdict_words=verdict_words,
         sequences=sequences_of(
             designs,
             {n: v.aa_string for n, v in contents.plan.sequences.items()} if contents.plan else {},
@@ -113,17 +115,15 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
     ordered = sum(missing.designs for missing in contents.missing)
     if ordered and not designs:
         yield Tile(value=str(ordered), meaning="designs without results yet")
-    measured = sum(design.outcome is Outcome.MEASURED for design in designs)
     if designs:
-        yield Tile(value=f"{measured} of {len(designs)}", meaning="designs with a measured value")
-    if any(design.kd_M is not None or design.binding for design in designs):
-        binding = sum(design.outcome in HAS_RESULT for design in designs)
-        yield Tile(value=str(binding), meaning="designs bind")
+        counted = tally(designs)
+        verb = "designs bind" if counted.binds else "designs with a measured value"
+        yield Tile(value=counted.rate.words, meaning=", ".join([verb, *counted.others]))
     best = designs[0] if designs else None
     if best is not None and has_number(best):
         highest = "melting temperature" if best.tm_C is not None else "concentration"
         what = "tightest binder" if best.kd_M is not None else f"highest {highest}"
-        yield Tile(value=value_text(best), meaning=f"{what}: {best.name}")
+        yield Tile(value=best_text(best), meaning=f"{what}: {best.name}")
     yield _paid(contents)
 
 

@@ -1,14 +1,14 @@
 """The words of a report: outcomes, verdicts, failures with their reasons, values with units. Pure."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from prefect_assay.models.base import Model
 from prefect_assay.models.vocabulary import ExperimentType, Method
 from prefect_assay.reporting.page.contents import CampaignContents
-from prefect_assay.results.design import DesignSummary
+from prefect_assay.results.design import DesignSummary, is_made_up
 from prefect_assay.results.formats import EMPTY, celsius_estimate
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.ranked import ASSAYS
@@ -80,6 +80,19 @@ def _assay(kind: str, method: Method | None, target: str | None) -> str:
     words = ASSAYS[ExperimentType(kind)]
     by = f" by {METHODS[method]}" if method else ""
     return f"{words}{by}{f' against {target}' if target else ''}"
+
+
+def simulated_line(designs: Sequence[DesignSummary]) -> str:
+    """What is simulated, and how many values a lab made up; empty without any."""
+    marked = sum(design.simulated for design in designs)
+    if not marked:
+        return ""
+    which = "" if marked == len(designs) else f" to {marked} of {len(designs)} designs"
+    made_up = sum(map(is_made_up, designs))
+    means = (
+        f" It made up the values of {made_up} designs, which mean nothing about a protein." if made_up else ""
+    )
+    return f"A local lab has answered{which} in place of the service.{means}"
 
 
 def celsius(value: float | None) -> str:

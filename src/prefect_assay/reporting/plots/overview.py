@@ -10,7 +10,8 @@ from prefect_assay.reporting.plots.affinities import MOST, affinity, labels
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, two_lines
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER
 from prefect_assay.results.design import DesignSummary
-from prefect_assay.results.formats import OUTCOME_WORDS, molar
+from prefect_assay.results.formats import OUTCOME_WORDS
+from prefect_assay.results.ranked import value_text
 from prefect_assay.results.row import Outcome
 
 # Five steps of cividis, which differ in lightness for every kind of colour vision: upper end in M, fill, ink, words.
@@ -87,18 +88,8 @@ def _paint_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary, name: 
     sheet.box(x + inset, y + inset, _CELL - 2 * inset, _HEIGHT - 2 * inset, facecolor=fill, **frame)
     lines = two_lines(f"◆ {name}" if summary.control else name, _CELL - 4, _TINY)
     first = y + 13 + 5.5 * (2 - len(lines))
-    for number, line in enumerate([*lines, _value(summary)]):
+    for number, line in enumerate([*lines, value_text(summary)]):
         sheet.text(x + _CELL / 2, first + 11 * number, line, size=_TINY, color=ink, anchor="middle")
-
-
-def _value(summary: DesignSummary) -> str:
-    if affinity(summary) is not None:
-        return molar(summary.kd_M, summary.qualifier)
-    if summary.outcome is Outcome.MEASURED and summary.tm_C is not None:
-        return f"{summary.qualifier or ''}{summary.tm_C:.1f} °C"
-    if summary.outcome is Outcome.BINDING and summary.binding_strength:
-        return f"binds, {summary.binding_strength}"
-    return OUTCOME_WORDS[summary.outcome]
 
 
 _EXPRESSION: Final = ("high", "medium", "low", "none", "not reported")
