@@ -49,7 +49,7 @@ def test_a_campaign_shows_its_report_and_plots(monkeypatch):
 def test_a_campaign_without_a_summary_begins_with_its_outcome(monkeypatch):
     report = CampaignReport(campaign_id="c", experiments=(), rows=0, table=None)
     text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, DESIGNS))
-    assert "**1 of 1 bind, best 1.00 nM (d).**" in text
+    assert "**1 of 1 bind; best 1.00 nM (d).**" in text
 
 
 def test_an_experiment_shows_its_plots_below_the_table(monkeypatch):

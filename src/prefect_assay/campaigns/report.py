@@ -10,7 +10,7 @@ from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Plan
 from prefect_assay.ordering.stages import Stage, count_stages
 from prefect_assay.reporting import artifacts, facts
-from prefect_assay.results import outcome_line, summarize
+from prefect_assay.results import DesignSummary, outcome_line, summarize
 from prefect_assay.tasks.archive import kept_location
 from prefect_assay.tasks.collate import collate_campaign
 from prefect_assay.tasks.report import report_campaign, report_command
@@ -59,13 +59,18 @@ def report_campaign_end(
         news=True,
     )
     if log.read().stopped is None:
-        outcome = [outcome_line(designs)] if designs else []
         log.finish(
-            shortened("; ".join([*outcome, count_stages(list(stages.values())), *report.problems])),
+            describe_end(designs, list(stages.values()), report.problems),
             complete=not report.problems and bool(table.rows),
             report=page.location,
         )
     return report
+
+
+def describe_end(designs: Sequence[DesignSummary], stages: Sequence[Stage], problems: Sequence[str]) -> str:
+    """How a campaign ended, for its log and `status`: the outcome as its report has it, the stages, the problems."""
+    outcome = [outcome_line(designs)] if designs else []
+    return shortened("; ".join([*outcome, count_stages(stages), *problems]))
 
 
 def _line(order: PlannedOrder, stage: Stage, problem: str | None, log: CampaignLog) -> CampaignExperiment:

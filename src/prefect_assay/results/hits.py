@@ -49,7 +49,7 @@ class HitRate:
 
     def as_json(self) -> dict[str, Any]:
         """The rate for programs; `measured` is the number of designs with a known outcome."""
-        rate, interval = (self.rate, self.interval()) if self.known else (None, None)
+        rate, interval = (self.rate, [*self.interval()]) if self.known else (None, None)
         return {"measured": self.known, "hits": self.hits, "hit_rate": rate, "interval": interval}
 
     def interval(self) -> tuple[float, float]:
