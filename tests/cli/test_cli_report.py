@@ -58,7 +58,7 @@ def test_what_bound_how_sure_and_what_to_do_next_is_read_at_80_columns(tmp_path)
         line.split(": ", 1) for line in lines if line.startswith(("Result: 2", "Controls: ", "Next: "))
     )
     best = ranked[0][2]
-    assert said["Result"].startswith("2 of 7 bind, best ")
+    assert said["Result"].startswith("2 of 7 bind; best ")
     assert f"({best})" in said["Result"]
     assert said["Controls"].startswith("1 of 1 control as expected")
 
