@@ -77,7 +77,7 @@ def _start(job: AssayExperiment, key: str, now: datetime) -> FlowRun:
         run = start_run(
             deployment_of("campaign"),
             _parameters(job),
-            name=f"{job.campaign_id}, 1 experiment",
+            name=job.campaign_id,
             idempotency_key=f"{key}-{attempt}",
         )
         # One that had ended before this call began no campaign: its reason may be gone by now.

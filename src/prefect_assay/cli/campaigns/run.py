@@ -33,13 +33,13 @@ from prefect_assay.errors import (
     LoopFailed,
 )
 from prefect_assay.models.billing import usd
-from prefect_assay.models.bounds import CAMPAIGN_ID, cut
+from prefect_assay.models.bounds import CAMPAIGN_ID
 from prefect_assay.models.options import CampaignOptions
 from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES
-from prefect_assay.models.words import in_words, many
+from prefect_assay.models.words import in_words
 from prefect_assay.runs.tags import APPROVED_TAG
 from prefect_assay.tasks.pay import require_rail
 
@@ -122,9 +122,8 @@ def run_campaign(request: CampaignRequest, *, here: bool, wait: bool, as_json: b
         if here:
             _run_here({"designs": request.designs, **parameters}, as_json=as_json)
             return
-        name = f"{cut(campaign_id, 60)}, {many(len(sequences), 'design')}"
         run = start_deployed(
-            "campaign", {**parameters, **_designs(request.designs, options)}, name=name, tags=tags
+            "campaign", {**parameters, **_designs(request.designs, options)}, name=campaign_id, tags=tags
         )
     announce(run, {"campaign_id": campaign_id}, as_json=as_json and not wait)
     if asks:
