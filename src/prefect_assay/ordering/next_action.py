@@ -22,6 +22,7 @@ from prefect_assay.ordering.stages import Stage
 from prefect_assay.waiting.decide import PARTIAL_WAIT, NotYet, deadline_of, decide
 
 APPROVE: Final = "approve"
+RULE: Final = "the spending policy"  # the approver of what is within its caps
 EVERY_QUOTE: Final = "the policy leaves every quote to a person (accept_quotes is off)"
 
 
@@ -408,9 +409,9 @@ def judge_price(
     why = list(reasons or ())
     approval = Approved(
         amount_cents=amount_cents,
-        approver=limits.approver or f"within {usd(cap_cents)}",
+        approver=limits.approver or RULE,
         requester=limits.requester,
-        how=limits.how,
+        how=limits.how or f"within the {cap_name}, {usd(cap_cents)}",
     )
     if before is not None:
         allowed = before.amount_cents if before.by_person else min(before.amount_cents, cap_cents)

@@ -7,7 +7,8 @@ import pytest
 
 from prefect_assay.archive import latest
 from prefect_assay.books import Books
-from prefect_assay.books.log import Settled, Withdrawn
+from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind
+from prefect_assay.books.log import Approved, Settled, Withdrawn
 from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.billing import usd
@@ -15,9 +16,10 @@ from prefect_assay.models.open_money import joined
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.reporting.page.documents import make_report
 from prefect_assay.reporting.page.orders import orders_of
-from prefect_assay.reporting.page.render import _tiles
+from prefect_assay.reporting.page.render import _account_rows, _tiles
 from prefect_assay.results import from_csv
 from prefect_assay.results.row import Outcome
+from support.archive.campaign_records import some_terms
 
 CAMPAIGN = "round-1"
 
@@ -51,36 +53,110 @@ def test_the_money_is_what_status_and_spending_make_of_the_same_logs(store, lab_
     contents = collect(store, "", CAMPAIGN)
     (books,) = Books.every(store, "")
     assert contents.money == joined([of_logs(*read_logs(books))])
-    *_, paid = _tiles(contents, ())
-    assert paid.value == usd(sum(e.order.amount_cents for e in contents.experiments))
-    assert paid.meaning == f"paid, without VAT; {contents.money.line}"
+    first, *_ = _tiles(contents, ())
+    paid = usd(sum(e.order.amount_cents for e in contents.experiments))
+    assert first.value == usd(contents.missing[0].order.amount_cents), "what is owed comes first"
+    assert first.meaning == f"still to be paid, without VAT; {paid} paid"
+
+
+def started(store, **terms):
+    """The campaign's log, with the account of its terms."""
+    log = CampaignLog(store, "", CAMPAIGN)
+    log.start(
+        Started(
+            what=StartedKind.CAMPAIGN,
+            name=CAMPAIGN,
+            terms=some_terms(**terms),
+            requester="Grace Hopper",
+            requester_known_by="the user of the terminal",
+        )
+    )
+
+
+def test_the_first_card_says_simulated_and_names_the_account(store, lab_archive):
+    started(store, account_name="main", simulated=True)
+    contents = collect(store, "", CAMPAIGN)
+    first, owed, *_ = _tiles(contents, ())
+    assert (first.value, first.warns) == ("Simulated", True)
+    assert first.meaning.startswith("account main: a local lab has answered")
+    assert owed.meaning.startswith("still to be paid, simulated, without VAT; ")
+    key = lab_archive[1].order_keys[2]
+    Books(store, "", "the organization").order(CAMPAIGN, key).record(
+        lambda _: Settled(invoice_id="i", amount_cents=1)
+    )
+    *_, paid = _tiles(collect(store, "", CAMPAIGN), ())
+    assert paid.meaning.startswith("paid, simulated, without VAT; ")
+    assert dict(_account_rows(contents)) == {
+        "Account": "main (simulated), https://lab.example, organisation org-1",
+        "Asked for by": "Grace Hopper: the user of the terminal",
+    }
+
+
+def test_a_live_service_is_named_as_such(store):
+    started(
+        store,
+        account_name="main",
+        simulated=False,
+        owner="Biology",
+        purchase_order="PO 4711",
+        cost_centre="CC 12",
+    )
+    contents = collect(store, "", CAMPAIGN)
+    first, owed, *_ = _tiles(contents, ())
+    assert (first.value, first.meaning) == ("Live", "account main, https://lab.example")
+    assert "simulated" not in owed.meaning
+    rows = dict(_account_rows(contents))
+    assert rows["Account"].startswith("main (LIVE), ")
+    assert (rows["Owner"], rows["Purchase order"], rows["Cost centre"]) == ("Biology", "PO 4711", "CC 12")
+
+
+def test_an_approval_says_who_and_how_that_is_known(store, lab_archive):
+    key = lab_archive[1].order_keys[0]
+    Books(store, "", "the organization").order(CAMPAIGN, key).record(
+        lambda _: Approved(amount_cents=1, approver="Ada", how="the form of flow run 1", by_person=True)
+    )
+    orders = orders_of(store, "", CAMPAIGN)[0]
+    assert orders[key].approval == "Ada: the form of flow run 1"
+    assert orders[lab_archive[1].order_keys[1]].approval == "the caps of the policy"
+
+
+def test_a_log_of_the_campaign_that_cannot_be_read_is_a_note(archive, store):
+    started(store)
+    (record,) = (archive / "BOOKS" / "CAMPAIGNS" / CAMPAIGN).iterdir()
+    change(record)
+    record.write_bytes(b"{")
+    contents = collect(store, "", CAMPAIGN)
+    assert contents.terms is None
+    assert any("whether its service is simulated, is not known" in note for note in contents.notes)
 
 
 def test_without_its_order_log_an_archive_does_not_say_that_nothing_was_paid(archive, store):
     def headline():
-        *_, paid = _tiles(collect(store, "", CAMPAIGN), ())
-        return paid.value, paid.meaning
+        money, *_ = _tiles(collect(store, "", CAMPAIGN), ())
+        return money.value, money.meaning
 
     paid = collect(store, "", CAMPAIGN).experiments[0].order.order_key
     (log,) = (archive / "BOOKS").glob(f"*/{CAMPAIGN}/{paid}")
     shutil.rmtree(log)
     assert headline()[1].endswith("not all orders have a log that can be read")
     shutil.rmtree(archive / "BOOKS")
-    assert headline() == ("not known", "what was paid: no order log in this archive that can be read")
+    *_, money = _tiles(collect(store, "", CAMPAIGN), ())
+    assert money.value == "not known"
+    assert money.meaning == "what was paid: no order log in this archive that can be read"
 
 
 def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_nothing(store, lab_archive):
-    def headline():
-        *_, paid = _tiles(collect(store, "", CAMPAIGN), ())
-        return paid.meaning
+    def is_owed():
+        tiles = _tiles(collect(store, "", CAMPAIGN), ())
+        return any(tile.meaning.startswith("still to be paid") for tile in tiles)
 
     def record(order_key, made):
         Books(store, "", "the organization").order(CAMPAIGN, order_key).record(lambda _: made)
 
     key = lab_archive[1].order_keys[2]
-    assert "ordered, not paid" in headline()
+    assert is_owed()
     record(key, Withdrawn(reason="the quote expired"))
-    assert "ordered, not paid" not in headline()
+    assert not is_owed()
     record(key, Settled(invoice_id="inv-3", amount_cents=0))
     assert orders_of(store, "", CAMPAIGN)[0][key].amount_cents == 0
 

@@ -181,7 +181,7 @@ def test_no_derived_file_repeats_a_link_that_works_without_a_token(made, lab_arc
 
 def test_it_says_what_was_paid_what_failed_and_of_what_it_is_made(made, page, lab_archive):
     amounts = [experiment.order.amount_cents for experiment in made.contents.experiments]
-    assert f"{sum(amounts) / 100:,.2f} USD paid, without VAT" in page.text
+    assert f"{sum(amounts) / 100:,.2f} USD paid" in page.text
     assert "paid, hosted invoice, paid by a person" in page.text
     assert "1 of 3 experiments without archived results" in page.text
     assert "The design expressed, and the laboratory reports no binding." in page.text

@@ -16,8 +16,8 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.read import chosen_version, latest_in, read_plan
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.books.campaign_log import Terms, read_terms
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from prefect_assay.books.campaign_log import CampaignLog, Started, Terms
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.archived import Manifest
 from prefect_assay.models.base import Model
 from prefect_assay.models.open_money import OpenMoney
@@ -47,8 +47,18 @@ class CampaignContents(Model):
     experiments: tuple[ReportedExperiment, ...]
     missing: tuple[MissingExperiment, ...]
     money: OpenMoney
-    terms: Terms | None = None  # None without a log of the campaign
+    started: Started | None = None  # its last start, by the campaign's log: the account, and who asked for it
     notes: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> Terms | None:
+        """The terms that it was started under; None without a log."""
+        return self.started.terms if self.started else None
+
+    @property
+    def is_simulated(self) -> bool:
+        """A local lab has answered in place of the service, and no money has moved."""
+        return self.terms is not None and self.terms.simulated
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
@@ -84,7 +94,7 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
         ArchiveError: the archive has nothing of this campaign, or a file of it is unreadable or has changed.
     """
     orders, money = orders_of(store, prefix, campaign_id)
-    terms, terms_notes = _terms(store, prefix, campaign_id)
+    started, unread = _start(store, prefix, campaign_id)
     folder = join_key(safe_prefix(prefix), safe_name(campaign_id))
     plan_version = chosen_version(store, join_key(folder, PLAN_CODE))
     plan = read_plan(plan_version) if plan_version else None
@@ -112,23 +122,23 @@ def collect(store: Store, prefix: str, campaign_id: str) -> CampaignContents:
         experiments=tuple(experiments),
         missing=tuple(_missing(plan, orders, done)) if plan else (),
         money=money,
-        terms=terms,
-        notes=(
-            *money.notes,
-            *terms_notes,
-            *(note for experiment in experiments for note in experiment.notes),
-        ),
+        started=started,
+        notes=(*money.notes, *unread, *(note for experiment in experiments for note in experiment.notes)),
     )
 
 
-def _terms(store: Store, prefix: str, campaign_id: str) -> tuple[Terms | None, tuple[str, ...]]:
-    """The recorded terms, and a note if they cannot be read."""
+def _start(store: Store, prefix: str, campaign_id: str) -> tuple[Started | None, tuple[str, ...]]:
+    """The campaign's last start, and a note if its log cannot be read."""
     try:
-        return read_terms(store, prefix, campaign_id), ()
+        return CampaignLog(store, prefix, campaign_id).read().started, ()
     except ArchiveUnavailable:
         raise
-    except ArchiveError as error:
-        return None, (f"whether the service is simulated is not known: {error.message}",)
+    except (ArchiveError, ConfigurationError):
+        note = (
+            "the campaign's log cannot be read, so its account, and whether its service is simulated, is not known: "
+            "prefect-assay archive verify says what is damaged"
+        )
+        return None, (note,)
 
 
 def _codes(store: Store, folder: str) -> list[str]:

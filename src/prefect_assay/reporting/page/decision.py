@@ -127,7 +127,8 @@ def _next(
         what = "binds" if any(each.binding for each in own) else "has a value"
         yield f"No design {what}. See the reasons below before you order more of them."
     if contents.money.line:
-        yield f"Open money, without VAT: {contents.money.line}. `prefect-assay status` has the links."
+        simulated = ", simulated" if contents.is_simulated else ""
+        yield f"Open money{simulated}, without VAT: {contents.money.line}. `prefect-assay status` has the links."
 
 
 def _names(names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from prefect_assay.books.open_money import of_logs, read_logs, status_words
 from prefect_assay.models.base import Model
 from prefect_assay.models.open_money import OpenMoney, joined
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.results.formats import EMPTY
 
 RAILS: Final = {
     PaymentMethod.ASYNC_INVOICE: "hosted invoice, paid by a person",
@@ -25,6 +26,7 @@ class OrderFacts(Model):
     status: str
     amount_cents: int | None = None
     approved_by: str | None = None
+    approved_how: str | None = None  # how that is known
     ordered_at: datetime | None = None
     paid_at: datetime | None = None
     rail: str | None = None
@@ -32,6 +34,11 @@ class OrderFacts(Model):
     receipt: dict[str, str] = {}  # noqa: RUF012  pydantic copies it
     remark: str | None = None
     surplus: tuple[str, ...] = ()
+
+    @property
+    def approval(self) -> str:
+        """Who has approved the amount, a person or a rule, and how that is known; a dash for nobody."""
+        return ": ".join(filter(None, (self.approved_by, self.approved_how))) or EMPTY
 
 
 def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, OrderFacts], OpenMoney]:
@@ -60,6 +67,7 @@ def _facts(book: OrderBook) -> OrderFacts:
         status=status_words(state),
         amount_cents=state.amount_cents,
         approved_by=approved.approver if approved else None,
+        approved_how=approved.how if approved else None,
         ordered_at=state.ordered.at if state.ordered else None,
         paid_at=settled.at if settled else None,
         rail=RAILS.get(rail, str(rail)) if rail else None,

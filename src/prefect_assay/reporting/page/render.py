@@ -9,6 +9,7 @@ from typing import Final
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
+from prefect_assay.models.open_money import OpenKind
 from prefect_assay.models.selection import SelectionSettings, objective_of
 from prefect_assay.models.words import many
 from prefect_assay.reporting.page import words
@@ -26,7 +27,9 @@ from prefect_assay.results.ranked import ASSAYS, best_text, has_number, ranked_t
 from prefect_assay.selection import CALIBRATION, Calibration, calibration
 
 _PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
-_OPEN_MAX: Final = 3  # designs whose curves are open at first
+_OPEN_MAX: Final = 1  # designs whose curves are open at first
+_GROUPS_MAX: Final = 10  # designs whose curves are in the list at first
+_NAMES_MAX: Final = 8  # of a failure that are listed at first
 
 
 class DesignCurves(Model):
@@ -80,6 +83,7 @@ def render(
         conditions={experiment.code: conditions(experiment, curves) for experiment in contents.experiments},
         downloads=tuple(downloads(contents, designs)),
         tiles=tuple(_tiles(contents, designs)),
+        account=tuple(_account_rows(contents)),
         figures=figures,
         calibration=_calibration(contents, designs),
         CALIBRATION=CALIBRATION,
@@ -99,18 +103,25 @@ def render(
         undrawn=sum(curve.svg is None for curve in curves),
         drawn_max=SENSORGRAMS_MAX,
         open_max=_OPEN_MAX,
+        groups_max=_GROUPS_MAX,
+        names_max=_NAMES_MAX,
     )
     return page.encode()
 
 
 class Tile(Model):
-    """A figure of the page's head, and what it is."""
+    """A figure of the page's head, and what it is; `warns` if it is not to be overlooked."""
 
     value: str
     meaning: str
+    warns: bool = False
 
 
 def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Iterator[Tile]:
+    yield from _account(contents)
+    money, is_owed = _money(contents)
+    if is_owed:
+        yield money
     designs = [design for design in ranked if not design.control]
     ordered = sum(missing.designs for missing in contents.missing)
     if ordered and not designs:
@@ -124,16 +135,62 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
         highest = "melting temperature" if best.tm_C is not None else "concentration"
         what = "tightest binder" if best.kd_M is not None else f"highest {highest}"
         yield Tile(value=best_text(best), meaning=f"{what}: {best.name}")
-    yield _paid(contents)
+    if not is_owed:
+        yield money
 
 
-def _paid(contents: CampaignContents) -> Tile:
-    """What the logs have. Without a log the sum is not known, which is not zero."""
+def _account(contents: CampaignContents) -> Iterator[Tile]:
+    """Whether the service is a simulation, and whose account it is; nothing without the campaign's log."""
+    terms = contents.terms
+    if terms is None:
+        return
+    account = f"account {terms.account_name or 'without a name'}"
+    if terms.simulated:
+        meaning = f"{account}: a local lab has answered in place of the service, and no money has moved"
+        yield Tile(value="Simulated", meaning=meaning, warns=True)
+    else:
+        yield Tile(value="Live", meaning=f"{account}, {terms.service}")
+
+
+def _account_rows(contents: CampaignContents) -> Iterator[tuple[str, str]]:
+    """The account and who has asked for the campaign, by its log."""
+    started, terms = contents.started, contents.terms
+    if started is None or terms is None:
+        return
+    kind = "simulated" if terms.simulated else "LIVE"
+    where = f"{terms.service}, organisation {terms.organisation or 'not named'}"
+    yield "Account", f"{terms.account_name or 'without a name'} ({kind}), {where}"
+    asked_by = ": ".join(filter(None, (started.requester, started.requester_known_by)))
+    optional = {
+        "Owner": terms.owner,
+        "Purchase order": terms.purchase_order,
+        "Cost centre": terms.cost_centre,
+        "Asked for by": asked_by,
+        "Without asking": f"up to {usd(terms.per_campaign_cents)}: {started.approved_by}"
+        if started.approved_by
+        else "",
+    }
+    yield from ((title, text) for title, text in optional.items() if text)
+
+
+def _money(contents: CampaignContents) -> tuple[Tile, bool]:
+    """What is owed if anything is, else what was paid, by the logs. Without a log the sum is not known, which is not zero."""
     if contents.paid_cents is None:
-        return Tile(value="not known", meaning="what was paid: no order log in this archive that can be read")
+        meaning = "what was paid: no order log in this archive that can be read"
+        return Tile(value="not known", meaning=meaning), False
+    money, paid = contents.money, usd(contents.paid_cents)
+    without_vat = "simulated, without VAT" if contents.is_simulated else "without VAT"
     also = "" if contents.all_logged else "not all orders have a log that can be read"
-    said = ("paid, without VAT", contents.money.line, also)
-    return Tile(value=usd(contents.paid_cents), meaning="; ".join(filter(None, said)))
+    owed = [item for item in money.items if item.kind is OpenKind.TO_PAY]
+    if not owed:
+        meaning = "; ".join(filter(None, (f"paid, {without_vat}", money.line, also)))
+        return Tile(value=paid, meaning=meaning), False
+    is_known = all(item.amount_cents is not None for item in owed)
+    others = money.model_copy(update={"items": tuple(item for item in money.items if item not in owed)})
+    more = "" if is_known else "some invoices without an amount"
+    parts = (f"still to be paid, {without_vat}", more, f"{paid} paid", others.line, also)
+    value = usd(money.cents(OpenKind.TO_PAY)) if is_known or money.cents(OpenKind.TO_PAY) else "not known yet"
+    return Tile(value=value, meaning="; ".join(filter(None, parts)), warns=True), True
 
 
 def _calibration(contents: CampaignContents, designs: tuple[DesignSummary, ...]) -> tuple[Calibration, ...]:

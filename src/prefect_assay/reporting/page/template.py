@@ -1,5 +1,6 @@
 """The page's template, compiled at import: a fork server imports it once for all runs. Needs the extra `report`."""
 
+import re
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -20,6 +21,11 @@ def _typeset(text: str) -> Markup:
     return Markup(CONSTANT.sub(r"<i>\1</i><sub>\2</sub>", str(escape(words.plain(text)))))  # noqa: S704 - escaped first
 
 
+def _slug(title: str) -> str:
+    """A title as the name of a class: `95-interval`."""
+    return "-".join(re.findall("[a-z0-9]+", title.lower()))
+
+
 _ENVIRONMENT: Final = Environment(
     loader=PackageLoader("prefect_assay.reporting.page"),
     autoescape=True,
@@ -34,6 +40,7 @@ _ENVIRONMENT.filters |= {
     "molar": molar,
     "estimate": molar_estimate,
     "rate": rate_estimate,
+    "slug": _slug,
     "typeset": _typeset,
 }
 REPORT: Final = _ENVIRONMENT.get_template("report.html")
