@@ -1,24 +1,34 @@
 """`make browser`: what a person has to read fits the window, in both of Prefect's user interfaces and at two sizes.
 
-The form, the question about money, the sleeping run, the results, what remains after a cancellation, and the report. With
+The form, the question about money and its details, the sleeping run, the results, what remains after a cancellation, and the report. With
 ASSAY_BROWSER_LOOK=folder the window of each is kept, to be looked at; with ASSAY_BROWSER_PICTURES=docs/images the pictures
 of docs/ui.md that other tests do not take are made again.
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.campaigns.stop import stop_campaign
-from prefect_assay.deployments.presets import preset_blocks
+from prefect_assay.deployments.presets import preset_account
+from support.accounts import flow_parameters, save_account
 from support.browser.steps import asks, in_production
 from support.runs.world import eventually
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"  # measured: K_D 9e-8 M
 WINDOWS = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 400, "height": 800}}
 SECONDS = 180
+LONG_NAME = "egfr-binders-second-round"
+FORM = (
+    "Designs",
+    "What to measure",
+    "Account",
+    "Spend without asking up to (USD)",
+    "Campaign name",
+    "More options",
+)
 AT_ITS_PLACE = """element => [...element.getClientRects()].every(box =>  // one for each line of a text
   [box.top + 1, box.bottom - 2].every(y => element.contains(document.elementFromPoint(box.x + box.width / 2, y))))"""
 DOCUMENTED = {"form", "approval", "canceled", "results", "report"}
@@ -27,37 +37,20 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def blocks(world):
-    """Blocks as `init` saves them, in the forms. Saved before a browser is there: within its loop Prefect would save nothing."""
-    for name in ("credentials", "archive"):
-        world.shared()[name].save("main", overwrite=True)
-    caps = {"main": (100, 5_000_000), "of-campaigns": (5_000_000, 100)}
-    policies = {
-        name: SpendingPolicy(
-            per_experiment_cents=each, per_campaign_cents=campaign, machine_payments=True, rolling_cents=10**9
-        )
-        for name, (each, campaign) in caps.items()
-    }
-    for name, policy in policies.items():
-        policy.save(name, overwrite=True)
-    preset_blocks(world.api)
-    return policies
+def account(world):
+    """The account that `init` saves, in the forms. Saved before a browser is there: within its loop Prefect would save nothing."""
+    made = flow_parameters(world.shared())["account"]
+    save_account(made.model_copy(update={"owner": "Structural Biology"}), "main")
+    preset_account(world.api)
 
 
 @pytest.fixture(scope="module")
-def asking(world, blocks):
-    """An experiment over its cap."""
-    run = world.experiment("egfr-asks", BINDER, policy=blocks["main"])
-    return eventually(lambda: (r := world.run(run)) and asks(r) and r, seconds=SECONDS, what="the question")
-
-
-@pytest.fixture(scope="module")
-def campaign_asking(world, blocks):
-    """A campaign over its cap, of a table with a design twice."""
+def asking(world):
+    """A campaign of a table with a design twice, which asks for its price because nobody has said an amount."""
     table = world.folder / "designs.csv"
     rows = [f"egf_{n},{BINDER[: len(BINDER) - n]},0.{9 - n}" for n in range(4)]
     table.write_text("\n".join(["name,sequence,ipTM", *rows, f"again,{BINDER},0.1"]) + "\n")
-    run = world.campaign(table, campaign_id="egfr-dear", policy=blocks["of-campaigns"])
+    run = world.campaign(table, campaign_id=LONG_NAME, spend_up_to_usd=None)
     return eventually(lambda: (r := world.run(run)) and asks(r) and r, seconds=SECONDS, what="the question")
 
 
@@ -65,15 +58,15 @@ def campaign_asking(world, blocks):
 def measured(world):
     """A campaign with results."""
     run = world.campaign(world.designs("egfr-done", BINDER), campaign_id="egfr-done")
-    (child,) = world.suspended_children("egfr-done", seconds=SECONDS)
-    in_production(world, child, seconds=SECONDS)
+    world.asleep(run, seconds=SECONDS)
+    in_production(world, run, seconds=SECONDS)
     world.advance(days=16)
     return world.until(run, "Completed", seconds=SECONDS)
 
 
 @pytest.fixture(scope="module")
 def canceled(world):
-    """A canceled experiment that the laboratory goes on with, and what is known of it."""
+    """A canceled campaign whose experiment the laboratory goes on with, and what is known of it."""
     run = world.experiment("egfr-canceled", BINDER)
     world.asleep(run, seconds=SECONDS)
     stop_campaign(world.credentials, world.archive, "egfr-canceled", person="Ada", how="a test")
@@ -120,26 +113,42 @@ def in_window(page, locator):
     )
 
 
-def test_the_form_begins_with_the_designs_and_has_its_blocks(world, person, window, opened):
+def test_the_form_begins_with_what_a_person_has_to_say(world, person, window, opened):
     served = world.api.read_deployment_by_name("campaign/assay-campaign")
     page = opened(f"/deployments/deployment/{served.id}/run", "Designs")
     kept(page, "form", person, window)
     assert in_window(page, person.interface.field(page, "Designs"))
-    for block in ("Account at the laboratory", "Spending policy", "Archive"):
-        page.get_by_text(block, exact=True).first.wait_for()
-    page.get_by_text("main", exact=True).nth(2).wait_for()  # one in each of the three
+    tops = [page.get_by_text(title).first.bounding_box()["y"] for title in FORM]
+    assert tops == sorted(tops)
+    page.get_by_text("main", exact=True).first.wait_for()  # the account is filled in
 
 
-@pytest.mark.parametrize("question", ["asking", "campaign_asking"])
-def test_the_decision_is_seen_without_scrolling(question, request, person, window, opened):
-    asking = request.getfixturevalue(question)
+def test_price_account_and_decision_are_seen_without_scrolling(asking, person, window, opened):
     page = opened(f"/runs/flow-run/{asking.id}", "Suspended")
     decision = person.interface.asked(page)
-    decision.wait_for()
-    if window == "narrow":  # of a telephone's window the text alone takes the most
-        decision.scroll_into_view_if_needed()
-    kept(page, "approval" if question == "asking" else "approval-campaign", person, window)
+    kept(page, "approval", person, window)
     assert in_window(page, decision)
+    assert in_window(page, page.get_by_text(re.compile(r"costs [\d,.]+ USD without VAT")).last)
+    assert in_window(page, page.get_by_text("(simulated)").last)
+    assert in_window(page, person.interface.submit(page))
+
+
+def test_an_answer_without_a_decision_is_refused_and_the_question_stays_open(world, asking, person, opened):
+    page = opened(f"/runs/flow-run/{asking.id}", "Suspended")
+    person.interface.asked(page)
+    person.interface.submit(page).click()
+    page.get_by_text("'decision' is a required property").first.wait_for()
+    assert asks(world.run(asking))
+    person.wrong = [wrong for wrong in person.wrong if "'decision'" not in wrong]  # V2 says it in a notice
+
+
+def test_all_details_of_a_question_begin_with_the_decision(world, asking, person, window, opened):
+    (artifact,) = world.artifacts(asking, "assay-question-")
+    page = opened(f"/artifacts/artifact/{artifact.id}", "What it is about")
+    page.get_by_text("costs").last.scroll_into_view_if_needed()
+    kept(page, "question", person, window)
+    for decision in ("approve", "reject"):
+        assert in_window(page, page.locator("li").get_by_text(decision, exact=True).first)
 
 
 def test_a_sleeping_run_is_seen_to_sleep(asking, person, window, opened):

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from playwright.sync_api import Locator, Page, Response
 
-_BEFORE = re.compile("Nothing is (spent|ordered) before you approve")
+_BEFORE = "Nothing is ordered before you approve"
 _FADED_IN = """element => { for (let one = element; one; one = one.parentElement)
   if (getComputedStyle(one).opacity !== "1") return false
   return true }"""
@@ -25,6 +25,7 @@ class Interface(Protocol):
     def approve(self, page: Page, run: str) -> Response: ...
     def resume(self, page: Page, run: str) -> Response: ...
     def asked(self, page: Page) -> Locator: ...
+    def submit(self, page: Page) -> Locator: ...
 
 
 class V1:
@@ -34,7 +35,7 @@ class V1:
 
     def start(self, page: Page, deployment: str, campaign_id: str) -> Response:
         page.goto(f"{self.root}/deployments/deployment/{deployment}/run", wait_until="commit")
-        self.field(page, "Campaign id").fill(campaign_id)
+        self.field(page, "Campaign name").fill(campaign_id)
         answer = _answer(page, "create_flow_run", page.get_by_role("button", name="Submit"))
         page.wait_for_url(lambda url: not url.endswith("/run"), wait_until="commit")
         return answer
@@ -87,6 +88,10 @@ class V1:
         page.wait_for_function(_FADED_IN, arg=decision.element_handle())
         return decision
 
+    def submit(self, page: Page) -> Locator:
+        """The button that sends the form."""
+        return page.locator(".p-modal").get_by_role("button", name="Submit")
+
     def _choose(self, page: Page) -> None:
         page.get_by_text(_BEFORE).wait_for()
         decision = page.locator(".p-modal .p-select-button__control")
@@ -102,7 +107,7 @@ class V2:
 
     def start(self, page: Page, deployment: str, campaign_id: str) -> Response:
         page.goto(f"{self.root}/deployments/deployment/{deployment}/run", wait_until="commit")
-        page.get_by_role("textbox", name="Campaign id").fill(campaign_id)
+        page.get_by_role("textbox", name="Campaign name").fill(campaign_id)
         answer = _answer(page, "create_flow_run", page.get_by_role("button", name="Submit"))
         page.wait_for_url(lambda url: not url.endswith("/run"), wait_until="commit")
         return answer
@@ -142,6 +147,14 @@ class V2:
         page.get_by_role("menuitem", name="Resume").click()
         page.get_by_text(_BEFORE).wait_for()  # comes later than the form
         return page.get_by_role("dialog").get_by_role("button", name="Select")
+
+    def submit(self, page: Page) -> Locator:
+        """The button that sends the form."""
+        return (
+            page.get_by_role("dialog")
+            .or_(page.get_by_role("alertdialog"))
+            .first.get_by_role("button", name="Resume")
+        )
 
     def _choose(self, page: Page) -> None:
         page.get_by_text(_BEFORE).wait_for()  # comes later than the form
