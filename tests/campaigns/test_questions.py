@@ -9,10 +9,12 @@ from pydantic import ValidationError
 from prefect_assay.books.campaign_log import Asked
 from prefect_assay.campaigns.price import PriceApproval
 from prefect_assay.campaigns.questions import form_markdown, question_markdown
+from prefect_assay.models.purchase import EarlierPurchase, PurchaseSummary
 from prefect_assay.models.question import Question, QuestionKind
 from prefect_assay.ordering.next_action import spending_question
 
 ACCOUNT = "account main (simulated), http://127.0.0.1:8100"
+NOTHING_BEFORE = PurchaseSummary.model_construct(designs=40, earlier=())
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
 
@@ -39,7 +41,7 @@ def test_an_empty_answer_is_refused_by_the_form():
 
 
 def test_the_form_begins_with_price_and_account_and_links_the_rest():
-    text = form_markdown(price(), ACCOUNT, UUID(int=7))
+    text = form_markdown(price(), ACCOUNT, UUID(int=7), NOTHING_BEFORE)
     assert text.startswith(
         "**Campaign c-1 costs 8,560.00 USD without VAT.** Account main (simulated), http://127.0.0.1:8100."
     )
@@ -48,8 +50,18 @@ def test_the_form_begins_with_price_and_account_and_links_the_rest():
     assert "40, 66 residues" not in text
 
 
+def test_the_form_says_what_was_ordered_before():
+    again = NOTHING_BEFORE.model_copy(
+        update={"earlier": (EarlierPurchase(campaign_id="c-0", designs=("a", "b")),)}
+    )
+    text = form_markdown(price(), ACCOUNT, UUID(int=7), again)
+    assert "**2 of the 40 designs were ordered before**, in c-0." in text
+
+
 def test_a_name_in_the_form_makes_no_link():
-    assert "[x](" not in form_markdown(price("[x](http://evil.example)"), ACCOUNT, UUID(int=7))
+    assert "[x](" not in form_markdown(
+        price("[x](http://evil.example)"), ACCOUNT, UUID(int=7), NOTHING_BEFORE
+    )
 
 
 def test_the_decision_and_how_to_answer_come_before_the_facts():
