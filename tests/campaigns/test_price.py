@@ -1,5 +1,6 @@
 """When the price of a campaign is asked, what is recorded of an approval, and who may give it; against a real lab."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,7 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay import ordering
 from prefect_assay.books.campaign_log import CLOSED, Started, StartedKind
-from prefect_assay.books.log import Delivered, Ordered, Sending
+from prefect_assay.books.log import Approved, Delivered, Ordered, Sending
 from prefect_assay.campaigns import price as price_module
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.price import approve_orders
@@ -171,6 +172,18 @@ def place(order, *, delivered):
     book.record(lambda _: Ordered(experiment_id="e"))
     if delivered:
         book.record(lambda _: Delivered(experiment_code="SIM-1"))
+
+
+def test_price_counts_what_is_ordered_already(lab, tmp_path):
+    first, second = orders(lab, tmp_path, unasked_cents=PRICE_CENTS)
+    first.book.record(lambda _: Approved(amount_cents=PRICE_CENTS // 2, approver="Ada"))
+    place(first, delivered=True)
+    estimates, purchase = approve_orders([first, second], "lab")
+    assert list(estimates) == [second.key]
+    assert (purchase.committed_cents, purchase.due_cents) == (PRICE_CENTS // 2, PRICE_CENTS // 2)
+    low = [replace(one, setup=replace(one.setup, unasked_cents=PRICE_CENTS - 1)) for one in (first, second)]
+    with pytest.raises(BudgetExceeded):
+        approve_orders(low, "lab")
 
 
 def test_finished_campaign_is_run_again_without_a_question_and_without_a_request(lab, tmp_path):

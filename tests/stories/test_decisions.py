@@ -54,6 +54,60 @@ def the_price_is_rejected_in_prefects_form(campaign: Story) -> int:
     return 0
 
 
+PRICE_USD = 438.0  # of both designs
+
+
+@story(options={"spend_up_to_usd": None})
+def an_empty_amount_asks_with_the_price(campaign: Story) -> None:
+    """The ledger names who asked, who approved and how; the finished campaign is run again without a question."""
+    run = campaign.start_and_wait()
+    assert campaign.asks(run)
+    assert campaign.orders() == []
+    (asked,) = campaign.state.open_questions.values()
+    assert asked.question.amount_cents == PRICE_USD * 100
+    assert campaign.answer_form(run, decision="approve", decided_by="Grace") == "ACCEPT"
+    campaign.rest()
+    campaign.finish()
+    for book in campaign.books():
+        approved = book.read().approved
+        assert (approved.approver, approved.requester, approved.by_person) == ("Grace", "Ada", True)
+    shown = campaign.state.offered
+    again = campaign.start()
+    campaign.world.until_over(again)
+    assert campaign.state.offered == shown, "nothing more to order"
+    assert campaign.state.open_questions == {}
+
+
+@story(options={"spend_up_to_usd": PRICE_USD})
+def the_exact_price_orders_and_one_cent_less_asks(campaign: Story) -> None:
+    """An amount is the approval to the cent; a start with another amount is another approval."""
+    run = campaign.start_and_wait(spend_up_to_usd=PRICE_USD - 0.01)
+    assert campaign.asks(run)
+    assert campaign.orders() == []
+    assert campaign.answer_form(run, decision="reject") == "ACCEPT"
+    campaign.world.until_over(run)
+    assert not campaign.asks(campaign.start_and_wait())
+    assert len(campaign.orders()) == len(DESIGNS)
+    campaign.finish()
+
+
+@story(policy={"second_person_above_cents": 100})
+def another_person_than_the_one_who_asks_approves(campaign: Story) -> None:
+    """The amount that was given is not enough, and the form refuses the name of whoever asks for it."""
+    run = campaign.start_and_wait()
+    assert campaign.asks(run)
+    assert campaign.answer_form(run, decision="approve", decided_by="ada") == "ACCEPT"
+    campaign.world.until(
+        lambda: any(one.revision == 2 for one in campaign.state.open_questions.values()), "a second form"
+    )
+    campaign.rest()
+    assert campaign.asks(run)
+    assert campaign.orders() == []
+    assert campaign.answer_form(run, decision="approve", decided_by="Grace") == "ACCEPT"
+    campaign.rest()
+    campaign.finish()
+
+
 QUOTED = {
     "designs": {"one": DESIGNS["one"], "two": DESIGNS["two"], "three": DESIGNS["one"][:-1] + "W"},
     "options": {"assay": {"experiment_type": "thermostability"}, "designs_per_experiment": 2},
