@@ -40,8 +40,10 @@ def campaign(
     assay: form.Assay,
     *,
     account: form.Account,
-    spend_up_to_usd: Annotated[Usd | None, form.titled("Spend without asking up to (USD)")] = None,
-    campaign_id: Annotated[CampaignId | None, form.titled("Campaign name")] = None,
+    spend_up_to_usd: Annotated[
+        Usd | None, form.AT_ONCE, form.titled("Spend without asking up to (USD)")
+    ] = None,
+    campaign_id: Annotated[CampaignId | None, form.AT_ONCE, form.titled("Campaign name")] = None,
     options: form.MoreOptions = USUAL,
 ) -> State[CampaignReport]:
     """Measure a file of designs: estimate, order, pay, wait for the laboratory, archive, report.

@@ -51,18 +51,18 @@ _WORDS: Final = {
 
 @flow(name="decide", retries=0, retry_delay_seconds=0, timeout_seconds=600)
 def decide(
-    campaign_id: Annotated[bounds.Line | None, form.titled("Campaign or loop")] = None,
-    action: Annotated[Action | None, form.titled("What to do")] = None,
+    campaign_id: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Campaign or loop")] = None,
+    action: Annotated[Action | None, form.AT_ONCE, form.titled("What to do")] = None,
     *,
-    question_id: Annotated[bounds.Line | None, form.titled("Question")] = None,
+    question_id: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Question")] = None,
     revision: Annotated[
-        int | None, Field(ge=1, le=1_000_000), form.titled("Revision of the question")
+        int | None, Field(ge=1, le=1_000_000), form.AT_ONCE, form.titled("Revision of the question")
     ] = None,
-    amount_cents: Annotated[bounds.Cents | None, form.titled("Exact amount (US cents)")] = None,
-    experiment: Annotated[bounds.Line | None, form.titled("Which experiment")] = None,
-    person: Annotated[bounds.Line | None, form.titled("Your name")] = None,
-    account: Annotated[AssayAccount | None, form.titled("Account")] = None,
-    canceled_run: Annotated[bounds.Line | None, form.titled("Canceled run")] = None,
+    amount_cents: Annotated[bounds.Cents | None, form.AT_ONCE, form.titled("Exact amount (US cents)")] = None,
+    experiment: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Which experiment")] = None,
+    person: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Your name")] = None,
+    account: Annotated[AssayAccount | None, form.AT_ONCE, form.titled("Account")] = None,
+    canceled_run: Annotated[bounds.Line | None, form.AT_ONCE, form.titled("Canceled run")] = None,
 ) -> State[str]:
     """Answer exactly one question of a campaign, or cancel a campaign or a loop.
 

@@ -30,13 +30,13 @@ from prefect_assay.tasks.propose import check_designer
 
 @flow(name="design-build-test", retries=0, retry_delay_seconds=0)
 def design_build_test(
-    source: Annotated[Line | None, form.titled("Folder of design files")] = None,
+    source: Annotated[Line | None, form.AT_ONCE, form.titled("Folder of design files")] = None,
     *,
-    designer: Annotated[Line | None, form.titled("Designer")] = None,
+    designer: Annotated[Line | None, form.AT_ONCE, form.titled("Designer")] = None,
     loop_id: Annotated[str, Field(max_length=30, pattern=f"^{LOOP_ID}$"), form.titled("Loop name")],
     assay: form.Assay,
     account: form.Account,
-    budget_usd: Annotated[Usd | None, form.titled("Budget of all rounds (USD)")] = None,
+    budget_usd: Annotated[Usd | None, form.AT_ONCE, form.titled("Budget of all rounds (USD)")] = None,
     rounds: Annotated[LoopOptions, form.titled("Rounds")] = USUAL_ROUNDS,
     options: form.MoreOptions = USUAL,
 ) -> State[LoopReport]:

@@ -4,12 +4,13 @@ A form shows its fields in the order of the flow's signature. Prefect titles eac
 schema of its type has a title.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.models import options, spec
+from prefect_assay.models.form import ShownAtOnce
 
 
 def titled(words: str) -> Any:
@@ -17,6 +18,7 @@ def titled(words: str) -> Any:
     return Field(json_schema_extra={"title": words})
 
 
+AT_ONCE: Final = ShownAtOnce()
 Assay = Annotated[spec.Assay, titled("What to measure")]  # pydantic drops a title that is the model's own
 Account = Annotated[AssayAccount, titled("Account")]
 MoreOptions = Annotated[options.CampaignOptions, titled("More options")]

@@ -27,6 +27,26 @@ def form_of(rule: Schema | None = None) -> Callable[[Schema], None]:
     return change
 
 
+class ShownAtOnce:
+    """Marks a flow's parameter that may be left empty: it is shown at once, as the fields of a form are.
+
+    Prefect's own `json_schema_extra` of a parameter leaves no room for another function.
+    """
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Callable[[Any], Schema]) -> Schema:
+        """Pydantic's hook."""
+        schema = handler(core_schema)
+        return _WithoutNullDefault(_plain(schema) or schema)
+
+
+class _WithoutNullDefault(Schema):
+    """A parameter's schema, to which pydantic adds the default: with it, Prefect would refuse null."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if (name, value) != ("default", None):
+            super().__setitem__(name, value)
+
+
 def text_only_for(field: str, *, of: str, among: Iterable[str]) -> Schema:
     """The rule that a text is required if the field `of` has one of the values, or its default; else it stays empty."""
     return {
@@ -37,8 +57,14 @@ def text_only_for(field: str, *, of: str, among: Iterable[str]) -> Schema:
 
 
 def _show_at_once(field: Schema) -> None:
+    plain = _plain(field)
+    if plain is not None and field.get("default", ...) is None:
+        del field["anyOf"], field["default"]
+        field |= plain
+
+
+def _plain(field: Schema) -> Schema | None:
+    """The schema of an optional field without null; None for any other."""
     kinds = [kind for kind in field.get("anyOf", ()) if kind != _NULL]
     # Prefect adds null to a `type` only: a reference, as to an enumeration, must keep it.
-    if len(kinds) == 1 and "type" in kinds[0] and field.get("default", ...) is None:
-        del field["anyOf"], field["default"]
-        field |= kinds[0]
+    return kinds[0] if len(kinds) == 1 and "type" in kinds[0] else None

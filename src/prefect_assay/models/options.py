@@ -6,7 +6,7 @@ models and from `Assay`. An option is added here once.
 
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from prefect_assay.models.base import Model
 from prefect_assay.models.bounds import (
@@ -37,7 +37,7 @@ def _whole_cents(value: Any) -> Any:
     return value
 
 
-Usd = Annotated[float, BeforeValidator(_whole_cents), Field(ge=0, le=CENTS_MAX / _CENTS)]
+Usd = Annotated[float, Field(ge=0, le=CENTS_MAX / _CENTS), BeforeValidator(_whole_cents)]
 
 
 def usd_to_cents(amount_usd: float) -> int:
@@ -45,10 +45,18 @@ def usd_to_cents(amount_usd: float) -> int:
     return round(amount_usd * _CENTS)
 
 
-class ReadingOptions(Model):
+class _Options(Model):
+    """Options with defaults; what is left empty is in no run's parameters and in no form's defaults."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if value is not None}
+
+
+class ReadingOptions(_Options):
     """How a file of designs is read, and how it is split into experiments."""
 
-    model_config = ConfigDict(title="Reading the designs", json_schema_extra=form_of())
+    model_config = ConfigDict(title="Reading", json_schema_extra=form_of())
 
     name_column: Line | None = Field(
         default=None,
@@ -104,10 +112,10 @@ class ReadingOptions(Model):
 AS_WRITTEN: Final = ReadingOptions()
 
 
-class WaitingOptions(Model):
+class WaitingOptions(_Options):
     """How long a campaign waits for the laboratory."""
 
-    model_config = ConfigDict(title="Waiting", json_schema_extra=form_of())
+    model_config = ConfigDict(title="Patience", json_schema_extra=form_of())
 
     deadline_days: DeadlineDays = Field(
         default=DEADLINE_DAYS,
@@ -121,10 +129,10 @@ class WaitingOptions(Model):
     )
 
 
-class SpendingOptions(Model):
+class SpendingOptions(_Options):
     """How a campaign is paid for."""
 
-    model_config = ConfigDict(title="Paying", json_schema_extra=form_of())
+    model_config = ConfigDict(title="Payment", json_schema_extra=form_of())
 
     payment_method: PaymentMethod | None = Field(
         default=None,
@@ -145,10 +153,10 @@ class SpendingOptions(Model):
     )
 
 
-class CampaignOptions(Model):
+class CampaignOptions(_Options):
     """Everything that a campaign usually leaves as it is."""
 
-    model_config = ConfigDict(title="More options", json_schema_extra=form_of())
+    model_config = ConfigDict(title="Options", json_schema_extra=form_of())
 
     reading: ReadingOptions = Field(default=ReadingOptions(), title="Reading the designs")
     waiting: WaitingOptions = Field(default=WaitingOptions(), title="Waiting")
@@ -158,10 +166,10 @@ class CampaignOptions(Model):
 USUAL: Final = CampaignOptions()
 
 
-class LoopOptions(Model):
+class LoopOptions(_Options):
     """How the rounds of a loop are chosen, and when the loop stops."""
 
-    model_config = ConfigDict(title="Rounds", json_schema_extra=form_of())
+    model_config = ConfigDict(title="Loop", json_schema_extra=form_of())
 
     designs_per_round: int | None = Field(
         default=None,
