@@ -105,14 +105,15 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         resource="assay.experiment.*",
         labels={"assay.payment-method": "async_invoice"},
         subject=f"The invoice of {{{{ event.resource.name }}}} over {_USD} is open",
-        body="The run's artifact `assay-invoice` links to the page to pay. " + _RUN,
+        body="{{ event.payload.account }}. The run's artifact `assay-invoice` links to the page to pay. "
+        + _RUN,
     ),
     "notify-approval": Recipe(
         description="Notify when a campaign asks a person.",
         event=ApprovalRequested.event,
         resource="assay.approval.*",
         subject="A campaign asks for a decision",
-        body="{{ event.payload.question }} Answer until {{ event.payload.until }}: prefect-assay approve or reject "
+        body="{{ event.payload.account }}. {{ event.payload.question }} Answer until {{ event.payload.until }}: prefect-assay approve or reject "
         "{{ event.payload.campaign_id }}, or the form of the deployment decide. " + _RUN,
     ),
     "notify-overdue": Recipe(
@@ -128,7 +129,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         event=BudgetReached.event,
         resource="assay.budget.*",
         subject="A cap is reached",
-        body=f"{{{{ event.payload.what }}}} costs {_USD}, the cap is "
+        body=f"{{{{ event.payload.account }}}}. {{{{ event.payload.what }}}} costs {_USD}, the cap is "
         "{{ '%.2f' | format(event.payload.cap_cents / 100) }} USD. " + _RUN,
     ),
     "start-designer": Recipe(

@@ -24,7 +24,6 @@ from prefect_assay.campaigns.restart import CONTINUED
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.errors import ApprovalExpired, CampaignFailed, shortened
-from prefect_assay.events import concerning
 from prefect_assay.flows import form
 from prefect_assay.models.bounds import CampaignId, Text
 from prefect_assay.models.options import USUAL, Usd, usd_to_cents
@@ -81,7 +80,6 @@ def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: 
         known = own_campaign() or measured.continued_id
         plan = read_kept_plan(setup, known) if known else make_plan(setup, measured)
         execution.campaign_id = plan.campaign_id
-        concerning(campaign_id=plan.campaign_id)
         get_run_logger().info("Campaign %s: %s", plan.campaign_id, many(len(plan.experiments), "experiment"))
         over = setup.log(plan.campaign_id).read().over
         if (

@@ -14,10 +14,7 @@ from prefect.testing.utilities import prefect_test_harness
 
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import (
-    AssayCredentials,
     AssayExperiment,
-    LocalArchive,
-    SpendingPolicy,
     experiment_run,
 )
 from prefect_assay.blocks.experiment_run import AssayExperimentRun
@@ -32,6 +29,7 @@ from prefect_assay.errors import (
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.spec import Assay
 from prefect_assay.payments.interfaces import address
+from support.accounts import make_account, make_options, save_account
 from support.campaign_logs import DESIGNS, WrittenCampaign
 
 
@@ -56,18 +54,14 @@ def client():
 @pytest.fixture
 def job(client, lab, tmp_path):
     name = f"job-{uuid4().hex[:8]}"
-    credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
-    policy = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
-    archive = LocalArchive(root=str(tmp_path / "archive"))
-    for block in (credentials, policy, archive):
-        block.save(name)
+    account = make_account(base_url=lab.base_url, token=lab.token, archive=tmp_path / "archive")
     return AssayExperiment(
         designs=DESIGNS,
         assay=Assay(target="Human EGFR, extracellular domain"),
         campaign_id=name,
-        credentials=credentials,
-        policy=policy,
-        archive=archive,
+        account=save_account(account, name),
+        spend_up_to_usd=500,
+        options=make_options(deadline_days=9, designs_name="mine"),
     )
 
 
@@ -86,13 +80,13 @@ def no_pauses(monkeypatch):
 
 def begun(job, run=None):
     """The job's campaign as its flow begins it, carried by the triggered run."""
-    plan = find_plan(job.archive.get_store(), job.archive.prefix, job.campaign_id)
+    plan = find_plan(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id)
     written = WrittenCampaign(
-        job.archive.get_store(),
-        job.archive.prefix,
+        job.account.archive.get_store(),
+        job.account.archive.prefix,
         job.campaign_id,
         plan=plan,
-        service=address(job.credentials.base_url),
+        service=address(job.account.credentials.base_url),
     )
     if run is not None:
         written.log.note_run(str(run.flow_run_id), "first")
@@ -114,8 +108,10 @@ def test_it_starts_a_campaign_of_one_experiment_whose_plan_is_in_the_archive(job
     started = client.read_flow_run(run.flow_run_id)
     assert started.parameters["designs"] == f"campaign:{job.campaign_id}"
     assert started.parameters["campaign_id"] == job.campaign_id
-    assert set(started.parameters["archive"]) == {"$ref"}, "a saved block, and no secret"
-    plan = find_plan(job.archive.get_store(), job.archive.prefix, job.campaign_id)
+    assert set(started.parameters["account"]) == {"$ref"}, "a saved block, and no secret"
+    assert started.parameters["spend_up_to_usd"] == 500
+    assert started.parameters["options"]["waiting"]["deadline_days"] == 9
+    plan = find_plan(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id)
     assert plan.order_keys == (run.order_key,)
     assert set(plan.experiments[0].spec.sequences) == {"a", "b"}
 
@@ -256,7 +252,7 @@ def test_designs_of_several_experiments_are_refused_before_anything_is_written(j
         job.model_copy(update={"designs": many}).trigger()
     with pytest.raises(InvalidSpec, match="not in the service's catalog"):
         job.model_copy(update={"assay": Assay(target="nothing like it")}).trigger()
-    assert find_plan(job.archive.get_store(), job.archive.prefix, job.campaign_id) is None
+    assert find_plan(job.account.archive.get_store(), job.account.archive.prefix, job.campaign_id) is None
 
 
 def test_a_campaign_id_of_other_designs_is_refused(job):
@@ -265,7 +261,10 @@ def test_a_campaign_id_of_other_designs_is_refused(job):
         job.model_copy(update={"designs": f"{DESIGNS}A"}).trigger()
 
 
-def test_a_block_that_is_not_saved_starts_nothing(job):
-    unsaved = job.model_copy(update={"policy": SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)})
+def test_an_account_that_is_not_saved_starts_nothing(job):
+    account = make_account(
+        credentials=job.account.credentials, archive=job.account.archive, policy=job.account.policy
+    )
+    unsaved = job.model_copy(update={"account": account})
     with pytest.raises(ConfigurationError, match="not saved"):
         unsaved.trigger()

@@ -5,11 +5,13 @@ from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import build_error_obj, validate
 
 from prefect_assay.flows import campaign, decide, design_build_test, sweep
+from prefect_assay.models.options import USUAL
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
+from support.accounts import make_account
 
 BLOCK = {"$ref": {"block_document_id": "0190a3c4-0000-7000-8000-000000000000"}}
-GIVEN = {"designs": ">a\nMKV\n", "credentials": BLOCK, "policy": BLOCK, "archive": BLOCK}
+GIVEN = {"designs": ">a\nMKV\n", "account": BLOCK}
 TARGET = "Human EGFR, extracellular domain"
 OTHERS = sorted(set(ExperimentType) - BINDING_TYPES)
 FLOWS = (campaign, decide, design_build_test, sweep)
@@ -52,15 +54,41 @@ def test_defaults_of_a_deployment_may_be_incomplete():
 @pytest.mark.parametrize(
     ("flow", "first"),
     [
-        (campaign, ["designs", "assay", "campaign_id", "limit_cents", "credentials", "policy", "archive"]),
-        (design_build_test, ["source", "designer", "loop_id", "assay", "designs_per_round"]),
+        (
+            campaign,
+            ["Designs", "What to measure", "Account", "Spend without asking up to (USD)", "Campaign name"],
+        ),
+        (
+            design_build_test,
+            [
+                *("Folder of design files", "Designer", "Loop name", "What to measure", "Account"),
+                *("Budget of all rounds (USD)", "Rounds"),
+            ],
+        ),
     ],
 )
-def test_a_form_begins_with_what_is_measured_and_ends_with_what_is_rarely_changed(flow, first):
-    fields = schema_of(flow)["properties"]
-    shown = sorted(fields, key=lambda name: fields[name]["position"])
-    assert shown[: len(first)] == first
-    assert shown.index("archive") < shown.index("payment_method") < shown.index("poll_seconds")
+def test_a_form_shows_what_is_decided_and_keeps_everything_else_in_one_group(flow, first):
+    fields = schema_of(flow)["properties"].values()
+    shown = [field["title"] for field in sorted(fields, key=lambda field: field["position"])]
+    assert shown == [*first, "More options"]
+
+
+@pytest.mark.parametrize(
+    "left_empty",
+    [
+        {"spend_up_to_usd": None, "campaign_id": None},
+        {"options": {"reading": {"chain": None}, "spending": {"payment_method": None}}},
+        {"options": USUAL.model_dump(mode="json")},
+    ],
+)
+def test_what_is_left_empty_is_shown_at_once_and_may_be_sent_as_null(left_empty):
+    """Both interfaces hide a field whose schema names null behind a switch."""
+    schema = schema_of(campaign)
+    given = GIVEN | {"assay": {"experiment_type": "thermostability"}} | left_empty
+    assert validate(given, schema) == []
+    for name in ("spend_up_to_usd", "campaign_id"):
+        assert not schema["properties"][name].keys() & {"anyOf", "default"}
+    assert campaign.validate_parameters(given | {"account": make_account()})["options"] == USUAL
 
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)

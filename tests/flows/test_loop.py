@@ -22,11 +22,12 @@ from prefect.states import Completed, Running, Suspended
 from prefect_assay import lake
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.blocks import LocalArchive
 from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, list_open
 from prefect_assay.campaigns import loop as loop_module
 from prefect_assay.campaigns import plan as plan_module
-from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.campaigns import starts
+from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.errors import (
     ApprovalExpired,
@@ -44,10 +45,12 @@ from prefect_assay.errors import (
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, choosing, proposals
 from prefect_assay.looping import loop as loop_files
+from prefect_assay.models.options import CampaignOptions, LoopOptions
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
 from prefect_assay.results import ResultRow, to_csv
 from prefect_assay.tasks.collate import keep_plan, kept_table
+from support.accounts import flow_parameters, make_account
 
 flow_module = sys.modules["prefect_assay.flows.design_build_test"]
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
@@ -61,17 +64,17 @@ class Laboratory:
         self.archive = archive
         self.spent = {}
         self.measured = []
-        self.asked = []
+        self.priced = []  # campaigns, and what each may cost without asking
         self.broken = set()
         self.during = {}  # what happens while a campaign is played, by its id
 
-    def begin(self, setup, plan, *, limit_cents):
+    def begin(self, setup, plan, *, unasked_cents):
         log = setup.log(plan.campaign_id)
-        log.start(Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=setup.terms(limit_cents)))
-        return SimpleNamespace(setup=setup, plan=plan, log=log)
+        log.start(Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=setup.terms(unasked_cents)))
+        return SimpleNamespace(setup=setup, plan=plan, log=log, unasked_cents=unasked_cents)
 
-    def approve(self, campaign, *, ask_always):
-        self.asked.append((campaign.plan.campaign_id, ask_always))
+    def approve(self, campaign):
+        self.priced.append((campaign.plan.campaign_id, campaign.unasked_cents))
 
     def play(self, campaign):
         plan = campaign.plan
@@ -208,11 +211,16 @@ def prefect(monkeypatch):
     made = Prefect()
     monkeypatch.setattr(loop_module, "get_client", made)
     monkeypatch.setattr(loop_module, "resume", made.resume)
-    monkeypatch.setattr(loop_module, "suspend_until_news", made.suspend)
-    monkeypatch.setattr(loop_module, "failures_before", lambda: 0)
-    monkeypatch.setattr(loop_module, "home_id", lambda _: "home-1")
+    for module in (loop_module, starts):
+        monkeypatch.setattr(module, "suspend_until_news", made.suspend)
+        monkeypatch.setattr(module, "failures_before", lambda: 0)
+    origin = {"home": "home-1", "deployment": "design-build-test/assay-design-build-test"}
     monkeypatch.setattr(
-        loop_module, "_deployment_name", lambda *_: "design-build-test/assay-design-build-test"
+        loop_module,
+        "origin_of_run",
+        lambda setup: (
+            origin | {"parameters": recorded_parameters(loop_module.this_run().parameters, setup.account)}
+        ),
     )
     monkeypatch.setattr(loop_module, "add_tags", lambda *_: None)
     monkeypatch.setattr(loop_module, "name_run", lambda *_: None)
@@ -234,7 +242,7 @@ def loop(tmp_path, monkeypatch, prefect):
     monkeypatch.setitem(sys.modules, "loop_designers", sys.modules[__name__])
     for module in (flow_module, loop_module, plan_module):
         monkeypatch.setattr(module, "get_run_logger", logging.getLogger)
-    monkeypatch.setattr(loop_module.artifacts, "show_loop", lambda _: None)
+    monkeypatch.setattr(loop_module.artifacts, "show_loop", lambda *_: None)
     target = SimpleNamespace(id="0" * 8 + "-0000-0000-0000-" + "0" * 12, name="t", sequence=None)
     monkeypatch.setattr(plan_module, "plan_campaign", plan_module.plan_campaign.fn)
     monkeypatch.setattr(plan_module, "keep_plan", keep_plan.fn)
@@ -251,18 +259,17 @@ def loop(tmp_path, monkeypatch, prefect):
         given = {
             "loop_id": "loop",
             "assay": Assay(target="t"),
-            "credentials": AssayCredentials(base_url="https://lab.example", token="t"),
-            "policy": SpendingPolicy(per_experiment_cents=10**6, per_campaign_cents=10**6),
-            "archive": archive,
+            "account": make_account(archive=archive, policy={"per_campaign_cents": 10**6}),
             "designs_per_round": 3,
             "settle_seconds": 0,
             "poll_seconds": 0.05,
         }
         ended = True
-        monkeypatch.setattr(loop_module, "can_suspend", lambda: flow_run is not None)
+        for module in (loop_module, starts):
+            monkeypatch.setattr(module, "can_suspend", lambda: flow_run is not None)
         monkeypatch.setattr(loop_module, "this_run", lambda: flow_run)
         try:
-            state = design_build_test.fn(**given | changes)
+            state = design_build_test.fn(**typed(given | changes))
             return state if whole_state else state.result()
         except (Pause, Killed):
             ended = False
@@ -285,6 +292,13 @@ def loop(tmp_path, monkeypatch, prefect):
     run.campaign_log = lambda name: CampaignLog(archive.get_store(), archive.prefix, name)
     run.open_logs = lambda: [(log.what, log.name) for log in list_open(archive.get_store(), archive.prefix)]
     return run
+
+
+def typed(flat):
+    """The parameters of the flow, as Prefect hands them over."""
+    given = flow_parameters(flat)
+    models = {"rounds": LoopOptions, "options": CampaignOptions}
+    return given | {name: kind(**given[name]) for name, kind in models.items() if name in given}
 
 
 STEPS = {"begin_campaign": "begin", "approve_price": "approve", "play": "play"}
@@ -366,7 +380,7 @@ def test_a_loop_that_a_person_ended_outlasts_an_archive_that_is_away(loop, monke
 
     loop.laboratory.approve = reject
     monkeypatch.setattr(loop_module, "with_newest_tables", newest)
-    report = loop(designer="loop_designers:longer", ask_each_round=True)
+    report = loop(designer="loop_designers:longer")
     assert (report.stop, len(report.rounds)) == ("person", 1)
     assert next(away, None) is None
     assert loop.log().read().over.complete is False
@@ -378,7 +392,7 @@ def test_rounds_without_an_improvement_end_the_loop(loop):
 
 
 def test_the_budget_bounds_designs_and_rounds(loop):
-    report = loop(designer="loop_designers:longer", max_rounds=9, budget_cents=5 * PRICE + 1)
+    report = loop(designer="loop_designers:longer", max_rounds=9, budget_usd=(5 * PRICE + 1) / 100)
     assert [r.designs for r in report.rounds] == [3, 2]
     assert (report.stop, report.spent_cents) == ("budget", 5 * PRICE)
     second = loop.book().read().rounds[1].fixed
@@ -659,7 +673,7 @@ def test_two_runs_of_one_loop_at_once_measure_the_same_rounds(loop):
 def test_a_loop_is_in_the_archive_with_its_parameters_before_anything_is_proposed(loop, monkeypatch):
     """A run that is killed between two rounds has left all that the sweep needs to start another one."""
     run = loop.prefect.start(
-        {"loop_id": "loop", "designer": "loop_designers:longer", "archive": {"$ref": "x"}}
+        {"loop_id": "loop", "designer": "loop_designers:longer", "account": {"$ref": "x"}}
     )
     fix = LoopBook.fix
     monkeypatch.setattr(
@@ -758,7 +772,7 @@ def test_a_canceled_loop_orders_nothing_more_until_a_person_reopens_it(loop):
     assert report.stop == "person"
     assert "loop loop was canceled on" in report.stopped
     assert "by Ada (the command)" in report.stopped
-    assert "prefect-assay loop loop ... --reopen" in report.stopped
+    assert "start the loop by command with --reopen" in report.stopped
     assert len(loop.book().read().rounds) == 1
     scheduled = loop.prefect.start({**PARAMETERS, "max_rounds": 9})
     assert loop(scheduled, designer="loop_designers:flat", max_rounds=9).stop == "person"
@@ -778,7 +792,7 @@ def test_a_loop_that_is_canceled_while_a_round_begins_orders_nothing_of_it(loop,
 
     loop.laboratory.begin = cancel
     assert loop(designer="loop_designers:flat").stop == "person"
-    assert (loop.laboratory.asked, loop.laboratory.measured) == ([], [])
+    assert (loop.laboratory.priced, loop.laboratory.measured) == ([], [])
 
 
 def test_a_round_that_a_person_cancels_ends_the_loop_also_at_its_next_start(loop):
@@ -831,7 +845,7 @@ def test_an_account_that_is_another_one_by_now_orders_nothing(loop, monkeypatch,
     assert loop(run, designer="loop_designers:flat", max_rounds=1).stop == "rounds"
     for name, value in change.items():
         monkeypatch.setattr(Books, name, value)
-    monkeypatch.setattr(loop_module, "Questions", Unanswered)
+    monkeypatch.setattr(starts, "Questions", Unanswered)
     monkeypatch.setattr(CampaignSetup, "read_service_time", lambda _: datetime.now(UTC))
     with pytest.raises(DecisionNeeded):
         loop(designer="loop_designers:flat", max_rounds=2)
@@ -857,17 +871,21 @@ def test_a_round_is_played_under_the_lower_cap_of_the_start_and_of_now(loop):
     begin = loop.laboratory.begin
 
     def noting(setup, *given, **options):
-        caps.append((setup.policy.per_campaign_cents, options["limit_cents"]))
+        caps.append(options["unasked_cents"])
         return begin(setup, *given, **options)
 
     loop.laboratory.begin = noting
     loop.laboratory.during["loop-round-002"] = kill
+    given = {"designer": "loop_designers:flat", "max_rounds": 2, "budget_usd": PRICE / 10}
+    capped = make_account(archive=loop.laboratory.archive, policy={"per_campaign_cents": 8 * PRICE})
     with pytest.raises(Killed):
-        loop(run, designer="loop_designers:flat", max_rounds=2, budget_cents=10 * PRICE)
+        loop(run, **given, account=capped)
     loop.laboratory.during.clear()
-    raised = SpendingPolicy(per_experiment_cents=10**9, per_campaign_cents=10**9)
-    loop(run, designer="loop_designers:flat", max_rounds=2, budget_cents=10 * PRICE, policy=raised)
-    assert caps == [(10**6, 10 * PRICE), (10**6, 7 * PRICE), (10**6, 7 * PRICE)]
+    loop(run, **given)
+    assert caps == [8 * PRICE, 7 * PRICE, 7 * PRICE]
+    capped = make_account(archive=loop.laboratory.archive, policy={"per_campaign_cents": 2 * PRICE})
+    loop(loop.prefect.start({**PARAMETERS, "max_rounds": 3}), **given | {"max_rounds": 3}, account=capped)
+    assert caps[3:] == [2 * PRICE]
 
 
 def test_what_fails_for_certain_ends_the_loop_for_the_sweep(loop):
@@ -950,10 +968,12 @@ def test_a_run_that_was_suspended_too_often_ends_and_the_loop_stays_open(loop, f
     assert len(loop.laboratory.measured) == 1
 
 
-@pytest.mark.parametrize("asks", [True, False])
-def test_each_round_is_asked_about_if_the_loop_says_so(loop, asks):
-    loop(designer="loop_designers:flat", max_rounds=2, ask_each_round=asks)
-    assert loop.laboratory.asked == [("loop-round-001", asks), ("loop-round-002", asks)]
+@pytest.mark.parametrize(
+    ("budget_usd", "unasked"), [(None, [0, 0]), (PRICE / 10, [10 * PRICE, 7 * PRICE])], ids=["none", "some"]
+)
+def test_a_budget_approves_the_rounds_and_without_one_each_round_is_asked_about(loop, budget_usd, unasked):
+    loop(designer="loop_designers:flat", max_rounds=2, budget_usd=budget_usd)
+    assert loop.laboratory.priced == list(zip(("loop-round-001", "loop-round-002"), unasked, strict=True))
 
 
 @pytest.mark.parametrize("error", [ApprovalRejected("rejected"), ApprovalExpired("not answered")])
@@ -964,16 +984,14 @@ def test_a_round_that_is_not_approved_is_asked_about_again_by_the_next_start(loo
     approve, loop.laboratory.approve = loop.laboratory.approve, refuse
     if isinstance(error, ApprovalExpired):
         with pytest.raises(ApprovalExpired):
-            loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", ask_each_round=True)
+            loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat")
     else:
-        report = loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", ask_each_round=True)
+        report = loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat")
         assert (report.stop, report.stopped) == ("person", "rejected")
     assert loop.open_logs() == []
     assert loop.laboratory.measured == []
     loop.laboratory.approve = approve
-    again = loop(
-        loop.prefect.start(PARAMETERS), designer="loop_designers:flat", ask_each_round=True, max_rounds=1
-    )
+    again = loop(loop.prefect.start(PARAMETERS), designer="loop_designers:flat", max_rounds=1)
     assert (again.stop, len(loop.laboratory.measured)) == ("rounds", 1)
 
 

@@ -8,6 +8,7 @@ from prefect_assay.reporting.page.images import Image
 from prefect_assay.results import DesignSummary
 from prefect_assay.results.row import ArchivedResults
 
+ACCOUNT = "account main (simulated)"
 IMAGE = Image(alt="curves of <b>](x", svg="<svg/>")
 SHOWN = "](data:image/svg+xml,%3Csvg/%3E)"
 PLAN = Plan(campaign_id="c", source="", assay=Assay(), experiments=())
@@ -30,6 +31,7 @@ def test_a_campaign_shows_its_report_and_plots(monkeypatch):
             PLAN,
             report,
             DESIGNS,
+            ACCOUNT,
             decision=[("Result", "a|b <i>")],
             opening="`prefect-assay report c --open`",
             images=[IMAGE],
@@ -39,6 +41,7 @@ def test_a_campaign_shows_its_report_and_plots(monkeypatch):
     assert "Report: `prefect-assay report c --open`" in text
     assert "`archive/report.html`" in text
     assert "bind, best" not in text, "the summary says it"
+    assert f"- `{ACCOUNT}`" in text
     assert "- **Result**: a\\|b &lt;i>" in text
     assert "| 1 | d | 1.00 nM |" in text
     assert SHOWN in text
@@ -48,7 +51,7 @@ def test_a_campaign_shows_its_report_and_plots(monkeypatch):
 
 def test_a_campaign_without_a_summary_begins_with_its_outcome(monkeypatch):
     report = CampaignReport(campaign_id="c", experiments=(), rows=0, table=None)
-    text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, DESIGNS))
+    text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, DESIGNS, ACCOUNT))
     assert "**1 of 1 bind; best 1.00 nM (d).**" in text
 
 
@@ -64,9 +67,12 @@ def test_an_experiment_shows_its_plots_below_the_table(monkeypatch):
         unchanged=False,
     )
     kept = ArchivedResults(record=record, rows=())
-    text = shown(monkeypatch, lambda: artifacts.show_results("c-1", kept, images=[IMAGE], notes=["a note"]))
+    text = shown(
+        monkeypatch, lambda: artifacts.show_results("c-1", kept, ACCOUNT, images=[IMAGE], notes=["a note"])
+    )
     assert text.index("No results.") < text.index(SHOWN)
     assert "- `a note`" in text
+    assert f"- `{ACCOUNT}`" in text
 
 
 ODD = "<img src=x> |\n\n# [y](http://z)"
@@ -76,11 +82,12 @@ PLAIN = "`<img src=x> / # [y](http://z)`"
 def test_reasons_and_warnings_of_others_are_no_markup(monkeypatch):
     line = CampaignExperiment(order_key="k", batch_index=0, problem=ODD)
     report = CampaignReport(campaign_id="c", experiments=(line,), rows=0, table=None)
-    text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, ()))
+    text = shown(monkeypatch, lambda: artifacts.show_campaign(PLAN, report, (), ACCOUNT))
     assert f"\n- {PLAIN}\n" in text
 
     of_round = RoundReport(name="r", campaign_id="c", table=None, best_kd_M=None, problem=ODD)
     loop = LoopReport(loop_id="l", rounds=(of_round,), stopped=ODD)
-    text = shown(monkeypatch, lambda: artifacts.show_loop(loop))
+    text = shown(monkeypatch, lambda: artifacts.show_loop(loop, ACCOUNT))
     assert f"Stopped: {PLAIN}." in text
+    assert f"`{ACCOUNT}`" in text
     assert f"| {PLAIN} |" in text

@@ -145,7 +145,7 @@ def test_one_bad_package_loses_neither_the_others_nor_the_results(tmp_path, monk
     assert kept(credentials, tmp_path).record.unchanged
     shown = []
     monkeypatch.setattr(artifacts, "create_markdown_artifact", lambda text, **_: shown.append(text))
-    artifacts.show_results("one", found)
+    artifacts.show_results("one", found, "account main (simulated)")
     assert "data package of result r0" in shown[0]
 
 

@@ -114,7 +114,7 @@ def advance(order: PlannedOrder, seen: Seen, questions: Questions, *, is_patient
     Raises:
         AssayError: something failed that concerns this order; the caller advances the others.
     """
-    concerning(campaign_id=order.plan.campaign_id, order_key=order.key)
+    concerning(campaign_id=order.plan.campaign_id, order_key=order.key, account=order.account)
     _raise_campaign_cap(order)
     decisions, answerers = questions.decisions_for(order.key)
     seen = seen.add(decisions=decisions, answerers=answerers)
@@ -284,7 +284,7 @@ class _Performing:
             withdraw(book, f"the service refused it: {error}")
             raise _Held(Look(Stage.REFUSED, f"{self.order.name}: {error}")) from error
         self.announce(order)
-        artifacts.show_order(self.order.label, order)
+        artifacts.show_order(self.order.label, order, self.order.account)
         return seen.add(order=order, row=None, searched=True)
 
     def needs_person(self, action: Create) -> bool:
@@ -320,7 +320,7 @@ class _Performing:
     def announce(self, order: Order) -> None:
         """Show and report an order, and reject the quotes of others that carry its key."""
         facts.ordered(self.order.book, order, self.order.spec, self.order.setup.payment_method)
-        artifacts.show_surplus(self.order.label, order)
+        artifacts.show_surplus(self.order.label, order, self.order.account)
         if order.surplus:
             with self.credentials.get_client() as client:
                 reject_surplus(client, order.surplus)
@@ -333,7 +333,7 @@ class _Performing:
             self.which(error)
             return seen
         if order.experiment_id == before.experiment_id:
-            artifacts.show_surplus(self.order.label, order)
+            artifacts.show_surplus(self.order.label, order, self.order.account)
             return seen.add(checked_again=True)
         self.announce(order)
         return seen.add(checked_again=True, order=order, row=None, billing=None)
@@ -452,7 +452,7 @@ class _Performing:
         return seen
 
     def show_payment(self, order: Order, payment: Payment) -> None:
-        artifacts.show_payment(self.order.label, payment)
+        artifacts.show_payment(self.order.label, payment, self.order.account)
         facts.payment(self.order.book, order, payment)
 
     def payment_failed(self, error: AssayError, order: Order, seen: Seen) -> Seen:
@@ -576,7 +576,12 @@ class _Performing:
                 self.order.setup.archive, self.order.plan.campaign_id, kept.record.experiment_code
             )
             artifacts.show_results(
-                self.order.label, kept, designs=plots.designs, images=plots.images, notes=plots.notes
+                self.order.label,
+                kept,
+                self.order.account,
+                designs=plots.designs,
+                images=plots.images,
+                notes=plots.notes,
             )
         if complete:
             self.order.book.deliver(kept.record.experiment_code)

@@ -30,10 +30,7 @@ from prefect_assay.campaigns.requester import Requester, identify_requester
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.starts import decide_terms, describe_stop, origin_of_run, stop_with_run
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
-from prefect_assay.campaigns.terms import (
-    find_differences,
-    is_another_ledger,
-)
+from prefect_assay.campaigns.terms import account_in, find_differences, is_another_ledger
 from prefect_assay.errors import (
     AccessError,
     ApprovalExpired,
@@ -532,5 +529,5 @@ def _report(run: LoopRun, progress: Progress, stop: Stop, words: str) -> LoopRep
     if not run.loop.designer:
         by_name = tuple(sorted(report.rounds, key=lambda line: line.name))
         report = report.model_copy(update={"rounds": by_name})
-    artifacts.show_loop(report)
+    artifacts.show_loop(report, account_in(run.log))
     return report

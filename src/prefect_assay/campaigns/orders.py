@@ -7,6 +7,7 @@ from typing import Final
 from prefect_assay.books import OrderBook
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.campaigns.terms import account_in
 from prefect_assay.models.job import Order
 from prefect_assay.models.question import UNNAMED
 from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
@@ -51,6 +52,11 @@ class PlannedOrder:
     def label(self) -> str:
         """The end of the artifacts' keys."""
         return artifacts.label_of(self.plan.campaign_id, self.planned.batch_index)
+
+    @property
+    def account(self) -> str:
+        """The account, for people, by the campaign's terms."""
+        return account_in(self.log)
 
     @cached_property
     def book(self) -> OrderBook:

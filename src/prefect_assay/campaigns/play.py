@@ -57,6 +57,7 @@ from prefect_assay.errors import (
     shortened,
 )
 from prefect_assay.errors import Stopped as StoppedError
+from prefect_assay.events import concerning
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.purchase import PurchaseSummary
@@ -193,6 +194,7 @@ def begin_campaign(
     if find_differences(state.terms, present):
         terms = decide_terms(log, campaign.setup, state.started, present).terms
         campaign = replace(campaign, setup=setup.under(terms), terms=terms)
+    concerning(campaign_id=plan.campaign_id, account=campaign.account)
     return campaign
 
 

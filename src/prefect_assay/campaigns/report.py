@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.campaigns.terms import account_in
 from prefect_assay.errors import shortened
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.models.spec import Plan
@@ -44,6 +45,7 @@ def report_campaign_end(
         plan,
         report,
         designs,
+        account_in(log),
         decision=page.decision,
         opening=f"[open it in the S3 console]({page.link}), or run `{command}`"
         if page.link

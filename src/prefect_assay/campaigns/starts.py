@@ -76,8 +76,9 @@ def stop_with_run(log: CampaignLog, run_id: UUID) -> Stopped | None:
 
 
 def describe_stop(what: str, stopped: Stopped) -> str:
-    """Who has canceled what, and how it goes on."""
+    """Who has canceled a campaign, a loop or a round of one, and how it goes on."""
+    started = "campaign" if what.startswith("campaign ") else "loop"
     return (
         f"{what} was canceled on {stopped.at:%Y-%m-%d} by {stopped.person} ({stopped.how}), and nothing more is ordered. "
-        "To go on, start it by command with --reopen"
+        f"To go on, start the {started} by command with --reopen"
     )

@@ -30,8 +30,10 @@ from prefect_assay.campaigns.remains import (
     reject_surplus,
     settle_cancellation,
 )
+from prefect_assay.campaigns.terms import account_in
 from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
+from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.looping.book import LoopBook
 from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
@@ -179,7 +181,7 @@ def settle_stop(account: AssayAccount | None, log: CampaignLog) -> StopReport:
         problems=tuple(problems),
         is_settled=not problems and not any(order.is_pending for order in remains),
     )
-    text = report_text(report, reject=rejects)
+    text = report_text(report, account_in(log), reject=rejects)
     shown = _at_prefect(lambda client: _publish(client, log, text), "its report could not be shown", problems)
     if report.is_settled and shown:
         for campaign in campaigns:
@@ -367,10 +369,12 @@ def end_runs(client: SyncPrefectClient, log: CampaignLog) -> list[FlowRun]:
     return runs
 
 
-def report_text(report: StopReport, *, reject: bool) -> str:
+def report_text(report: StopReport, account: str, *, reject: bool) -> str:
     """Return the Markdown report of a canceled campaign or loop."""
     lines = [
         f"# {report.what.capitalize()} {report.name} is canceled",
+        "",
+        quote_markdown(account),
         "",
         f"By {report.person} ({report.how}). Nothing is ordered, accepted or paid for it any more.",
         "",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from prefect_assay.books.campaign_log import Terms
+from prefect_assay.books.campaign_log import CampaignLog, Terms
 from prefect_assay.models.question import REJECT, Question, QuestionKind
 from prefect_assay.ordering.next_action import APPROVE
 
@@ -82,6 +82,12 @@ def describe_account(account: Terms | AccountIdentity) -> str:
     kind = "simulated" if account.simulated else "LIVE"
     owner = f", owner {account.owner}" if account.owner else ""
     return f"{name} ({kind}), {account.service}, organisation {account.organisation or 'not named'}{owner}"
+
+
+def account_in(log: CampaignLog) -> str:
+    """The account of a campaign or a loop, for people, by its log as last read."""
+    terms = log.state.terms
+    return describe_account(terms) if terms else "account unknown"
 
 
 def _show(name: str, terms: Terms) -> str:

@@ -25,6 +25,7 @@ class Fact(Model):
 
     campaign_id: str | None = None
     order_key: str | None = None
+    account: str | None = None  # its name, and whether it is live or simulated, for people
 
     @property
     def resource_id(self) -> str:

@@ -72,11 +72,11 @@ def recording(
             _harmless(lambda: keep(" ".join(record.sent[-_SENT_MAX:])))
 
 
-def concerning(*, campaign_id: str | None = None, order_key: str | None = None) -> None:
-    """Name the campaign and the order of all further facts in this recording that do not name their own."""
+def concerning(*, campaign_id: str, order_key: str | None = None, account: str | None = None) -> None:
+    """Name the campaign, the order and the account of all further facts in this recording that do not name their own."""
     record = _RECORDING.get()
     if record is not None:
-        record.concerns = {"campaign_id": campaign_id, "order_key": order_key}
+        record.concerns = {"campaign_id": campaign_id, "order_key": order_key, "account": account}
 
 
 def is_news(at: datetime | None) -> bool:

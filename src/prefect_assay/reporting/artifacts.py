@@ -84,18 +84,18 @@ def bought(campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None
     }
 
 
-def show_order(label: str, order: Order) -> None:
+def show_order(label: str, order: Order, account: str) -> None:
     """A link to the experiment in the service's portal."""
     if page := safe_link(order.experiment_url):
         create_link_artifact(
             page,
             link_text=f"Experiment {label_markdown(order.experiment_code or order.experiment_id)}",
             key=f"assay-experiment-{label}",
-            description="The experiment in the service's portal",
+            description=f"The experiment in the service's portal; {account}",
         )
 
 
-def show_surplus(label: str, order: Order) -> None:
+def show_surplus(label: str, order: Order, account: str) -> None:
     """Other experiments with the order's key: an artifact and an event for each list."""
     if not order.surplus:
         return
@@ -104,7 +104,7 @@ def show_surplus(label: str, order: Order) -> None:
         key=f"assay-surplus-{label}",
         description="Other experiments of the same order: do not confirm or pay them",
         markdown=f"# Surplus experiments\n\nThe order is experiment {label_markdown(order.experiment_code or order.experiment_id)}. "
-        f"These have its key as well. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
+        f"These have its key as well, in {verbatim(account)}. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
         "Ask the laboratory to cancel them, and do not pay their invoices.\n",
     )
     show_once(artifact)
@@ -118,7 +118,7 @@ def show_surplus(label: str, order: Order) -> None:
     )
 
 
-def show_payment(label: str, payment: Payment) -> None:
+def show_payment(label: str, payment: Payment, account: str) -> None:
     """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid."""
     page, invoice = safe_link(payment.hosted_invoice_url), label_markdown(payment.invoice_id or "")
     if payment.state is PaymentState.INTENDED and page:
@@ -127,7 +127,7 @@ def show_payment(label: str, payment: Payment) -> None:
                 link=page,
                 link_text=f"Pay invoice {invoice}",
                 key=f"assay-invoice-{label}",
-                description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it",
+                description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it; {account}",
             )
         )
         return
@@ -140,7 +140,7 @@ def show_payment(label: str, payment: Payment) -> None:
         "|---|---|",
     ]
     lines += [f"| state | {in_words(payment.state)} |", f"| rail | {in_words(payment.method)} |"]
-    lines.append(f"| amount | {usd(payment.amount_cents)} |")
+    lines += [f"| amount | {usd(payment.amount_cents)} |", f"| account | {verbatim(account)} |"]
     if payment.remark:
         lines.append(f"| remark | {verbatim(payment.remark)}; the invoice is paid |")
     lines += [f"| {name} | {verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
@@ -195,6 +195,7 @@ def verbatim(text: str) -> str:
 def show_results(
     label: str,
     kept: ArchivedResults,
+    account: str,
     *,
     designs: Sequence[DesignSummary] = (),
     images: Sequence[Image] = (),
@@ -207,7 +208,7 @@ def show_results(
         "",
         f"**{markdown_cell(outcome_line(designs))}**" if designs else "",
         "",
-        *(f"- {verbatim(line)}" for line in (*kept.notes, *notes)),
+        *(f"- {verbatim(line)}" for line in (account, *kept.notes, *notes)),
         "",
         markdown_table(designs, limit=_ROWS_SHOWN),
         *_inline(images),
@@ -221,6 +222,7 @@ def show_campaign(
     plan: Plan,
     report: CampaignReport,
     designs: Sequence[DesignSummary],
+    account: str,
     *,
     decision: Sequence[tuple[str, str]] = (),
     opening: str = "",
@@ -233,6 +235,7 @@ def show_campaign(
         plan: the campaign's plan.
         report: the result of its run.
         designs: as the report ranks them.
+        account: its name, and whether it is live or simulated.
         decision: titles and lines of the report's summary.
         opening: a link to the report, or the command that opens it.
         images: figures, shown inline.
@@ -245,6 +248,7 @@ def show_campaign(
         f"**{markdown_cell(outcome_line(designs))}.**" if designs and not decision else "",
         f"Results of {measured} of {many(len(report.experiments), 'experiment')}.",
         "",
+        f"- {verbatim(account)}",
         *(f"- **{title}**: {markdown_cell(line)}" for title, line in decision),
         *(f"- {verbatim(problem)}" for problem in report.problems),
         *(f"- {verbatim(note)}" for note in notes),
@@ -268,9 +272,16 @@ def _inline(images: Sequence[Image]) -> Iterator[str]:
         yield as_markdown_image(image.svg, image.alt)
 
 
-def show_loop(report: LoopReport) -> None:
+def show_loop(report: LoopReport, account: str) -> None:
     """The rounds of a design-build-test loop."""
-    lines = [f"# Loop {report.loop_id}", "", f"Stopped: {verbatim(report.stopped)}.", ""]
+    lines = [
+        f"# Loop {report.loop_id}",
+        "",
+        f"Stopped: {verbatim(report.stopped)}.",
+        "",
+        f"{verbatim(account)}",
+        "",
+    ]
     if report.best:
         lines += [f"Best: {report.best}. Spent: {usd(report.spent_cents)} without VAT.", ""]
     lines += ["| round | designs | best | spent | table | problem |", "|---|---:|---:|---:|---|---|"]
