@@ -8,6 +8,7 @@ from prefect_assay.campaigns import play as play_module
 from prefect_assay.campaigns.play import begin_campaign
 from prefect_assay.campaigns.terms import describe_account, find_differences, terms_question
 from prefect_assay.errors import ConfigurationError, DecisionNeeded
+from prefect_assay.models.options import USUAL
 from support.accounts import make_account
 
 START = Terms(
@@ -66,7 +67,7 @@ class Setup:
 
     def __init__(self, log, present):
         self.campaign_log, self.present = log, present
-        self.account = make_account()
+        self.account, self.options = make_account(), USUAL
 
     def log(self, _campaign_id):
         return self.campaign_log

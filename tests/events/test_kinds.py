@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prefect_assay.events import KINDS, kinds
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
-SHARED = {"campaign_id", "order_key"}
+SHARED = {"campaign_id", "order_key", "account"}
 NAME = re.compile(r"assay\.[a-z]+\.[a-z]+(-[a-z]+)*")
 
 

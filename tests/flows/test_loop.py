@@ -68,7 +68,8 @@ class Laboratory:
         self.broken = set()
         self.during = {}  # what happens while a campaign is played, by its id
 
-    def begin(self, setup, plan, *, unasked_cents):
+    def begin(self, setup, plan, *, unasked_cents, asked_by, loop_id):
+        assert loop_id == "loop"
         log = setup.log(plan.campaign_id)
         log.start(Started(what=StartedKind.CAMPAIGN, name=plan.campaign_id, terms=setup.terms(unasked_cents)))
         return SimpleNamespace(setup=setup, plan=plan, log=log, unasked_cents=unasked_cents)
