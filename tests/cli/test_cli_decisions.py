@@ -215,7 +215,7 @@ def test_an_amount_is_exact(text, cents):
 
 def a_run(server, *tags, state=None, name=None, **parameters):
     @flow(name="campaign")
-    def campaign(credentials=None, policy=None, archive=None, campaign_id=None):
+    def campaign(account=None, assay=None, campaign_id=None):
         return None
 
     deployment = server.create_deployment(server.create_flow(campaign), name="decisions")
@@ -223,7 +223,7 @@ def a_run(server, *tags, state=None, name=None, **parameters):
         deployment,
         tags=list(tags),
         name=name,
-        parameters={"credentials": {}, "policy": {}, "archive": {}, **parameters},
+        parameters={"account": {}, "assay": {}, **parameters},
     )
     server.set_flow_run_state(run.id, state or Scheduled(), force=True)
     return server.read_flow_run(run.id)
@@ -368,7 +368,7 @@ def test_open_campaigns_of_a_lost_home_are_adopted(world):
     assert "there is no terminal to confirm it" in command("adopt", code=2)
     assert lost.log.read().home == "lost"
     shown = json.loads(command("adopt", "--yes", "--by", "Ada", "--json"))
-    assert shown["adopted"] == [{"kind": "campaign", "name": lost.name, "missing_blocks": []}]
+    assert shown["adopted"] == [{"kind": "campaign", "name": lost.name, "missing_account": None}]
     assert (lost.log.read().home, mine.log.read().home, over.log.read().home) == (here, here, "lost")
     assert "No open campaign or loop belongs to another Prefect home" in command("adopt", "--yes")
 

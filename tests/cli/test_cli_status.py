@@ -23,7 +23,7 @@ from prefect_assay.ordering.stages import Stage
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.campaign_logs import WrittenCampaign, started
 
-BLOCKS = {"credentials": {}, "policy": {}, "archive": {}}
+ACCOUNT = {"account": {}, "assay": {}}
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +65,10 @@ def campaign(archive, name):
 
 def run(client, name="c", *, tags=(), state=None, flow_name="campaign", **parameters):
     @flow(name=flow_name)
-    def played(credentials=None, policy=None, archive=None, campaign_id=None, loop_id=None):
+    def played(account=None, assay=None, campaign_id=None, loop_id=None):
         pass
 
-    made = client.create_flow_run(played, name=name, tags=list(tags), parameters={**BLOCKS, **parameters})
+    made = client.create_flow_run(played, name=name, tags=list(tags), parameters={**ACCOUNT, **parameters})
     if state is not None:
         client.set_flow_run_state(made.id, state, force=True)
     return made
@@ -233,7 +233,7 @@ def test_people_get_the_account_the_runs_and_what_to_copy(client, archive, capsy
         "Answer of c-1: prefect-assay approve c-1 --question q-1 --revision 1 --usd 900.00  (or reject)"
         in lines
     )
-    assert "  account: a simulated service at http://lab.test, organisation org-1" in lines
+    assert "  account without a name (simulated), http://lab.test, organisation org-1" in lines
     assert any(
         line.startswith("  started: ") and line.endswith("by ada, deployment campaign/assay-campaign")
         for line in lines
