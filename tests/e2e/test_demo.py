@@ -15,9 +15,9 @@ import pytest
 
 from prefect_assay.localstack.processes import command_of, descendants
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
-SECONDS = 180
+SECONDS = 600
 
 
 @pytest.fixture

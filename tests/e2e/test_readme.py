@@ -23,9 +23,9 @@ from support.pages import QUICK_START, commands
 from support.runs.world import eventually
 from support.services.prefect_http import open_prefect_http
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
-STEP_SECONDS = 180
+STEP_SECONDS = 600
 MINUTES = 15
 
 
