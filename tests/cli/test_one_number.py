@@ -7,8 +7,10 @@ above the highest concentration; one of its designs is measured in the second, t
 import csv
 import io
 import json
+import os
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -28,6 +30,7 @@ from prefect_assay.tasks.read import plan_campaign
 from support.archive.campaign_records import started
 from support.command import command
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "cli"
 TARGET = Target(id="11111111-1111-4111-8111-111111111111", name="Human EGFR")
 STEM = "ACDEFGHIKLMNPQRSTVWY"
 NAMES = ("tight", "weak", "none", "silent", "odd", "both")
@@ -197,6 +200,23 @@ def test_an_extrapolated_value_is_called_so_on_the_page_and_on_the_screen(store)
         assert "extrapolated: " in re.sub(r"<[^>]+>", "", text)
     (line,) = (line for line in screen.splitlines() if " weak " in line)
     assert line.split()[-1] == "extrapolated"
+
+
+@pytest.mark.parametrize(
+    ("file", "arguments"),
+    [
+        ("results.txt", ["first"]),
+        ("results.csv", ["first", "--csv", "-"]),
+        ("compare.txt", ["--compare", "first", "second"]),
+    ],
+)
+def test_the_output_is_as_it_was_looked_at(store, file, arguments):
+    """After an intended change: `UPDATE_GOLDEN=1 pytest tests/cli/test_one_number.py`, and look at the difference."""
+    shown = command("results", *arguments, "--archive", str(store.root)).out
+    golden = GOLDEN / file
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(shown, encoding="utf-8")
+    assert shown == golden.read_text(encoding="utf-8")
 
 
 def test_campaigns_are_compared_by_what_they_have_in_common(store, tmp_path):
