@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from prefect_assay.cli.app import app
 from prefect_assay.cli.model_options import option_name
 from prefect_assay.flows import campaign, design_build_test
-from prefect_assay.models.options import CampaignOptions, LoopOptions, ReadingOptions
+from prefect_assay.models.options import CampaignOptions, LoopOptions, ReadingOptions, SpendingOptions
 from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.models.spec import Assay
 
@@ -54,7 +54,7 @@ def _is_model(kind):
             [Assay, CampaignOptions, LoopOptions],
             {*ABOUT_THE_COMMAND, "--designer", "--budget-usd", "--cron", "--timezone"},
         ),
-        (["estimate"], [Assay, ReadingOptions], {"--account", "--json"}),
+        (["estimate"], [Assay, ReadingOptions, SpendingOptions], {"--account", "--campaign-id", "--json"}),
         (["rehearse"], [Assay, ReadingOptions], {"--account", "--bundle", "--json"}),
         (["sequences", "check"], [ReadingOptions], {"--type", "--json"}),
     ],
