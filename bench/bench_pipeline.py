@@ -26,9 +26,10 @@ from prefect import flow, task
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.flows import campaign
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.models.options import CampaignOptions, WaitingOptions
 from prefect_assay.models.spec import Assay
 from support.lab.designs import invented_designs
 
@@ -58,13 +59,16 @@ def ours(given):
     campaign(
         designs=given["designs"],
         assay=Assay(target=given["target"]),
-        credentials=AssayCredentials(base_url=given["base_url"], token=given["token"]),
-        policy=SpendingPolicy(
-            accept_quotes=True, per_experiment_cents=2_000_000, per_campaign_cents=5_000_000
+        account=AssayAccount(
+            credentials=AssayCredentials(base_url=given["base_url"], token=given["token"]),
+            policy=SpendingPolicy(
+                accept_quotes=True, per_experiment_cents=2_000_000, per_campaign_cents=5_000_000
+            ),
+            archive=LocalArchive(root=given["archive"]),
         ),
-        archive=LocalArchive(root=given["archive"]),
+        spend_up_to_usd=50_000,
         campaign_id=given["campaign_id"],
-        poll_seconds=0.1,
+        options=CampaignOptions(waiting=WaitingOptions(poll_seconds=0.1)),
     )
     return before, spent()
 

@@ -14,7 +14,14 @@ import psutil
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint, X402Wallet
+from prefect_assay.blocks import (
+    AssayAccount,
+    AssayCredentials,
+    LocalArchive,
+    SpendingPolicy,
+    WebhookEndpoint,
+    X402Wallet,
+)
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.stack import LocalStack
 
@@ -52,7 +59,7 @@ def main():
 
 
 def saved_blocks(stack, archive):
-    """The parameters that are blocks, saved, as references that the API takes."""
+    """The account, saved, as a reference that the API takes, and what it may spend."""
     rail = X402Settings()
     blocks = {
         "credentials": AssayCredentials(base_url=stack.lab.base_url, token=stack.lab.token),
@@ -69,10 +76,10 @@ def saved_blocks(stack, archive):
         "webhook": WebhookEndpoint(url=stack.receiver_url, signing_key=stack.signing_key),
         "archive": LocalArchive(root=str(archive)),
     }
-    return {
-        name: {"$ref": {"block_document_id": str(block.save(f"bench-{name}", overwrite=True))}}
-        for name, block in blocks.items()
-    }
+    for name, block in blocks.items():
+        block.save(f"bench-{name}", overwrite=True)
+    account = AssayAccount(**blocks, payment_method="x402-exact").save("bench", overwrite=True)
+    return {"account": {"$ref": {"block_document_id": str(account)}}, "spend_up_to_usd": 50_000}
 
 
 class Probe:
@@ -116,8 +123,7 @@ class Probe:
             "designs": "".join(f">d{n}\n{RESIDUES[:-1]}{'ACDEFGHIKLM'[n]}\n" for n in range(DESIGNS)),
             "campaign_id": "bench",
             "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
-            "designs_per_experiment": PER_EXPERIMENT,
-            "payment_method": "x402-exact",
+            "options": {"reading": {"designs_per_experiment": PER_EXPERIMENT}},
         }
         return self.api.create_flow_run_from_deployment(deployment.id, parameters=parameters).id
 

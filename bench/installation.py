@@ -16,7 +16,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
-from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
+from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy, WebhookEndpoint
 from prefect_assay.deployments.settings_files import RUNNER, settings_of
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
@@ -180,8 +180,11 @@ def _parameters(stack: LocalStack, folder: Path) -> dict[str, Any]:
     }
     for name, block in blocks.items():
         block.save(f"bench-{name}", overwrite=True)
-    return blocks | {
+    account = AssayAccount(**blocks)
+    account.save("bench", overwrite=True)
+    return {
+        "account": account,
+        "spend_up_to_usd": 50_000,
         "designs": f">design\n{BINDER}\n",
         "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
-        "payment_method": "async_invoice",
     }

@@ -279,7 +279,7 @@ def _guard_policy(
     limit_cents: int,
     sums: Mapping[str, int],
 ) -> PaymentPolicy:
-    chain = wallet if isinstance(wallet, X402Wallet) else None
+    on_chain = wallet if isinstance(wallet, X402Wallet) else None
     return PaymentPolicy(
         enabled=policy.machine_payments,
         max_cents_per_payment=limit_cents,
@@ -287,9 +287,9 @@ def _guard_policy(
         max_cents_per_campaign=sums.get("campaign"),
         rolling_days=policy.rolling_days,
         allowed_origins=(credentials.base_url,),
-        allowed_networks=tuple(chain.networks) if chain else (),
-        allowed_assets=tuple(chain.assets) if chain else (),
-        allowed_pay_to=tuple(chain.pay_to) if chain else (),
+        allowed_networks=tuple(on_chain.networks) if on_chain else (),
+        allowed_assets=tuple(on_chain.assets) if on_chain else (),
+        allowed_pay_to=tuple(on_chain.pay_to) if on_chain else (),
         allowed_network_ids=tuple(policy.network_ids),
     )
 

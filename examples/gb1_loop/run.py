@@ -69,9 +69,10 @@ def prepare(folder: Path) -> None:
 
 def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
     """Run one loop and score what it bought."""
-    from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy
+    from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
     from prefect_assay.flows import design_build_test
     from prefect_assay.lab.testing import LocalLab
+    from prefect_assay.models.options import CampaignOptions, LoopOptions, WaitingOptions
     from prefect_assay.models.spec import Assay
 
     began = time.monotonic()
@@ -81,8 +82,6 @@ def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
         report = design_build_test(
             loop_id=f"gb1-{seed}",
             designer="gb1_designer:propose",
-            designs_per_round=chosen.designs,
-            max_rounds=chosen.rounds,
             assay=Assay(
                 experiment_type="affinity",
                 method="bli",
@@ -90,10 +89,14 @@ def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
                 n_replicates=1,
                 antigen_concentrations=[1000.0, 100.0, 0.0],  # fewer curves to fit and to draw
             ),
-            credentials=AssayCredentials(base_url=lab.base_url, token=lab.token),
-            policy=SpendingPolicy(per_experiment_cents=CAP_CENTS, per_campaign_cents=CAP_CENTS),
-            archive=LocalArchive(root=str(folder / "archive")),
-            poll_seconds=0.5,
+            account=AssayAccount(
+                credentials=AssayCredentials(base_url=lab.base_url, token=lab.token),
+                policy=SpendingPolicy(per_experiment_cents=CAP_CENTS, per_campaign_cents=CAP_CENTS),
+                archive=LocalArchive(root=str(folder / "archive")),
+            ),
+            budget_usd=CAP_CENTS / 100,
+            rounds=LoopOptions(designs_per_round=chosen.designs, max_rounds=chosen.rounds),
+            options=CampaignOptions(waiting=WaitingOptions(poll_seconds=0.5)),
         )
     problems = [f"round {line.name}: {line.problem}" for line in report.rounds if line.problem]
     if problems or len(report.rounds) != chosen.rounds:

@@ -42,7 +42,7 @@ from prefect_assay.client import AssayClient
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
-from support.accounts import AMOUNT_USD, flow_parameters, reference, save_account
+from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference, save_account
 from support.runs.prefect_tables import fill
 
 T = TypeVar("T")
@@ -202,10 +202,9 @@ class World:
                 assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
 
     def save_documented_blocks(self) -> None:
-        """Save the credentials, the policy and the archive under the names that the pages of docs/ use."""
-        self.credentials.model_copy().save("my-token", overwrite=True)
-        self.policy.model_copy().save("lab-budget", overwrite=True)
-        self.archive.model_copy().save("results", overwrite=True)
+        """Save the account under the name that the pages of docs/ use."""
+        parts = {name: getattr(self, name) for name in ("credentials", "policy", "archive")}
+        save_account(make_account(**parts), "main")
 
     def advance(self, days: float) -> None:
         """Let lab days pass, webhooks included."""
