@@ -30,6 +30,7 @@ VALUE = "1"  # in place of a value that the code puts in: a number is also a nam
 NAMED = re.compile(r"prefect-assay ((?:[a-z][a-z-]*)(?: [^\n`;]*)?)")
 # The program itself is the subject of these sentences.
 VERBS = {
+    "before",
     "adds",
     "flow",
     "flows",
