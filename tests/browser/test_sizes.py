@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.campaigns.stop import stop_campaign
+from prefect_assay.campaigns.stop import find_log, stop_log
 from prefect_assay.deployments.presets import preset_account
 from support.accounts import flow_parameters, save_account
 from support.browser.steps import asks, in_production
@@ -40,8 +40,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 def account(world):
     """The account that `init` saves, in the forms. Saved before a browser is there: within its loop Prefect would save nothing."""
     made = flow_parameters(world.shared())["account"]
-    save_account(made.model_copy(update={"owner": "Structural Biology"}), "main")
+    saved = save_account(made.model_copy(update={"owner": "Structural Biology"}), "main")
     preset_account(world.api)
+    return saved
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +66,11 @@ def measured(world):
 
 
 @pytest.fixture(scope="module")
-def canceled(world):
+def canceled(world, account):
     """A canceled campaign whose experiment the laboratory goes on with, and what is known of it."""
     run = world.experiment("egfr-canceled", BINDER)
     world.asleep(run, seconds=SECONDS)
-    stop_campaign(world.credentials, world.archive, "egfr-canceled", person="Ada", how="a test")
+    stop_log(account, find_log(world.archive, "egfr-canceled"), person="Ada", how="a test")
     return run
 
 
