@@ -10,6 +10,7 @@ import pytest
 from prefect.client.schemas.actions import DeploymentUpdate
 
 from prefect_assay.runs.block_references import as_parameter
+from support.accounts import flow_parameters, save_account
 from support.runs.world import EGFR
 
 DESIGN = ">design\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE\n"
@@ -22,6 +23,8 @@ def form(world):
     """The deployed `campaign` with everything filled in but the assay."""
     given = world.shared() | {"designs": DESIGN}
     served = world.api.read_deployment_by_name("campaign/assay-campaign")
+    given = flow_parameters(given)
+    given["account"] = save_account(given["account"])
     filled = {name: as_parameter(value) for name, value in given.items()}
     world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
     return f"/deployments/deployment/{served.id}/run"

@@ -15,6 +15,7 @@ from prefect_assay.flows import campaign
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import BINDING_TYPES, MACHINE_RAILS, ExperimentType, PaymentMethod
+from support.accounts import flow_parameters
 from support.runs.world import EGFR, eventually
 from support.services.issuer import ISSUER_KEY, issuer_server
 
@@ -115,7 +116,10 @@ def run_here(world, blocks, wanted):
         ends = [
             pool.submit(
                 copy_context().run,
-                partial(campaign, **case.parameters(blocks) | {"webhook": None, "poll_seconds": 2.0}),
+                partial(
+                    campaign,
+                    **flow_parameters(case.parameters(blocks) | {"webhook": None, "poll_seconds": 2.0}),
+                ),
             )
             for case in wanted
         ]

@@ -12,6 +12,7 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     X402Wallet,
 )
+from support.accounts import AMOUNT_USD
 from support.contract.campaign import SEQUENCES
 from support.contract.service import (
     NETWORK,
@@ -66,6 +67,7 @@ def started(world, tmp_path):
             designs=DESIGNS,
             assay=ASSAY,
             campaign_id=f"contract-{route}",
+            spend_up_to_usd=AMOUNT_USD,
             payment_method=METHODS[route],
             request_quote=route == "quoted",
         )

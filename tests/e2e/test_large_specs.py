@@ -12,6 +12,7 @@ from prefect_assay.cli.app import app
 from prefect_assay.errors import InputError
 from prefect_assay.models.spec import Assay
 from prefect_assay.runs.deployments import deployment_of, start_run
+from support.accounts import AMOUNT_USD, make_account, save_account
 from support.runs.world import EGFR
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -56,11 +57,13 @@ def test_an_experiment_of_384_long_designs_is_ordered_woken_and_canceled_like_an
 
 def test_what_is_too_large_is_refused_before_anything_and_the_id_stays_usable(world):
     text = "".join(f">d{n}\n{line}\n" for n, line in enumerate(residues(384)))
-    blocks = {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
+    parts = {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
     parameters = {
         "campaign_id": "too-large",
         "assay": Assay(experiment_type="screening", target=EGFR),
-    } | blocks
+        "account": save_account(make_account(**parts)),
+        "spend_up_to_usd": AMOUNT_USD,
+    }
     deployment = deployment_of("campaign")
     with pytest.raises(InputError, match=r"'designs'.*file") as refused:
         start_run(deployment, parameters | {"designs": text})
@@ -76,14 +79,16 @@ def test_a_job_of_384_long_designs_is_ordered_by_its_archived_plan(world):
     policy = SpendingPolicy(per_experiment_cents=10**9, per_campaign_cents=10**9, accept_quotes=True)
     policy.save("large-job", overwrite=True)
     path = world.designs("large-job", *residues(384))
-    blocks = {"credentials": world.credentials, "policy": policy, "archive": world.archive}
+    parts = {"credentials": world.credentials, "policy": policy, "archive": world.archive}
+    account = save_account(make_account(**parts))
 
     def job(designs):
         made = AssayExperiment(
             designs=str(designs),
             assay=Assay(experiment_type="screening", target=EGFR),
             campaign_id="large-job",
-            **blocks,
+            account=account,
+            spend_up_to_usd=10**7,
         )
         made.save("large-job", overwrite=True)
         return AssayExperiment.load("large-job")

@@ -23,6 +23,7 @@ from prefect_assay.errors import (
 )
 from prefect_assay.flows import campaign, design_build_test
 from prefect_assay.models.spec import Assay
+from support.accounts import flow_parameters
 from support.pages import QUICK_START, README, blocks
 from support.runs.world import EGFR
 
@@ -72,7 +73,7 @@ def test_what_cannot_work_fails_before_anything_is_ordered(world, changes, error
     before = world.creates()
     parameters = world.shared() | {"designs": f">a\n{DESIGN}\n", "assay": assay(EGFR)} | changes
     with pytest.raises(error, match=re.escape(message)):
-        campaign(**parameters)
+        campaign(**flow_parameters(parameters))
     assert world.creates() == before
 
 
@@ -80,7 +81,7 @@ def test_a_wrong_token_is_refused_in_words_that_do_not_hold_it(world):
     wrong = AssayCredentials(base_url=world.stack.lab.base_url, token="assay_wrongtoken")
     parameters = world.shared() | {"designs": f">a\n{DESIGN}\n", "assay": assay(EGFR), "credentials": wrong}
     with pytest.raises(Unauthorized) as caught:
-        campaign(**parameters)
+        campaign(**flow_parameters(parameters))
     assert "assay_wrongtoken" not in str(caught.value)
     assert caught.value.request_id
 
@@ -92,7 +93,7 @@ def test_a_plain_script_polls_and_ends_with_the_same_archive(world, days_pass):
         designs=f">a\n{DESIGN}\n>b\n{BINDER}\n",
         assay=Assay.model_validate(assay(EGFR)),
         campaign_id="script",
-        **parameters,
+        **flow_parameters(parameters),
     )
     assert len(report.experiments) == 2
     assert report.problems == ()
@@ -112,7 +113,7 @@ def test_a_script_over_the_cap_of_an_experiment_orders_nothing_and_says_where_to
         "webhook": None,
     }
     with pytest.raises(DecisionNeeded, match=r"cap per experiment, 0\.01 USD.* from its deployment"):
-        campaign(**parameters)
+        campaign(**flow_parameters(parameters))
     assert world.orders("capped") == []
 
 
@@ -127,7 +128,7 @@ def test_a_script_without_results_raises_with_the_report(world, capsys):
         "webhook": None,
     }
     with pytest.raises(CampaignFailed, match=r"1 not ordered; .* answered 422") as caught:
-        campaign(**parameters)
+        campaign(**flow_parameters(parameters))
     (line,) = caught.value.report.experiments
     assert (line.location, line.problem in str(caught.value)) == (None, True)
     assert pickle.loads(pickle.dumps(caught.value)).report == caught.value.report
@@ -172,7 +173,7 @@ def test_a_loop_in_a_script_goes_on_until_the_goal_and_survives_a_bad_file(world
     (folder / "round2.fasta").write_text(f">b\n{BINDER}\n")
     (folder / "round3.fasta").write_text(f">c\n{DESIGN}A\n")
     parameters = loop_parameters(world, folder, "scripted") | {"webhook": None, "poll_seconds": 0.5}
-    report = design_build_test(assay=Assay.model_validate(assay(EGFR)), **parameters)
+    report = design_build_test(**flow_parameters(parameters | {"assay": assay(EGFR)}))
     assert [r.name for r in report.rounds] == ["round0", "round1", "round2"]
     assert "'J'" in report.rounds[0].problem
     assert [r.best_kd_M is None for r in report.rounds] == [True, True, False]

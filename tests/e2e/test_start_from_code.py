@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterTags
 
-from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.deployments import deployment_of, start_run
+from support.accounts import make_account, save_account
 from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
@@ -23,11 +23,10 @@ USES_CLIENT = """
 from typing import Any
 from assay_sdk import deployments
 
-def start(designs: str, assay: dict[str, Any], credentials: Any, policy: Any, archive: Any) -> str:
+def start(designs: str, assay: dict[str, Any], account: Any) -> str:
     made = deployments.from_name("campaign/assay-campaign").with_options(as_subflow=False)
     run = made.run(
-        designs=designs, assay=assay, credentials=credentials, policy=policy, archive=archive,
-        payment_method="async_invoice", campaign_id="from-sdk",
+        designs=designs, assay=assay, account=account, spend_up_to_usd=5000, campaign_id="from-sdk",
     )
     return str(run.flow_run_id)
 """
@@ -35,11 +34,9 @@ def start(designs: str, assay: dict[str, Any], credentials: Any, policy: Any, ar
 
 @pytest.fixture
 def blocks(world):
-    """Saved under the names of the page."""
-    named = {"my-token": world.credentials, "lab-budget": world.policy, "results": world.archive}
-    for name, block in named.items():
-        block.model_copy().save(name, overwrite=True)
-    return {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
+    """The account, saved under the name of the page."""
+    parts = {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
+    return {"account": save_account(make_account(**parts), "main")}
 
 
 def test_the_example_starts_a_campaign_without_a_secret_in_its_run(world, blocks):
@@ -95,9 +92,8 @@ def test_what_cannot_be_started_is_refused_in_words(blocks):
     parameters = {"designs": ">a\nMKV\n", "assay": Assay(), **blocks}
     with pytest.raises(ConfigurationError, match=r"'assay.target'.* None is not of type 'string'"):
         start_run(deployment_of("campaign"), parameters)
-    unsaved = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1)
-    with pytest.raises(ConfigurationError, match="SpendingPolicy block of this run is not saved"):
-        start_run(deployment_of("campaign"), parameters | {"policy": unsaved})
+    with pytest.raises(ConfigurationError, match="AssayAccount block of this run is not saved"):
+        start_run(deployment_of("campaign"), parameters | {"account": make_account()})
 
 
 @pytest.mark.long
