@@ -113,7 +113,8 @@ class V2:
         return answer
 
     def field(self, page: Page, title: str) -> Locator:
-        return page.get_by_role("textbox", name=title)
+        # The first: a field of the options may have the word in its title, too.
+        return page.get_by_role("textbox", name=title).first
 
     def error(self, page: Page, title: str) -> Locator:
         return page.locator("p.text-destructive", has_text=f"'{title.lower()}' is a required property")
