@@ -340,7 +340,7 @@ def test_a_goal_ends_the_loop(loop):
     report = loop(designer="loop_designers:longer", max_rounds=9, goal_kd_nM=80)
     assert report.stop == "goal"
     assert len(report.rounds) == 3
-    assert "round-003 reached the goal of 80 nM" in report.stopped
+    assert "round-003 reached the goal of 80.0 nM" in report.stopped
 
 
 def test_a_goal_that_only_preliminary_results_reached_stops_no_later_run(loop):
