@@ -66,11 +66,13 @@ class Place:
         base = a_setup(SimpleNamespace(base_url=self.proxy.base_url, provider="provider"), self.folder, route)
         url = self.lab.base_url if direct else self.proxy.base_url
         caps = {"per_experiment_cents": 10**7, "per_campaign_cents": 10**7}
-        setup = replace(
-            base,
-            credentials=AssayCredentials(base_url=url, token=SecretStr(self.lab.token)),
-            policy=base.policy.model_copy(update=caps),
+        account = base.account.model_copy(
+            update={
+                "credentials": AssayCredentials(base_url=url, token=SecretStr(self.lab.token)),
+                "policy": base.policy.model_copy(update=caps),
+            }
         )
+        setup = replace(base, account=account)
         spec = ExperimentSpec.model_validate(
             {
                 "experiment_type": "affinity",

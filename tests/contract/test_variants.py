@@ -19,6 +19,7 @@ from support.contract.campaign import (
     StillWaiting,
     a_plan,
     a_setup,
+    begin,
     complete,
     without_prefect,
 )
@@ -125,7 +126,7 @@ def test_done_with_partial_results_ends_after_the_stated_time_with_what_there_is
     monkeypatch.setattr(play, "time_at", read_service_clock)
     with running(ContractService(form=READABLE, ends_partial=True)) as service, without_prefect() as played:
         setup = a_setup(service, tmp_path, "hosted")
-        campaign = play.begin_campaign(setup, a_plan(setup))
+        campaign = begin(setup, a_plan(setup))
         play.approve_price(campaign)
         if not days:
             with pytest.raises(StillWaiting):
