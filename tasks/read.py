@@ -36,8 +36,8 @@ def read_designs(source: str, reading: ReadingOptions = AS_WRITTEN) -> Sequences
 
     Args:
         source: the path, the address or the text.
-        name: what pasted text is called in messages and artifacts, such as the file it came from.
-        reading: columns of a table, and how FASTA records are named.
+        reading: columns of a table, how FASTA records are named, and what pasted text is called in messages and
+            artifacts.
 
     Raises:
         InvalidSequences: with every finding, each naming file, line or sequence.

@@ -15,7 +15,7 @@ COMMANDS = [
     ("check",),
     ("results", "--archive", "main"),
     ("archive", "verify", "--archive", "main"),
-    ("drift", "--credentials", "main"),
+    ("drift", "--account", "main"),
 ]
 PAGE = b"<!doctype html><html><body>Prefect</body></html>"
 

@@ -1,6 +1,7 @@
 from importlib.resources import files
 
 from prefect_assay.cli.campaigns.run import _designs
+from prefect_assay.models.options import CampaignOptions, ReadingOptions
 from prefect_assay.tasks.read import read_designs
 from support.command import command
 
@@ -99,8 +100,17 @@ def test_columns_are_chosen_by_their_titles(tmp_path):
 def test_a_file_that_is_sent_as_text_keeps_its_name(tmp_path):
     path = tmp_path / "round-1.fasta"
     path.write_text(">a\nMKV\n")
-    assert _designs(str(path)) == {"designs": ">a\nMKV\n", "designs_name": str(path)}
-    assert _designs(">a\nMKV\n") == {"designs": ">a\nMKV\n"}
-    assert _designs("s3://designs/a.fasta") == {"designs": "s3://designs/a.fasta"}
-    sent = read_designs.fn(source=">a\nMKV\n", name=str(path))
-    assert sent.source == str(path)
+    options = CampaignOptions(reading=ReadingOptions(designs_per_experiment=7))
+    reading = options.reading.model_copy(update={"designs_name": str(path)})
+    sent = _designs(str(path), options)
+    assert sent == {"designs": ">a\nMKV\n", "options": options.model_copy(update={"reading": reading})}
+    assert _designs(">a\nMKV\n", options) == {"designs": ">a\nMKV\n"}
+    assert _designs("s3://designs/a.fasta", options) == {"designs": "s3://designs/a.fasta"}
+    assert read_designs.fn(source=sent["designs"], reading=sent["options"].reading).source == str(path)
+
+
+def test_a_name_that_was_chosen_for_the_designs_is_kept(tmp_path):
+    path = tmp_path / "round-1.fasta"
+    path.write_text(">a\nMKV\n")
+    options = CampaignOptions(reading=ReadingOptions(designs_name="round one"))
+    assert _designs(str(path), options)["options"].reading.designs_name == "round one"
