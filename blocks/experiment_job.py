@@ -32,7 +32,7 @@ class AssayExperiment(StrictFields, _Job):
 
     Example:
         ```python
-        from prefect_assay.blocks import AssayAccount, AssayExperiment
+        from prefect_assay.blocks import AssayExperiment, AssayAccount
         from prefect_assay.models.spec import Assay
 
         AssayExperiment(

@@ -17,8 +17,9 @@ TYPES = [
 ]
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
+    "assay-account": "sha256:ecd04412273ea73e7bbd8c064f0248de24c6ce2a52d12f273100bc87fc2dee9d",
     "assay-credentials": "sha256:cdc3f0c090c51c06143de6905fc96d03d3865fd53b684791bef54d00a5db79f6",
-    "assay-experiment": "sha256:496c9b2cf456e23af655c40e4c39674407c5b0796f29aec5ad4ac9d7c8760c26",
+    "assay-experiment": "sha256:40eb2b74f628ce23ae3dde3401a5375ce8d0e71b59d113327375b7e9dc95cfaa",
     "assay-local-archive": "sha256:e11c52af1942a9e7f87aaf7cda67c94c45d2cebf0b855458f097ad6148af1b2c",
     "assay-s3-archive": "sha256:0cf47c2a4c1d36fba6b9040bce482607df399ab3fb002be15786bb221b2d2ad2",
     "assay-shared-payment-tokens": "sha256:a800d3c5c11d580107d7d1c4c4ce236ad3ecd09a2e71e2790f11da67fad9891e",
@@ -57,7 +58,8 @@ def documents(lab, monkeypatch, tmp_path):
     credentials = blocks.AssayCredentials(base_url=lab.base_url, token=lab.token)
     policy = blocks.SpendingPolicy(per_experiment_cents=100, per_campaign_cents=100)
     archive = blocks.LocalArchive(root=str(tmp_path))
-    saved = {(type(made), "BLOCK_NAME"): made for made in (credentials, policy, archive)}
+    account = blocks.AssayAccount(credentials=credentials, policy=policy, archive=archive)
+    saved = {(type(made), "BLOCK_NAME"): made for made in (credentials, policy, archive, account)}
     monkeypatch.setattr(Block, "save", lambda self, name, **_: saved.__setitem__((type(self), name), self))
     monkeypatch.setattr(Block, "load", classmethod(lambda cls, name, **_: saved[cls, name]))
     return saved
