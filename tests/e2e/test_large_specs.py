@@ -35,6 +35,7 @@ def test_an_experiment_of_384_long_designs_is_ordered_woken_and_canceled_like_an
         "assay": {"experiment_type": "screening", "target": EGFR},
         "designs_per_experiment": 384,
         "policy": policy,
+        "spend_up_to_usd": 10**7,
         "payment_method": "async_invoice",
         "wallet": None,
     }

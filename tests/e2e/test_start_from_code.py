@@ -62,7 +62,7 @@ def test_mapped_estimates_are_limited_by_a_tag_and_told_apart_while_the_loop_goe
     ]
 
     async def beside():
-        priced = asyncio.create_task(asyncio.to_thread(found["prices"], blocks["credentials"], specs))
+        priced = asyncio.create_task(asyncio.to_thread(found["prices"], world.credentials, specs))
         turns = 0
         while not priced.done():
             turns += 1
