@@ -25,14 +25,14 @@ def rail_for(
     if method is PaymentMethod.X402_EXACT:
         if private_key is None:
             raise PaymentsDisabled(
-                "x402-exact pays from a wallet, and none is given: name an X402Wallet block with --wallet, or as the run's wallet"
+                "x402-exact pays from a wallet, and none is given: save an X402Wallet block, and select it as the account's wallet"
             )
         return X402Rail(private_key)
     if method is PaymentMethod.MPP_SPT:
         if issue_token is None:
             raise PaymentsDisabled(
-                "mpp-spt pays with shared payment tokens, and no issuer is given: name a SharedPaymentTokens block with "
-                "--wallet, or as the run's wallet"
+                "mpp-spt pays with shared payment tokens, and no issuer is given: save a SharedPaymentTokens block, "
+                "and select it as the account's wallet"
             )
         return MppRail(issue_token)
     raise ConfigurationError(
