@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from support.accounts import PARTS, make_account, save_account
 from support.command import command
 from support.runs.world import EGFR, eventually
 
@@ -18,15 +19,8 @@ BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 
 @pytest.fixture(scope="module")
 def blocks(world):
-    """The options that name the world's saved blocks."""
-    named = {
-        "--credentials": world.credentials,
-        "--policy": world.policy,
-        "--archive": world.archive,
-        "--wallet": world.wallet,
-        "--webhook": world.webhook,
-    }
-    return [word for option, block in named.items() for word in (option, block._block_document_name)]
+    """The option that names the world's account."""
+    return ["--account", save_account(make_account(**{part: getattr(world, part) for part in PARTS})).name]
 
 
 def _run(world, *arguments):
@@ -47,7 +41,7 @@ def _status(world, *arguments):
 @pytest.mark.long
 def test_followed_and_in_process(world, blocks):
     designs = str(world.designs("cli", BINDER))
-    common = [designs, "--target", EGFR, "--payment", "x402-exact", *blocks]
+    common = [designs, "--target", EGFR, "--payment", "x402-exact", "--max-usd", "5000", "--yes", *blocks]
     followed = _run(world, *common, "--campaign-id", "followed", "--wait", "--json")
     here = _run(world, *common, "--campaign-id", "here", "--here", "--json")
     try:
@@ -63,7 +57,7 @@ def test_followed_and_in_process(world, blocks):
         assert view["experiments"][0]["paid_cents"] > 0
         (run,) = view["runs"]
         assert run["name"] == "followed, 1 design"
-        told = _status(world, run["run"], "--credentials", world.credentials._block_document_name)
+        told = _status(world, run["run"], *blocks)
         experiment = told.json()["campaigns"][0]["experiments"][0]
         assert experiment["experiment_code"].startswith("LAB-")
         assert experiment["service_status"] == "waiting_for_materials"
@@ -95,12 +89,15 @@ def test_nothing_is_started_for_a_wrong_request(world, blocks):
     for arguments, code, words in (
         ([designs, *blocks], 2, "target: affinity needs one"),
         (
-            [designs, "--target", EGFR, *by_machine[2:], "--credentials", "nobody"],
+            [designs, "--target", EGFR, "--payment", "x402-exact", "--account", "nobody"],
             2,
-            "no AssayCredentials block",
+            "there is no account 'nobody'",
         ),
-        ([designs, "--target", EGFR, *by_machine, "--archive", "nowhere"], 2, "no archive block named"),
-        ([designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"], 2, "no SharedPaymentTokens block"),
+        (
+            [designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"],
+            2,
+            "mpp-spt pays with shared payment tokens",
+        ),
         ([designs, "--target", "EGFR", *by_machine], 2, "is not in the service's catalog; did you mean"),
         (["missing.fasta", "--target", EGFR, *by_machine], 2, "missing.fasta"),
     ):

@@ -150,7 +150,7 @@ def test_server_worker_receiver_and_commands_share_the_password(tmp_path):
                 ),
                 given=f"{lab.token}\n",
             )
-            options = ["--campaign-id", "behind", "--webhook", "main"]
+            options = ["--campaign-id", "behind", "--max-usd", "5000", "--yes"]
             machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
             eventually(
                 lambda: "waits for its payment" in machine.command("status"), seconds=300, what="the wait"
@@ -184,7 +184,7 @@ def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_o
                 *("--receiver", f"http://127.0.0.1:{machine.receiver}/assay"),
                 given=f"{lab.token}\n",
             )
-            options = ["--campaign-id", "changed", "--webhook", "main"]
+            options = ["--campaign-id", "changed", "--max-usd", "5000", "--yes"]
             machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
             eventually(
                 lambda: "waits for its payment" in machine.command("status"), seconds=300, what="the wait"
@@ -230,7 +230,7 @@ def test_a_password_that_is_changed_while_a_run_executes_costs_that_execution_an
                 )
                 log = old_workers.enter_context(machine.workers())
                 held = lab.fault("late_answer", method="POST", path="/api/v1/experiments", seconds=25)
-                options = ["--campaign-id", "executing"]
+                options = ["--campaign-id", "executing", "--max-usd", "5000", "--yes"]
                 machine.command(
                     "run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options
                 )

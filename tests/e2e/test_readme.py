@@ -155,20 +155,20 @@ def part(process, name):
 
 def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     made, process = machine
-    first, init, estimate, run, status, loop = commands(QUICK_START)
+    first, init, rehearse, estimate, run, status, loop = commands(QUICK_START)
     assert first == "prefect-assay up"
     eventually(lambda: "Next, in another terminal" in made.log.read_text(), seconds=STEP_SECONDS, what="up")
     made.note(first)
     assert f"PREFECT_API_URL of the Prefect profile 'ephemeral' is now {made.api}" in made.log.read_text()
 
     saved = made.run(init, given=f"{made.lab.token}\n")
-    assert saved.count(": new") == 4
-    assert made.lab.token not in saved
+    assert saved.count(": new") == 5
 
+    assert "PROBLEM" not in made.run(rehearse)
     assert re.search(r"\d USD", made.run(estimate))
     assert made.orders() == 0
     started = made.run(run)
-    assert "--credentials" not in run, "init's blocks are the default"
+    assert "--account" not in run, "init's account is the default"
     assert re.search(r"http://127.0.0.1:\d+/runs/flow-run/", started)
     assert "campaign" in made.run(status).lower()
     made.run(loop)
@@ -221,7 +221,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0
     assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-    assert made.lab.token not in made.log.read_text()
+    assert made.lab.token not in saved + made.log.read_text()
 
 
 def test_up_starts_what_ends_and_goes_on_after_it_was_killed_itself(machine):

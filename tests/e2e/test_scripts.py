@@ -135,7 +135,7 @@ def test_a_script_without_results_raises_with_the_report(world, capsys):
     kept = JSONSerializer()
     assert str(kept.loads(kept.dumps(caught.value))) == str(caught.value)
     with pytest.raises(SystemExit):  # `prefect-assay run --here --json`
-        _run_here(parameters, as_json=True)
+        _run_here(flow_parameters(parameters), as_json=True)
     shown = json.loads(capsys.readouterr().out)
     assert (shown["state"], shown["rows"]) == ("Failed", 0)
     problem, request, _ = line.problem.partition("(request ")
@@ -149,8 +149,7 @@ def test_the_readme_example_runs(world, days_pass, monkeypatch, tmp_path, capsys
     (tmp_path / "designs.fasta").write_text(f">readme\n{BINDER}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for block in (world.credentials, world.policy, world.archive):
-        block.model_copy().save("main", overwrite=True)
+    world.save_documented_blocks()
     exec(example, {})
     table = Path(capsys.readouterr().out.strip().splitlines()[-1])
     assert "readme" in table.read_text()
