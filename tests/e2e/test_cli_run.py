@@ -95,7 +95,7 @@ def test_nothing_is_started_for_a_wrong_request(world, blocks):
         ),
         (
             [designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"],
-            2,
+            4,
             "mpp-spt pays with shared payment tokens",
         ),
         ([designs, "--target", "EGFR", *by_machine], 2, "is not in the service's catalog; did you mean"),
