@@ -77,7 +77,7 @@ def test_targets_show_whole_ids_at_80_columns_and_how_they_are_measured(service,
 
 
 def test_targets_show_every_digit_of_a_price_at_80_columns(service, capsys):
-    show_targets([], credentials=None, as_json=False)
+    show_targets([], account=None, as_json=False)
     shown = capsys.readouterr().out.splitlines()
     prices = [line for target in search(service, []) for line in price_of(target).splitlines()]
     assert any("2,880.00 USD for 96" in price for price in prices)

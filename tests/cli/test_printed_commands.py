@@ -98,12 +98,33 @@ def commands_in(text):
 @pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_commands_in_messages_exist_with_their_options(path):
     for text in texts_of(path):
-        for words, options in commands_in(text):
-            known = command_of(words)
-            assert known or words[0] in VERBS, f"there is no command {' '.join(words)!r}, in: {text}"
-            if known:
-                missing = set(options) - options_of(known[0])
-                assert not missing, f"{' '.join(words)!r} has no option {missing}, in: {text}"
+        check_commands(text)
+
+
+def check_commands(text):
+    for words, options in commands_in(text):
+        known = command_of(words)
+        assert known or words[0] in VERBS, f"there is no command {' '.join(words)!r}, in: {text}"
+        if known:
+            missing = set(options) - options_of(known[0])
+            assert not missing, f"{' '.join(words)!r} has no option {missing}, in: {text}"
+
+
+def check_sentences(page_text):
+    """Check the commands in the sentences of a page; an ellipsis in one does not end it."""
+    for shown in re.findall(r"`(prefect-assay [^`]*)`", page_text):
+        check_commands(re.sub(r"\s+(?:\.\.\.)?", " ", shown))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_commands_in_sentences_of_a_page_exist_with_their_options(page):
+    check_sentences(page.read_text(encoding="utf-8"))
+
+
+def test_an_option_after_an_ellipsis_is_checked():
+    check_sentences("Write `prefect-assay run ... --payment x402-exact`.")
+    with pytest.raises(AssertionError, match="has no option"):
+        check_sentences("Write `prefect-assay run ...\n--no-such-option main`.")
 
 
 def shown_commands(page):
