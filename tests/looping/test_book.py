@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.books import log
-from prefect_assay.designs import AS_WRITTEN
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.looping import (
     LoopBook,
@@ -21,6 +20,7 @@ from prefect_assay.looping import (
 )
 from prefect_assay.looping.book import PoolFile
 from prefect_assay.models.candidate import Candidate
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.selection import Choice
 from support.archive.memory_store import MemoryStore
 
@@ -167,14 +167,14 @@ def test_designs_are_read_as_they_were_proposed(tmp_path):
     pool = book.keep_file(path, "designs.fasta", 2)
     book.fix(fixed(1).model_copy(update={"pool": pool}))
     path.write_text(">other\nAAA\n")
-    whole = book.designs(1, AS_WRITTEN)
+    whole = book.designs(1, ReadingOptions())
     assert [(s.name, s.aa_string, s.attributes) for s in whole.items] == [
         ("a", "ACD", {"score": "1"}),
         ("b", "ACE", {}),
     ]
     assert [c.columns for c in book.candidates(pool)] == [{"score": "1"}, {}]
     with pytest.raises(ConfigurationError, match="no round 2"):
-        book.designs(2, AS_WRITTEN)
+        book.designs(2, ReadingOptions())
 
 
 def test_chosen_designs_keep_everything_that_is_ordered():
@@ -193,7 +193,7 @@ def test_chosen_designs_keep_everything_that_is_ordered():
             update={"pool": pool}
         )
     )
-    (design,) = book.designs(1, AS_WRITTEN).items
+    (design,) = book.designs(1, ReadingOptions()).items
     assert (design.control, design.metadata) == (True, {"type": "FAB"})
     assert design.attributes == {"method": "m", "parents": "p", "selection_reason": "best"}
     assert list(book.candidates(pool)) == [candidate]
@@ -209,7 +209,7 @@ def test_a_damaged_pool_is_not_measured(tmp_path):
     (key,) = [key for key in store.objects if "POOLS" in key]
     store.objects[key] = b">a\nACE\n"
     with pytest.raises(ArchiveError, match="has changed"):
-        book.designs(1, AS_WRITTEN)
+        book.designs(1, ReadingOptions())
 
 
 def test_addresses_of_designs():

@@ -11,9 +11,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Crashed, Failed, Running
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.designs import AS_WRITTEN
 from prefect_assay.errors import ConfigurationError, DesignerFailed, InvalidSequences
 from prefect_assay.looping import LoopBook, Waiting, deployed
+from prefect_assay.models.options import ReadingOptions
 
 OFFERED = {
     "loop_id": "loop",
@@ -180,11 +180,11 @@ def test_what_it_has_written_is_kept_as_it_was(book):
 
     address = Path(deployed.candidates_address(book, 1))
     with pytest.raises(DesignerFailed, match="without writing candidates"):
-        deployed.proposed_pool(book, 1, "design/gpu", AS_WRITTEN)
+        deployed.proposed_pool(book, 1, "design/gpu", ReadingOptions())
     address.write_text("name,sequence,score\na,ACDEF,1\nb,ACDEG,2\n")
-    pool = deployed.proposed_pool(book, 1, "design/gpu", AS_WRITTEN)
+    pool = deployed.proposed_pool(book, 1, "design/gpu", ReadingOptions())
     assert pool.designs == 2
     address.write_text("name,sequence\na,ACDJ\n")
     assert [c.columns for c in book.candidates(pool)] == [{"score": "1"}, {"score": "2"}]
     with pytest.raises(InvalidSequences, match="'J'"):
-        deployed.proposed_pool(book, 1, "design/gpu", AS_WRITTEN)
+        deployed.proposed_pool(book, 1, "design/gpu", ReadingOptions())

@@ -7,8 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from prefect_assay.designs import AS_WRITTEN, pool_of, read_sequences
+from prefect_assay.designs import pool_of, read_sequences
 from prefect_assay.looping import Stop, StopRules
+from prefect_assay.models.options import ReadingOptions
 from prefect_assay.results import DesignSummary
 from prefect_assay.tasks.propose import _candidate
 
@@ -52,7 +53,7 @@ def test_the_deployed_designer_writes_designs_that_can_be_ordered(tmp_path):
     designer = loaded(example("@flow"))["my_designer"]
     address = tmp_path / "candidates.csv"
     designer.fn(round=1, n=4, history=None, candidates=str(address))
-    assert len(read_sequences(str(address), reading=AS_WRITTEN)) == 4
+    assert len(read_sequences(str(address), reading=ReadingOptions())) == 4
 
 
 def test_the_adapter_of_a_web_service_passes_on_its_candidates(monkeypatch):
