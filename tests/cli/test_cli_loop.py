@@ -41,7 +41,8 @@ def started(monkeypatch, tmp_path):
     """What the command starts."""
     calls = []
 
-    def start_run(deployment, parameters, *, name):
+    def start_run(deployment, parameters, *, name, tags):
+        assert tags == ()
         assert name == f"loop {parameters['loop_id']}"
         calls.append((deployment, parameters))
         return SimpleNamespace(id=uuid4(), name="quiet-otter")
@@ -346,7 +347,7 @@ def test_a_canceled_loop_is_not_started_before_a_person_reopens_it(started, kept
     assert done.exit_code == 2
     refused = " ".join(done.stderr.split())
     assert "by Ada (the command)" in refused
-    assert "start it by command with --reopen" in refused
+    assert "start the loop by command with --reopen" in refused
     assert started == []
     assert start_it("--reopen").exit_code == 0
     assert log.read().stopped is None
