@@ -28,6 +28,7 @@ from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
 from prefect_assay.localstack.processes import Child, StackProcesses, descendants
 from prefect_assay.localstack.stack import LocalStack
+from support.accounts import make_account, save_account
 from support.runs.scale import shared_services
 from support.runs.world import _saved_blocks
 from support.stories.stack import WORKER
@@ -193,6 +194,7 @@ def _a_world(folder: Path, stack: SoakStack) -> Iterator[SoakWorld]:
     with temporary_settings(updates=settings), stack:
         register(with_automations=False)  # on SQLite they make the server stand still (docs/deploying.md)
         blocks = _saved_blocks(stack, folder)
+        blocks["account"] = save_account(make_account(**blocks), "soak")
         with get_client(sync_client=True) as api, blocks["credentials"].get_client() as service:
             world = SoakWorld(stack, folder, api, service, blocks)
             for deployment in served_deployments(None):
