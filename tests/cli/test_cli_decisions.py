@@ -389,8 +389,9 @@ def test_a_quote_is_requested_of_the_campaign(monkeypatch, tmp_path):
 
     monkeypatch.setattr(running, "require_api", lambda: None)
     monkeypatch.setattr(running, "load_account", lambda _: make_account(archive=tmp_path))
-    bought = SimpleNamespace(plan=SimpleNamespace(campaign_id="c"), known_cents=0)
-    monkeypatch.setattr(running, "_look_up", lambda *_, **__: bought)
+    purchase = SimpleNamespace(campaign_id="c", new=(), total_cents=0)
+    monkeypatch.setattr(running, "look_up", lambda *_, **__: purchase)
+    monkeypatch.setattr(running, "show_purchase", lambda _: None)
     monkeypatch.setattr(running, "start_deployed", start_deployed)
     designs = tmp_path / "d.fasta"
     designs.write_text(">d1\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
