@@ -7,6 +7,7 @@ from prefect_assay.blocks import LocalArchive
 from prefect_assay.cli import prefect_api
 from prefect_assay.cli.archives.archive import opened, verify_archive
 from prefect_assay.errors import ArchiveUnavailable
+from support.accounts import make_account
 from support.command import command
 
 
@@ -45,19 +46,24 @@ def test_json(archive):
     assert report["findings"] == []
 
 
-def test_without_a_name_the_archive_of_init_is_read(archive, monkeypatch):
+def test_without_a_name_the_archive_of_the_account_main_is_read(archive, tmp_path, monkeypatch):
     named = []
 
-    def load(name):
-        named.append(name)
-        return LocalArchive(root=str(archive))
+    def load_account(name):
+        named.append(f"account {name}")
+        return make_account(archive=archive)
+
+    def load_archive(name):
+        named.append(f"archive {name}")
+        return LocalArchive(root=str(tmp_path))
 
     monkeypatch.setattr(prefect_api, "require_api", lambda: None)
-    monkeypatch.setattr(prefect_api, "load_archive", load)
+    monkeypatch.setattr(prefect_api, "load_account", load_account)
+    monkeypatch.setattr(prefect_api, "load_archive", load_archive)
     store, prefix = opened(None, None)
-    assert (named, store.root, prefix) == (["main"], archive, "")
-    opened(None, "lab")
-    assert named == ["main", "lab"]
+    assert (named, store.root, prefix) == (["account main"], archive, "")
+    store, _ = opened(None, "lab")
+    assert (named, store.root) == (["account main", "archive lab"], tmp_path)
 
 
 def test_damage_is_named_and_is_exit_code_1(archive):
