@@ -64,18 +64,22 @@ import uvicorn
 from prefect_assay.cli.services import server
 from prefect_assay.cli.app import app
 
-def run(guard, **options):
+CONFIGURED = ("host", "port", "log_level", "timeout_keep_alive", "ws_ping_interval", "ws_ping_timeout")
+
+def run(self):
     from prefect.settings import get_current_settings
     settings = get_current_settings().server
-    options["names"] = sorted(guard._names)
+    options = {name: getattr(self.config, name) for name in CONFIGURED}
+    options["names"] = sorted(self.config.app._names)
     options["ui"] = settings.ui.api_url
     options["analytics"] = settings.analytics_enabled
     options["leases"] = settings.concurrency.lease_storage
     options["scheduler"] = settings.services.scheduler.enabled
     options["cors"] = settings.api.cors_allowed_origins
     print(json.dumps(options))
+    self.started = True
 
-uvicorn.run = run
+uvicorn.Server.run = run
 app(["server", *ARGUMENTS], standalone_mode=False)
 """
 
