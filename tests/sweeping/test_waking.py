@@ -129,10 +129,10 @@ def test_an_account_that_is_refused_hides_no_other(home, api, lab, tmp_path):
         report = swept()
         assert report.woken == (str(run.id),)
         (line,) = [line for line in report.problems if "account assay-account/" in line]
-        assert other.name_of("credentials") in line
+        assert other.name_of("account") in line
         assert refused.name in line
         named = {p.subject for p in read_saved(api).problems if p.kind == kinds.TOKEN_EXPIRING}
-        assert named == {other.name_of("credentials")}
+        assert named == {other.name_of("account")}
     finally:
         other.close()
 
