@@ -1,4 +1,4 @@
-"""A campaign of one experiment beside an empty flow with as many tasks, on the same Prefect server: wall time and CPU of the run.
+"""A campaign of one experiment compared with an empty flow with as many tasks, on the same Prefect server: wall time and CPU of the run.
 
     python bench/bench_pipeline.py [--rounds 3]
 

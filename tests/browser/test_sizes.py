@@ -67,7 +67,7 @@ def measured(world):
 
 @pytest.fixture(scope="module")
 def canceled(world, account):
-    """A canceled campaign whose experiment the laboratory goes on with, and what is known of it."""
+    """A canceled campaign whose experiment is still running in the laboratory, and what is known of it."""
     run = world.experiment("egfr-canceled", BINDER)
     world.asleep(run, seconds=SECONDS)
     stop_log(account, find_log(world.archive, "egfr-canceled"), person="Ada", how="a test")

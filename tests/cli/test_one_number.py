@@ -1,7 +1,7 @@
 """One number for one thing: report, status, results, CSV, lake and selection say the same of the same designs.
 
 Two campaigns of one archive, both measured by a simulated service. The first has designs of every outcome, one of them with a K_D
-above the highest concentration; one of its designs is measured in the second, too.
+above the highest concentration; one of its designs is also measured in the second.
 """
 
 import csv

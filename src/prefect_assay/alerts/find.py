@@ -137,7 +137,7 @@ def expiring_token(
 
 
 def failed_service(block: str, error: Exception, now: datetime, runs: Sequence[str] = ()) -> list[Problem]:
-    """Why the experiments of an account could not be read: its token is refused, or the service is away."""
+    """Why the experiments of an account could not be read: its token is refused, or the service is unreachable."""
     if isinstance(error, Unauthorized | Forbidden):
         text = f"the service refuses the token of account {block}: {_sentence(error)}"
         return [_problem(kinds.TOKEN_EXPIRING, block, now, text, runs=runs)]

@@ -19,7 +19,7 @@ from prefect_assay.books.campaign_log import Terms
 from prefect_assay.books.state import NotBegun
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.campaigns.terms import AccountIdentity, describe_account
+from prefect_assay.campaigns.terms import AccountIdentity, describe_account, identify_account
 from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.models.affinity import UnclearAffinity, read_affinities
 from prefect_assay.models.billing import CostEstimate, usd
@@ -108,15 +108,7 @@ def look_up_purchase(
     return summarize_purchase(
         PurchaseFacts(
             plan=plan,
-            account=AccountIdentity(
-                service=service,
-                organisation=organisation,
-                simulated=is_simulated,
-                account_name=setup.account.name,
-                owner=setup.account.owner,
-                purchase_order=setup.account.purchase_order,
-                cost_centre=setup.account.cost_centre,
-            ),
+            account=identify_account(setup.account, service, organisation, is_simulated=is_simulated),
             policy=setup.policy,
             payment_method=setup.payment_method,
             prices=price_orders(setup, plan, ledgers),

@@ -19,7 +19,7 @@ from pydantic import BaseModel, SecretStr
 
 from prefect_assay.alerts.find import expiring_token
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.campaigns.terms import AccountIdentity
+from prefect_assay.campaigns.terms import AccountIdentity, identify_account
 from prefect_assay.client.drift import Change, Facts, compare, facts_of, known_interface, usage_by_operation
 from prefect_assay.client.drift.fields import SECTIONS, FieldState, SeenField, compare_answers
 from prefect_assay.client.http.secrets import spellings
@@ -171,12 +171,11 @@ class _Rehearsing:
         self._try("webhook", self._look_at_webhook)
         fields = self._compare_fields()
         return Rehearsal(
-            account=AccountIdentity(
-                service=self._service.base_url,
-                organisation=self._organisation,
-                simulated=self._service.is_simulated,
-                account_name=self._account.name,
-                owner=self._account.owner,
+            account=identify_account(
+                self._account,
+                self._service.base_url,
+                self._organisation,
+                is_simulated=self._service.is_simulated,
             ),
             steps=tuple(self._steps),
             fields=fields,

@@ -1,7 +1,7 @@
 """What a campaign is played with: its blocks, its options, and the terms that follow from both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
@@ -19,6 +19,7 @@ from prefect_assay.blocks import (
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind, Terms
+from prefect_assay.campaigns.terms import identify_account
 from prefect_assay.client.http.dates import time_at
 from prefect_assay.models.options import USUAL, CampaignOptions
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
@@ -110,15 +111,11 @@ class CampaignSetup:
                 client.targets(limit=1)  # raises if the service does not answer
                 is_simulated = client.is_simulated
         pays = self.payment_method in MACHINE_RAILS
+        service = address(self.credentials.base_url)
+        identity = identify_account(self.account, service, self.books.account, is_simulated=is_simulated)
         return Terms(
-            service=address(self.credentials.base_url),
-            organisation=self.books.account,
-            simulated=is_simulated,
+            **asdict(identity),
             archive_id=self.books.archive_id,
-            account_name=self.account.name,
-            owner=self.account.owner,
-            purchase_order=self.account.purchase_order,
-            cost_centre=self.account.cost_centre,
             payment_method=self.payment_method,
             wallet=identify_wallet(self.wallet) if pays else None,
             payees=self._payees() if pays else (),

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
+from prefect_assay.blocks import AssayAccount
 from prefect_assay.books.campaign_log import CampaignLog, Terms
 from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.models.words import describe_mode
 from prefect_assay.ordering.next_action import APPROVE
 
 LOOK_AGAIN: Final = "look_again"
@@ -76,10 +78,25 @@ class AccountIdentity:
     cost_centre: str | None = None
 
 
+def identify_account(
+    account: AssayAccount, service: str, organisation: str | None, *, is_simulated: bool
+) -> AccountIdentity:
+    """The identity of an account, at the service and for the organisation that its token has named."""
+    return AccountIdentity(
+        service=service,
+        organisation=organisation,
+        simulated=is_simulated,
+        account_name=account.name,
+        owner=account.owner,
+        purchase_order=account.purchase_order,
+        cost_centre=account.cost_centre,
+    )
+
+
 def describe_account(account: Terms | AccountIdentity) -> str:
     """The account for people: its name, whether its service is live or simulated, and whose it is."""
     name = f"account {account.account_name}" if account.account_name else "account without a name"
-    kind = "simulated" if account.simulated else "LIVE"
+    kind = describe_mode(is_simulated=account.simulated)
     owner = f", owner {account.owner}" if account.owner else ""
     return f"{name} ({kind}), {account.service}, organisation {account.organisation or 'not named'}{owner}"
 

@@ -143,7 +143,7 @@ def reported_designs(version: ArchivedVersion) -> tuple[DesignSummary, ...]:
 
     Raises:
         ArchiveError: the report cannot be read.
-        ValueError: its table is none of this version.
+        ValueError: its table was written by another version.
     """
     if SUMMARY_PATH not in version.files:
         return ()

@@ -204,7 +204,7 @@ class LoopOptions(_Options):
     stop_after_flat_rounds: Count | None = Field(
         default=None,
         title="Stop after rounds without improvement",
-        description="Stop after so many rounds in a row without an improvement.",
+        description="Stop after this many rounds in a row without improvement.",
     )
     wait_days: float = Field(
         default=0,

@@ -73,7 +73,9 @@ def custom_target_request(
     ] = None,
     pdb_id: Annotated[
         str | None,
-        typer.Option(help="Its accession in the Protein Data Bank, instead of or beside residues."),
+        typer.Option(
+            help="Its accession in the Protein Data Bank, instead of residues, or in addition to them."
+        ),
     ] = None,
     vendor: Annotated[str | None, typer.Option(help="Who sells it.")] = None,
     product_url: Annotated[str | None, typer.Option(help="Its page at the vendor.")] = None,

@@ -11,7 +11,7 @@ from prefect_assay.models.base import Model
 from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenKind
 from prefect_assay.models.selection import SelectionSettings, objective_of
-from prefect_assay.models.words import many
+from prefect_assay.models.words import describe_mode, many
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.reporting.page.decision import Decision
@@ -157,7 +157,7 @@ def _account_rows(contents: CampaignContents) -> Iterator[tuple[str, str]]:
     started, terms = contents.started, contents.terms
     if started is None or terms is None:
         return
-    kind = "simulated" if terms.simulated else "LIVE"
+    kind = describe_mode(is_simulated=terms.simulated)
     where = f"{terms.service}, organisation {terms.organisation or 'not named'}"
     yield "Account", f"{terms.account_name or 'without a name'} ({kind}), {where}"
     asked_by = ": ".join(filter(None, (started.requester, started.requester_known_by)))
