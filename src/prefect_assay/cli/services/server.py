@@ -61,7 +61,7 @@ def run_server(options: ServerOptions, *, ask_password: bool = False) -> None:
     refuse_unusable_auth("PREFECT_SERVER_API_AUTH_STRING", api.auth_string)
     host, port = options.host or api.host, options.port or api.port
     names = own_names(host, options.allow_hosts)
-    _refuse_taken(host, port)
+    refuse_taken_port(host, port)
     keep_home_private()
     if ask_password:
         protect_api()
@@ -122,7 +122,7 @@ def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) 
         sys.exit(_NOT_STARTED)
 
 
-def _refuse_taken(host: str, port: int) -> None:
+def refuse_taken_port(host: str, port: int) -> None:
     """Refuse before a database is started: uvicorn would find it out at the end of its start."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -149,12 +149,15 @@ def _api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
     from prefect.settings import PREFECT_API_URL, get_current_settings, update_current_profile
 
     from prefect_assay.cli.prefect_api import check_api_address
+    from prefect_assay.cli.services.server import refuse_taken_port
 
     configured = get_current_settings().api.url
     here = not configured or urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
     if here and not (configured and answers(f"{configured}/health")):
         _refuse_other_path(configured)
     if not configured:
+        # A server of somebody else that listens there would get the deployments of this installation.
+        refuse_taken_port(_HOST, port or _PORT)
         address = f"http://{_HOST}:{port or _PORT}/api"
         profile = update_current_profile({PREFECT_API_URL: address})
         return address, True, (f"PREFECT_API_URL of the Prefect profile {profile.name!r} is now {address}",)
