@@ -62,7 +62,7 @@ _WORD_FIELDS: Final = frozenset(
     }
 )
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,31}")
-_VOCABULARY: Final = frozenset(
+VOCABULARY: Final = frozenset(
     word.value
     for kind in (
         ExperimentType,
@@ -124,7 +124,7 @@ class _Seen:
         if isinstance(value, int | float) and not isinstance(value, bool) and value and math.isfinite(value):
             self.powers.add(math.floor(math.log10(abs(value))))
         is_word = isinstance(value, str) and name in _WORD_FIELDS and _WORD.fullmatch(value)
-        if is_word and (snake_case(value) in _VOCABULARY or str(value).casefold() not in private):
+        if is_word and (snake_case(value) in VOCABULARY or str(value).casefold() not in private):
             self.words.add(str(value))
 
 
@@ -146,20 +146,23 @@ def compare_answers(
     for one in exchanges:
         if one.operation != "GET /openapi.json":  # `drift` compares it
             answers[one.operation].setdefault(one.request, one)
-    usage = _usage()
-    places = [place for facts in described.values() for place in facts]
-    places += [name for used in usage.values() for read in used.read.values() for name in read.names]
-    known = {part for place in places for part in re.split(r"[ .\[\]]+", place)}
     hidden = {text.casefold() for text in private}
     for called in answers.values():
         hidden.update(text for one in called.values() for text in _texts(one.body))
     uses = {use.operation: use for use in USES}
-    reader = _Reader(known, hidden)
+    reader = _Reader(list_published_names(described), hidden)
     return tuple(
         seen
         for name in sorted(answers)
         for seen in reader.fields(name, uses.get(name), answers[name].values())
     )
+
+
+def list_published_names(described: Mapping[str, Facts]) -> set[str]:
+    """The names of fields in a description and in the client's models: they are shown, whoever's text is the same."""
+    places = [place for facts in described.values() for place in facts]
+    places += [name for used in _usage().values() for read in used.read.values() for name in read.names]
+    return {part for place in places for part in re.split(r"[ .\[\]]+", place)}
 
 
 def _texts(value: Any, name: str = "") -> Iterator[str]:
