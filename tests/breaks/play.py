@@ -26,7 +26,7 @@ from queue import SimpleQueue
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RESULT = HERE / "result.toml"
-LIMIT_SECONDS = 180  # for the tests of one break
+LIMIT_SECONDS = 180  # for the tests of one break, on a machine with nothing else to do
 UNBROKEN_SECONDS = 3600  # for all tests without a break
 KEPT_TESTS = 8
 SHOWN_TESTS = 3  # in the result
@@ -127,11 +127,12 @@ class Copy:
     """A copy of the tree, whose tests import the copy's own code."""
 
     root: Path
+    limit_seconds: int = LIMIT_SECONDS
     played: int = 0
     _seconds: float = field(default_factory=time.time)
 
     @classmethod
-    def make(cls, tree: Path, root: Path) -> "Copy":
+    def make(cls, tree: Path, root: Path, limit_seconds: int = LIMIT_SECONDS) -> "Copy":
         for name in list_files(tree):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(tree / name, root / name, follow_symlinks=False)
@@ -142,7 +143,7 @@ class Copy:
             *(root / room for room in ROOMS_AT_THE_TOP),
         ]:
             (package / path.name).symlink_to(path)
-        return cls(root)
+        return cls(root, limit_seconds)
 
     def run(
         self,
@@ -156,7 +157,7 @@ class Copy:
         answer.unlink(missing_ok=True)
         pytest = FORKS.Process(target=run_pytest, args=(str(self.root), tuple(tests), only, ignored))
         pytest.start()
-        pytest.join(LIMIT_SECONDS if ignored is not None else UNBROKEN_SECONDS)
+        pytest.join(self.limit_seconds if ignored is not None else UNBROKEN_SECONDS)
         status = -1 if pytest.exitcode is None else pytest.exitcode
         with suppress(ProcessLookupError):  # also what its tests have left behind
             os.killpg(pytest.pid or 0, signal.SIGKILL)
@@ -282,13 +283,13 @@ def git(tree: Path, *words: str) -> str:
     return subprocess.run(["git", "-C", tree, *words], check=True, capture_output=True, text=True).stdout
 
 
-def play_breaks(tree: Path, breaks: Sequence[Break], jobs: int) -> Iterator[Outcome]:
+def play_breaks(tree: Path, breaks: Sequence[Break], jobs: int, limit_seconds: int) -> Iterator[Outcome]:
     """The outcomes, a dozen at a time, from as many copies of the tree as there are jobs."""
     passing, ignored = set[str](), set[str]()  # tests, by what they do without a break
     with tempfile.TemporaryDirectory(prefix="breaks-") as folder, ThreadPoolExecutor(jobs) as pool:
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(jobs):
-            copies.put(Copy.make(tree, Path(folder) / str(number)))
+            copies.put(Copy.make(tree, Path(folder) / str(number), limit_seconds))
 
         def play(one: Break) -> Outcome:
             copy = copies.get()
@@ -362,6 +363,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], metavar="AREA_OR_ID", help="play only these")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the tree that are played at once")
     parser.add_argument(
+        "--seconds", type=int, default=LIMIT_SECONDS, help="for each break; more on a busy machine"
+    )
+    parser.add_argument(
         "--tree", type=Path, default=ROOT, help="the clone whose code is played; this one otherwise"
     )
     parser.add_argument(
@@ -377,7 +381,7 @@ def main() -> None:
     commit, outcomes = name_commit(tree), list[Outcome]()
     if options.missing:
         chosen = [one for one in chosen if one.id not in read_result(commit)]
-    for outcome in play_breaks(tree, chosen, options.jobs):
+    for outcome in play_breaks(tree, chosen, options.jobs, options.seconds):
         outcomes.append(outcome)
         report(outcome.line())
         if options.write:

@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 from prefect.client.schemas.actions import DeploymentUpdate
 
-from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.runs.block_references import as_parameter
+from support.accounts import flow_parameters, save_account
 from support.browser.load import loaded
 from support.browser.screenshots import CHROMIUM
 from support.browser.steps import asks, waits
@@ -38,22 +38,15 @@ def world(tmp_path):
 
 @pytest.fixture
 def deployment(world):
-    """The deployed `experiment` with everything filled in but the campaign: a person's price is asked each time."""
-    policy = SpendingPolicy(
-        per_experiment_cents=100, per_campaign_cents=5_000_000, machine_payments=True, rolling_cents=10**9
-    )
-    policy.save("asks", overwrite=True)
-    target = next(t for t in world.service.iter_targets() if t.name == EGFR)
-    spec = {
-        "experiment_type": "affinity",
-        "method": "bli",
-        "target_id": target.id,
-        "sequences": {"design": {"aa_string": DESIGN}},
+    """The deployed `campaign` with everything filled in but the campaign's name: each run asks for its price."""
+    # Without a webhook nobody but the person wakes a run.
+    account = flow_parameters(world.shared())["account"].model_copy(update={"webhook": None})
+    filled = {
+        "designs": f">design\n{DESIGN}\n",
+        "assay": {"experiment_type": "affinity", "method": "bli", "target": EGFR},
+        "account": as_parameter(save_account(account)),
     }
-    # without a webhook nobody but the person wakes a run
-    given = world.shared() | {"spec": spec, "policy": policy, "webhook": None}
-    served = world.api.read_deployment_by_name("experiment/assay-experiment")
-    filled = {name: as_parameter(value) for name, value in given.items() if value is not None}
+    served = world.api.read_deployment_by_name("campaign/assay-campaign")
     world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
     return str(served.id)
 

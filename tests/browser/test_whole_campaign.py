@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 from prefect.client.schemas.actions import DeploymentUpdate
 
-from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.runs.block_references import as_parameter
+from support.accounts import flow_parameters, save_account
 from support.browser import steps
 from support.browser.load import loaded
 from support.runs.world import EGFR, eventually
@@ -39,22 +39,21 @@ def busy(world):
 
 
 @pytest.fixture(scope="module")
-def policy():
-    """Every campaign is over its cap. Saved before a browser is there: within its loop Prefect would save nothing."""
-    asks = SpendingPolicy(
-        per_experiment_cents=5_000_000, per_campaign_cents=100, machine_payments=True, rolling_cents=10**9
-    )
-    asks.save("asks", overwrite=True)
-    return asks
+def account(world):
+    """The account of the form. Saved before a browser is there: within its loop Prefect would save nothing."""
+    return save_account(flow_parameters(world.shared())["account"])
 
 
 @pytest.fixture
-def form(world, policy, person):
+def form(world, account, person):
     """The deployed `campaign` as its operator has filled it in: only the target is left to the person."""
-    designs = "".join(f">{name}\n{residues}\n" for name, residues in DESIGNS.items())
-    given = world.shared() | {"designs": designs, "policy": policy, "campaign_id": f"egfr-{person.name}"}
+    filled = {
+        "designs": "".join(f">{name}\n{residues}\n" for name, residues in DESIGNS.items()),
+        "assay": {"experiment_type": "affinity", "method": "bli"},
+        "account": as_parameter(account),
+        "campaign_id": f"egfr-{person.name}",
+    }
     served = world.api.read_deployment_by_name("campaign/assay-campaign")
-    filled = {name: as_parameter(value) for name, value in given.items()}
     world.api.update_deployment(served.id, DeploymentUpdate(parameters=filled))
     return f"/deployments/deployment/{served.id}/run"
 
@@ -70,19 +69,18 @@ def test_a_campaign_from_its_form_to_its_report(world, busy, form, person):
     look(person, f"/runs/flow-run/{run}", "Suspended")
     assert person.click("approve", str(run))["status"] == "ACCEPT"
 
-    (child,) = world.suspended_children(campaign, seconds=SECONDS)
-    eventually(
-        lambda: steps.waits(world.api.read_flow_run(run)),
+    waiting = eventually(
+        lambda: (now := world.api.read_flow_run(run)) and steps.waits(now) and now,
         seconds=SECONDS,
         what="the campaign to wait for its experiment",
     )
-    steps.in_production(world, child, seconds=SECONDS)
-    look(person, f"/runs/flow-run/{child.id}", "in the laboratory: in production", picture="ui-waiting")
-    (progress,) = {artifact.key for artifact in world.artifacts(child, "assay-progress-")}
-    look(person, f"/artifacts/key/{progress}", "in production, results expected", picture="ui-progress")
+    steps.in_production(world, waiting, seconds=SECONDS)
+    look(person, f"/runs/flow-run/{run}", "in production", picture="ui-waiting")
+    (progress,) = {artifact.key for artifact in world.artifacts(waiting, "assay-progress-")}
+    look(person, f"/artifacts/key/{progress}", "in production", picture="ui-progress")
 
     world.advance(days=16)
-    ended = world.until(world.api.read_flow_run(run), "Completed", seconds=SECONDS)
+    ended = world.until(waiting, "Completed", seconds=SECONDS)
     look(person, f"/runs/flow-run/{run}", "Completed")
     (shown,) = world.artifacts(ended, "assay-campaign-report-")
     look(person, f"/artifacts/artifact/{shown.id}", "Results of 1 of 1 experiment")

@@ -24,13 +24,19 @@ def waits(run: FlowRun) -> bool:
 
 
 def in_production(world: World, run: FlowRun, *, seconds: float) -> None:
-    """Let lab days pass until the laboratory produces the proteins and the run's state says so."""
+    """Let lab days pass until the laboratory produces the proteins and the progress of the run's campaign says so."""
+    campaign_id = eventually(lambda: world.campaign_of(run), seconds=seconds, what="the run's campaign")
     for _ in range(15):
+        if all(order.status == "in_production" for order in world.orders(campaign_id)):
+            break
         world.advance(days=1)
-        message = eventually(lambda: world.run(run).state.message, seconds=seconds, what="the stage")
-        if message.startswith("in the laboratory: in production"):
-            return
-    raise AssertionError(f"the run is {world.run(run).state!r}")
+    eventually(lambda: "in production" in newest_text(world, run), seconds=seconds, what="the stage")
+
+
+def newest_text(world: World, run: FlowRun) -> str:
+    """The newest text of a campaign's progress; empty before there is one."""
+    shown = world.artifacts(run, "assay-progress-")
+    return str(max(shown, key=lambda one: one.created).data) if shown else ""
 
 
 def picture(page: Any, name: str, person: "Person", *, below: Any = None) -> None:
