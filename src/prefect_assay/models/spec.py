@@ -222,17 +222,19 @@ class ExperimentSpec(Model):
     @classmethod
     def of(cls, assay: Assay, batch: Batch, target_id: str | None) -> Self:
         """Combine an assay, a batch of designs and the resolved target."""
+        same = {name: getattr(assay, name) for name in Assay.model_fields.keys() & cls.model_fields.keys()}
         return cls(
-            experiment_type=assay.experiment_type,
-            method=assay.effective_method,
-            target_id=target_id,
-            sequences={
-                s.name: SequenceValue(aa_string=s.aa_string, control=s.control, metadata=s.metadata or None)
-                for s in batch.items
-            },
-            n_replicates=assay.n_replicates,
-            antigen_concentrations=assay.antigen_concentrations,
-            parameters=assay.parameters,
+            **same
+            | {
+                "method": assay.effective_method,
+                "target_id": target_id,
+                "sequences": {
+                    s.name: SequenceValue(
+                        aa_string=s.aa_string, control=s.control, metadata=s.metadata or None
+                    )
+                    for s in batch.items
+                },
+            }
         )
 
     @property

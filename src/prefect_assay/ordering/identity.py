@@ -27,7 +27,6 @@ _WORD_PREFIX: Final = "pa-"
 _LABEL_LENGTH: Final = 60
 _FORGED: Final = re.compile(rf"(pa)-(?=[0-9a-f]{{{KEY_LENGTH}}})", re.IGNORECASE | re.ASCII)
 _TOKEN: Final = re.compile(rf"(?<!\S){_WORD_PREFIX}[0-9a-f]{{{KEY_LENGTH}}}(?!\S)", re.ASCII)
-_FIELDS: Final = ("experiment_type", "method", "target_id", "n_replicates", "antigen_concentrations")
 _LISTED: Final = 3
 
 
@@ -128,8 +127,11 @@ def evidence(spec: ExperimentSpec, found: ExperimentSummary) -> Evidence:
     ours = normalised(spec)
     record, unread = _places(found)
     equal, differs = set(), []
-    for field in (*(name for name in _FIELDS if name in ours), "sequences"):
-        match _READERS[field](record):
+    single = [
+        name for name in ours if name not in {"sequences", "parameters"}
+    ]  # the service may add parameters
+    for field in (*single, "sequences"):
+        match _READERS[field](record) if field in _READERS else _first(record, field):
             case Reading.ABSENT:
                 pass
             case Reading.UNREAD:
