@@ -127,9 +127,8 @@ def evidence(spec: ExperimentSpec, found: ExperimentSummary) -> Evidence:
     ours = normalised(spec)
     record, unread = _places(found)
     equal, differs = set(), []
-    single = [
-        name for name in ours if name not in {"sequences", "parameters"}
-    ]  # the service may add parameters
+    # The service may add parameters of its own.
+    single = [name for name in ours if name not in {"sequences", "parameters"}]
     for field in (*single, "sequences"):
         match _READERS[field](record) if field in _READERS else _first(record, field):
             case Reading.ABSENT:
