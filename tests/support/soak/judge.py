@@ -33,6 +33,10 @@ from support.soak.story import FAULTS, PER_CAMPAIGN, Soak, patiently
 _WOKEN = re.compile(r"(\d+) woken")
 _ANSWERED = re.compile(r'"([A-Z]+ \S+) HTTP/1\.1" (\d{3})')
 
+# A version per change of the results. Its status is that of the list's row, which is read before the results: final results
+# that are released in between are kept as partial ones first, and as complete ones by the next look.
+VERSIONS = (["all"], ["partial", "all"], ["partial", "partial", "all"])
+
 
 @dataclass(frozen=True)
 class Found:
@@ -100,15 +104,17 @@ def _archived_once(soak: Soak) -> Iterator[str]:
     for experiment in soak.world.service.iter_experiments():
         folder = experiment_folder(prefix, experiment.name.split()[0], experiment.code)
         found = versions(store, prefix, experiment.name.split()[0], experiment.code)
-        # A run that is woken when the first results are out keeps them as a version before the last one.
         manifests = [
             read_manifest(store, version_folder(folder, version.version))[0]
             for version in found
             if version.complete
         ]
         results = [manifest.results_status for manifest in manifests]
-        if results not in (["all"], ["partial", "all"]):
+        if results not in VERSIONS:
             yield f"{experiment.name} has versions with {results} results in the archive"
+        contents = {(manifest.results_status, _results_digest(manifest)) for manifest in manifests}
+        if len(contents) < len(manifests):
+            yield f"{experiment.name} has a version that repeats another one: {results}"
         for version in found:
             if not version.complete and not left_behind(
                 store, version_folder(folder, version.version), manifests
@@ -118,6 +124,11 @@ def _archived_once(soak: Soak) -> Iterator[str]:
     for finding in report.findings:
         if finding.kind != "incomplete":  # judged above
             yield f"archive: {finding.kind} {finding.key}: {finding.detail}"
+
+
+def _results_digest(manifest: Manifest) -> str:
+    (results,) = [file for file in manifest.files if file.path == "raw/results-0001.json"]
+    return results.sha256
 
 
 def left_behind(store: Store, folder: str, complete: list[Manifest]) -> bool:
