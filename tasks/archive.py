@@ -38,7 +38,7 @@ from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, make_table, results_in, to_csv
 from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs.current import can_suspend
-from prefect_assay.runs.transient_failures import READ
+from prefect_assay.tasks.retry_policies import READ
 
 _JSON: Final = "application/json"
 _PAGE_BYTES: Final = 512  # of a file, in which a page says that it is one

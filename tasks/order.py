@@ -5,15 +5,16 @@ from datetime import UTC, datetime
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay import ordering
 from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
 from prefect_assay.books import OrderBook
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
 from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
+from prefect_assay.ordering import find
+from prefect_assay.ordering.create import find_or_create
 from prefect_assay.payments.guard import agreed_time
-from prefect_assay.runs.transient_failures import ONCE, READ
+from prefect_assay.tasks.retry_policies import ONCE, READ
 
 
 @task(name="find-order", task_run_name="find-order-{book.order_key}", **READ)
@@ -26,7 +27,7 @@ def find_order(
         OrderMismatch: a person has to say whether an experiment that carries the order key is the order.
     """
     with credentials.get_client() as client:
-        return ordering.find_order(client, book, spec)
+        return find.find_order(client, book, spec)
 
 
 @task(name="order-experiment", task_run_name="order-experiment-{book.order_key}", **ONCE)
@@ -91,7 +92,7 @@ def order_experiment(
                 book.order_key, book.campaign_id, amount_cents, campaign_cap_cents=campaign_cap_cents
             )
 
-        order = ordering.find_or_create(
+        order = find_or_create(
             client,
             request,
             book,
@@ -116,8 +117,8 @@ def confirm_order(
 ) -> Order:
     """Search again before money is committed: of several experiments of one order the oldest is the order."""
     with credentials.get_client() as client:
-        experiment_id = ordering.confirm_order(client, spec, book)
+        experiment_id = find.confirm_order(client, spec, book)
         surplus = book.state.surplus
         if experiment_id == order.experiment_id:
             return order.model_copy(update={"surplus": surplus})
-        return ordering.read_order(client, experiment_id, book.order_key, surplus=surplus)
+        return find.read_order(client, experiment_id, book.order_key, surplus=surplus)

@@ -34,7 +34,7 @@ from prefect_assay.payments.due import DueInvoice, page_digest
 from prefect_assay.payments.guard_terms import caip19, unpaired
 from prefect_assay.payments.reconciliation import Reconciliation, read_invoice, require_paid_again
 from prefect_assay.payments.settle import utc_now
-from prefect_assay.runs.transient_failures import ONCE, READ
+from prefect_assay.tasks.retry_policies import ONCE, READ
 
 
 def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet | None) -> None:

@@ -14,7 +14,7 @@ from prefect_assay.designs import pool_of
 from prefect_assay.errors import ConfigurationError, DesignerFailed
 from prefect_assay.models.candidate import PARENT_COLUMNS, Candidate
 from prefect_assay.results import DesignSummary
-from prefect_assay.runs.transient_failures import ONCE
+from prefect_assay.tasks.retry_policies import ONCE
 
 Proposer = Callable[..., Iterable[Any]]
 

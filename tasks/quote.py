@@ -18,7 +18,7 @@ from prefect_assay.ordering.billing import (
     read_billing,
     require_order,
 )
-from prefect_assay.runs.transient_failures import ONCE, READ
+from prefect_assay.tasks.retry_policies import ONCE, READ
 
 _PASSES = {"rate_limited", "upstream_server_error"}  # service-shapes, submit 409
 

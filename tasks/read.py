@@ -23,10 +23,11 @@ from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Outcome, OutcomeKind
 from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
+from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.sequences import Sequences
-from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment, Target
+from prefect_assay.models.spec import Assay, ExperimentSpec, Target
 from prefect_assay.ordering import order_key
-from prefect_assay.runs.transient_failures import ONCE, READ
+from prefect_assay.tasks.retry_policies import ONCE, READ
 from prefect_assay.waiting import Decision, deadline_of, decide
 
 

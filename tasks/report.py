@@ -22,7 +22,7 @@ from prefect_assay.reporting.page.documents import archive_report, make_report
 from prefect_assay.reporting.page.images import Image, campaign_images, experiment_images
 from prefect_assay.results import DesignSummary
 from prefect_assay.runs.block_references import name_of
-from prefect_assay.runs.transient_failures import ONCE
+from prefect_assay.tasks.retry_policies import ONCE
 
 T = TypeVar("T")
 

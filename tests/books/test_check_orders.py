@@ -9,7 +9,8 @@ from prefect_assay.archive import Document, LocalStore, archive_version, verify
 from prefect_assay.books import Books, check_orders
 from prefect_assay.books.log import Ordered, Surplus
 from prefect_assay.cli.app import app
-from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment
+from prefect_assay.models.plan import Plan, PlannedExperiment
+from prefect_assay.models.spec import Assay, ExperimentSpec
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}

@@ -7,7 +7,6 @@ import pytest
 from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
-from prefect_assay import ordering, payments
 from prefect_assay.blocks import X402Wallet
 from prefect_assay.campaigns import advance as advance_module
 from prefect_assay.campaigns import play as play_module
@@ -22,7 +21,9 @@ from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering import find_or_create, resolve_target
 from prefect_assay.ordering.stages import OVER, Stage
+from prefect_assay.payments import settle
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account, make_options
 from support.runs.world import EGFR, UNPRICED, WALLET_KEY
@@ -61,8 +62,8 @@ def without_prefect(monkeypatch):
         monkeypatch.setattr(advance_module.artifacts, name, lambda *_, **__: None)
     monkeypatch.setattr(questions_module, "show_question", lambda *_: None)
     monkeypatch.setattr(play_module, "show_progress", lambda *_: None)
-    monkeypatch.setitem(ordering.find_or_create.__kwdefaults__, "patience", (0.0, 0.05))
-    monkeypatch.setitem(payments.settle.__kwdefaults__, "read_delays", (0.0, 0.05))
+    monkeypatch.setitem(find_or_create.__kwdefaults__, "patience", (0.0, 0.05))
+    monkeypatch.setitem(settle.__kwdefaults__, "read_delays", (0.0, 0.05))
     with disable_run_logger():
         yield
 
@@ -87,7 +88,7 @@ def a_campaign(lab, folder, *, target=EGFR, designs=1, method=PaymentMethod.X402
     text = "".join(f">d{n}\nMKVLAAGICDE{'ACDEFGHIKL'[n]}\n" for n in range(designs))
     with setup.credentials.get_client() as client:
         assay = Assay(experiment_type="affinity", method="bli", target=target)
-        catalog = ordering.resolve_target(client, assay)
+        catalog = resolve_target(client, assay)
     plan = plan_campaign.fn(
         read_sequences("designs", text=text), assay, catalog, campaign_id="c", per_experiment=1
     )

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 from prefect.logging import disable_run_logger
 
-from prefect_assay import ordering
 from prefect_assay.books.campaign_log import CLOSED, Started, StartedKind
 from prefect_assay.books.log import Approved, Delivered, Ordered, Sending
 from prefect_assay.campaigns import price as price_module
@@ -18,6 +17,7 @@ from prefect_assay.errors import ApprovalRejected, BudgetExceeded, Configuration
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.ordering import resolve_target
 from prefect_assay.ordering.next_action import APPROVE
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.read import plan_campaign
@@ -63,7 +63,7 @@ def orders(lab, folder, *, unasked_cents=0, designs=2, requester="Ada", **policy
     text = "".join(f">d{n}\nMKVLAAGICDE{'ACDEFGHIKL'[n]}\n" for n in range(designs))
     assay = Assay(experiment_type="affinity", method="bli", target=EGFR)
     with setup.credentials.get_client() as client:
-        target = ordering.resolve_target(client, assay)
+        target = resolve_target(client, assay)
     plan = plan_campaign.fn(
         read_sequences("designs", text=text), assay, target, campaign_id="c", per_experiment=1
     )

@@ -24,7 +24,8 @@ from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError, InputError, OrderStopped
 from prefect_assay.looping.book import LoopBook, PoolFile, RoundEnded, RoundFixed
 from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment
+from prefect_assay.models.plan import Plan, PlannedExperiment
+from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import confirm_order, experiment_name, find_or_create, order_key
 from prefect_assay.ordering.billing import BillingStage, read_billing

@@ -8,7 +8,7 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.blocks import AssayCredentials, LocalArchive
-from prefect_assay.models.archived import open_links
+from prefect_assay.models.answer_json import open_links
 from prefect_assay.models.billing import Invoice
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment, PaymentState

@@ -25,7 +25,7 @@ from prefect_assay.archive.layout import (
     version_of,
 )
 from prefect_assay.designs import read_sequences, split
-from prefect_assay.models.spec import Plan
+from prefect_assay.models.plan import Plan
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.results import to_csv

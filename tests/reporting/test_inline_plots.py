@@ -1,8 +1,9 @@
 """Artifacts with inline plots: images beside the table, and notes that cannot become markup."""
 
 from prefect_assay.models.archived import ArchiveRecord
+from prefect_assay.models.plan import Plan
 from prefect_assay.models.report import CampaignExperiment, CampaignReport, LoopReport, RoundReport
-from prefect_assay.models.spec import Assay, Plan
+from prefect_assay.models.spec import Assay
 from prefect_assay.reporting import artifacts
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.results import DesignSummary

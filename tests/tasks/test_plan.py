@@ -10,8 +10,9 @@ from prefect_assay.archive.layout import PLAN_CODE, TABLE_CODE, TABLE_PATH, chos
 from prefect_assay.archive.read import choose_version
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec
+from prefect_assay.models.plan import Plan
 from prefect_assay.models.sequences import ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay, Plan
+from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.results import to_csv
 from prefect_assay.results.row import ResultRow

@@ -8,7 +8,7 @@ from prefect_assay.archive.read import choose_version, chosen_version, read_plan
 from prefect_assay.archive.store import Store
 from prefect_assay.archive.write import Document, archive_version
 from prefect_assay.errors import InvalidSpec
-from prefect_assay.models.spec import Plan
+from prefect_assay.models.plan import Plan
 
 _CAMPAIGN_ADDRESS: Final = "campaign:"
 

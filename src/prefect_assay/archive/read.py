@@ -26,7 +26,7 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.models.archived import ArchivedFile, Manifest
 from prefect_assay.models.base import Model
 from prefect_assay.models.formats import refuse_newer
-from prefect_assay.models.spec import Plan
+from prefect_assay.models.plan import Plan
 
 
 class VersionState(Model):

@@ -25,7 +25,7 @@ from prefect_assay.books.identity import Identity
 from prefect_assay.books.log import last_numbers
 from prefect_assay.books.state import OrderState
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NewerFormat
-from prefect_assay.results.formats import csv_lines
+from prefect_assay.models.csv_files import csv_lines
 
 Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
 

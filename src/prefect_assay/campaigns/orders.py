@@ -9,8 +9,9 @@ from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.terms import account_in
 from prefect_assay.models.job import Order
+from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.question import UNNAMED
-from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment
+from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name
 from prefect_assay.ordering.next_action import OrderLimits, Seen

@@ -60,9 +60,9 @@ from prefect_assay.errors import Stopped as StoppedError
 from prefect_assay.events import concerning
 from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.experiment import ExperimentSummary
+from prefect_assay.models.plan import Plan
 from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.ordering.billing import Billing, BillingStage, read_billing
 from prefect_assay.ordering.next_action import Seen, Wait, next_action

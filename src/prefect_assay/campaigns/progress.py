@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.models.experiment import ExperimentSummary
-from prefect_assay.models.spec import Plan
+from prefect_assay.models.plan import Plan
 from prefect_assay.reporting.progress import progress_row, show_campaign_progress, timeline_of_log
 
 

@@ -23,6 +23,7 @@ from prefect_assay.campaigns.terms import AccountIdentity, describe_account, ide
 from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.models.affinity import UnclearAffinity, read_affinities
 from prefect_assay.models.billing import CostEstimate, usd
+from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.purchase import (
     EarlierPurchase,
     PurchasedExperiment,
@@ -31,7 +32,7 @@ from prefect_assay.models.purchase import (
     describe_assay,
     itemise_price,
 )
-from prefect_assay.models.spec import ExperimentSpec, Plan, PlannedExperiment, SequenceValue
+from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     CHAIN_SEPARATOR,

@@ -7,8 +7,8 @@ from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.terms import account_in
 from prefect_assay.errors import shortened
+from prefect_assay.models.plan import Plan
 from prefect_assay.models.report import CampaignExperiment, CampaignReport
-from prefect_assay.models.spec import Plan
 from prefect_assay.ordering.stages import Stage, count_stages
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.results import DesignSummary, outcome_line, summarize

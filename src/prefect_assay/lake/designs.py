@@ -28,7 +28,7 @@ from prefect_assay.archive.store import join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.lake.candidates import Decision, chosen, sequence_digest
 from prefect_assay.lake.summary import read_rows, summary_table
-from prefect_assay.models.spec import Plan
+from prefect_assay.models.plan import Plan
 from prefect_assay.results import DesignSummary, Outcome
 
 

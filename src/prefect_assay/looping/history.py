@@ -9,8 +9,8 @@ from prefect_assay.blocks import Archive
 from prefect_assay.lake import summary_table
 from prefect_assay.looping.book import Round
 from prefect_assay.looping.rules import best_value, has_measurement
+from prefect_assay.models.plan import Plan
 from prefect_assay.models.selection import Objective
-from prefect_assay.models.spec import Plan
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import DesignSummary, Outcome, ResultRow
 from prefect_assay.results.row import CampaignTable

@@ -1,4 +1,4 @@
-"""The target, the assay that a user chooses, an order's specification, a campaign's plan.
+"""The target, the assay that a user chooses, an order's specification.
 
 Contract 2.2, 2.3, 2.11 and service-shapes, Targets.
 """
@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from prefect_assay.models.base import Model, Moment, StoredModel, WireModel
+from prefect_assay.models.base import Model, Moment, WireModel
 from prefect_assay.models.bounds import (
     RESIDUES_MAX,
     Concentrations,
@@ -21,9 +21,8 @@ from prefect_assay.models.bounds import (
     ResiduesForm,
 )
 from prefect_assay.models.form import Schema, form_of, text_only_for
-from prefect_assay.models.formats import PLAN_FORMAT
 from prefect_assay.models.identifiers import Identifier
-from prefect_assay.models.sequences import Batch, Duplicate, ProteinSequence
+from prefect_assay.models.sequences import Batch, ProteinSequence
 from prefect_assay.models.vocabulary import (
     BINDING_TYPES,
     METHOD_TYPES,
@@ -253,43 +252,3 @@ class ExperimentSpec(Model):
     def wire(self) -> dict[str, Any]:
         """The JSON body: only what is set, because inapplicable fields cause a 400 (contract 2.2)."""
         return self.model_dump(mode="json", exclude_none=True)
-
-
-class PlannedExperiment(StoredModel):
-    """One experiment of a campaign. `batch_index` counts from 0."""
-
-    order_key: str
-    batch_index: int
-    spec: ExperimentSpec
-
-
-class Plan(StoredModel):
-    """A campaign's experiments. The same designs and assay give the same order keys.
-
-    `attributes` are the designer's own columns: `{design name: {column title: value}}`. They play no part in orders.
-    """
-
-    plan_schema: int = PLAN_FORMAT
-    campaign_id: str
-    archive_id: str | None = None  # the archive that holds the campaign's orders
-    source: str
-    assay: Assay
-    target_name: str | None = None
-    experiments: tuple[PlannedExperiment, ...]
-    duplicates: tuple[Duplicate, ...] = ()
-    attributes: dict[str, dict[str, str]] = Field(default_factory=dict)
-    attributes_left_out: tuple[str, ...] = ()  # titles of columns beyond the plan's size
-    reading: tuple[str, ...] = ()  # how the designs were read, one line each
-    doubts: tuple[
-        str, ...
-    ] = ()  # those of these lines that are about designs in doubt, which are ordered as they are
-
-    @property
-    def sequences(self) -> dict[str, SequenceValue]:
-        """What is ordered under each name, which is unique in a campaign."""
-        return {name: value for each in self.experiments for name, value in each.spec.sequences.items()}
-
-    @property
-    def order_keys(self) -> tuple[str, ...]:
-        """The order keys, in batch order."""
-        return tuple(e.order_key for e in self.experiments)

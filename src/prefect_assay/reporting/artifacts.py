@@ -23,9 +23,10 @@ from prefect_assay.events import emit, kinds
 from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
 from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order, Payment, PaymentState
+from prefect_assay.models.plan import Plan
 from prefect_assay.models.purchase import PurchaseSummary, describe_assay
 from prefect_assay.models.report import CampaignReport, LoopReport
-from prefect_assay.models.spec import ExperimentSpec, Plan
+from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.models.vocabulary import CHAIN_SEPARATOR, PaymentMethod
 from prefect_assay.models.words import in_words, many
 from prefect_assay.payments.reconciliation import PaymentStatus

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.foreign_text import clean_text
+from prefect_assay.models.csv_files import csv_lines
 from prefect_assay.models.selection import Objective
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.row import COLUMNS, Outcome, ResultRow, read_row
@@ -24,7 +25,6 @@ _FLOATS: Final = frozenset(
     {"kd_M", "log10_kd", "kd_log_std", "kon_per_M_s", "koff_per_s", "tm_C", "concentration_nM"}
 )
 _REQUIRED: Final = frozenset(name for name, field in ResultRow.model_fields.items() if field.is_required())
-_FIELD_LIMIT: Final = 2**31 - 1
 
 
 def to_csv(rows: Iterable[ResultRow]) -> bytes:
@@ -34,17 +34,6 @@ def to_csv(rows: Iterable[ResultRow]) -> bytes:
     writer.writerow(COLUMNS)
     writer.writerows([_cell(getattr(row, column)) for column in COLUMNS] for row in rows)
     return buffer.getvalue().encode()
-
-
-def csv_lines(data: bytes) -> list[list[str]]:
-    """The cells of a table's lines.
-
-    Raises:
-        UnicodeDecodeError: it is no UTF-8.
-        csv.Error: it is no such table.
-    """
-    csv.field_size_limit(_FIELD_LIMIT)  # `extra` may hold more than the module's 128 KiB
-    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
 
 
 def from_csv(source: str | bytes | Path) -> tuple[ResultRow, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from prefect_assay.models.archived import read_json
+from prefect_assay.models.answer_json import read_json
 from prefect_assay.models.result import Result
 
 _LISTS: Final = ("items", "results")

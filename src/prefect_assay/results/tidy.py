@@ -12,7 +12,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, Final
 
-from prefect_assay.models.archived import without_open_links
+from prefect_assay.models.answer_json import without_open_links
 from prefect_assay.models.calls import CALL_FIELDS, read_call
 from prefect_assay.models.quantities import KD, KOFF, KON, Unread
 from prefect_assay.models.result import Replicate, Result, ResultEntry

@@ -1,18 +1,11 @@
-"""Failures that may pass, and the retry policies of tasks.
+"""Failures that may pass, of the service and of Prefect's server."""
 
-Every task reads the service first, so each may run twice and needs no cache.
-"""
-
-from typing import Any, Final
+from typing import Final
 
 import httpx
-from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import State, TaskRun
-from prefect.tasks import Task
 
 from prefect_assay.errors import (
     AssayError,
-    TransientError,
     UnexpectedAnswer,
 )
 
@@ -34,33 +27,3 @@ def is_busy(error: BaseException | None) -> bool:
 def is_away(error: BaseException | None) -> bool:
     """Return True if Prefect is busy or did not answer."""
     return is_busy(error) or isinstance(error, httpx.TransportError)
-
-
-def is_transient(task: Task[..., Any], task_run: TaskRun, state: State[Any]) -> bool:
-    """Return True if the task failed with a `TransientError`; a wrong token or a bad sequence stays wrong."""
-    del task, task_run
-    try:
-        state.result()
-    except TransientError:
-        return True
-    except Exception:  # noqa: BLE001 - any other failure ends the task
-        return False
-    return False
-
-
-# Reads may be repeated at will; the client has retried for some seconds already.
-READ: Final[dict[str, Any]] = {
-    "retries": 3,
-    "retry_delay_seconds": [5, 20, 60],
-    "retry_condition_fn": is_transient,
-    "cache_policy": NO_CACHE,
-    "persist_result": False,
-}
-
-# Prefect repeats nothing that may have taken effect already.
-ONCE: Final[dict[str, Any]] = {
-    "retries": 0,
-    "retry_delay_seconds": 0,
-    "cache_policy": NO_CACHE,
-    "persist_result": False,
-}

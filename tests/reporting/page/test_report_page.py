@@ -15,7 +15,7 @@ import pytest
 
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.books import check_orders
-from prefect_assay.models.archived import is_open_link
+from prefect_assay.models.answer_json import is_open_link
 from prefect_assay.reporting.page import documents, figures
 from prefect_assay.reporting.page.decision import Decision
 from prefect_assay.reporting.page.documents import archive_report, kept_report, make_report

@@ -13,7 +13,8 @@ from prefect_assay.designs import read_sequences
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Payment, PaymentState
-from prefect_assay.models.spec import Assay, Plan, PlannedExperiment
+from prefect_assay.models.plan import Plan, PlannedExperiment
+from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import PaymentMethod, ResultsStatus
 from prefect_assay.ordering import experiment_name, find_or_create
 from prefect_assay.tasks.archive import archive_experiment

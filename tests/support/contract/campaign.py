@@ -12,7 +12,6 @@ from prefect import Task
 from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
-from prefect_assay import ordering, payments
 from prefect_assay.blocks import (
     AssayCredentials,
     LocalArchive,
@@ -22,10 +21,12 @@ from prefect_assay.blocks import (
 )
 from prefect_assay.campaigns import advance, play, price, questions, suspension
 from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.spec import Assay, ExperimentSpec, Plan, PlannedExperiment
+from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.models.vocabulary import PaymentMethod
-from prefect_assay.ordering import order_key
+from prefect_assay.ordering import find_or_create, order_key
+from prefect_assay.payments import settle
 from prefect_assay.reporting import artifacts
 from prefect_assay.tasks import archive as archiving
 from prefect_assay.tasks.collate import keep_plan
@@ -156,8 +157,8 @@ def without_prefect():
     with ExitStack() as stack, disable_run_logger():
         for place, name, value in _replaced(played):
             stack.enter_context(patch.object(place, name, value))
-        stack.enter_context(patch.dict(ordering.find_or_create.__kwdefaults__, patience=(0.0,) * 3))
-        stack.enter_context(patch.dict(payments.settle.__kwdefaults__, read_delays=(0.0, 0.0)))
+        stack.enter_context(patch.dict(find_or_create.__kwdefaults__, patience=(0.0,) * 3))
+        stack.enter_context(patch.dict(settle.__kwdefaults__, read_delays=(0.0, 0.0)))
         yield played
 
 

@@ -66,14 +66,15 @@ def said(process: "subprocess.Popen[str]", seconds: float = 150) -> dict[str, An
 
 def main(job: dict[str, Any]) -> dict[str, Any]:
     """Run the flow, the loop `loop_id` if the job has one; pauses between two looks are short, their order is what counts."""
-    from prefect_assay import ordering, payments
     from prefect_assay.blocks import AssayCredentials, LocalArchive, SpendingPolicy, X402Wallet
     from prefect_assay.errors import AssayError
     from prefect_assay.flows import campaign, design_build_test
+    from prefect_assay.ordering import find_or_create
+    from prefect_assay.payments import settle
     from support.accounts import AMOUNT_USD, flow_parameters
 
-    ordering.find_or_create.__kwdefaults__["patience"] = (0.2,) * job.get("looks", 3)
-    payments.settle.__kwdefaults__["read_delays"] = (0.0, 0.2)
+    find_or_create.__kwdefaults__["patience"] = (0.2,) * job.get("looks", 3)
+    settle.__kwdefaults__["read_delays"] = (0.0, 0.2)
     wallet = X402Wallet(**job["wallet"]) if job["wallet"] else None
     shared = {
         "credentials": AssayCredentials(base_url=job["base_url"], token=job["token"]),

@@ -28,7 +28,8 @@ from prefect_assay.lake import summary_table
 from prefect_assay.localstack import LocalStack
 from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
-from prefect_assay.models.spec import Assay, Plan
+from prefect_assay.models.plan import Plan
+from prefect_assay.models.spec import Assay
 from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method
 from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering import find_order

@@ -14,7 +14,7 @@ from prefect_assay.errors import (
     OutcomeUnknown,
     UnexpectedAnswer,
 )
-from prefect_assay.models.archived import read_json
+from prefect_assay.models.answer_json import read_json
 from prefect_assay.models.service import WireWords
 
 T = TypeVar("T")

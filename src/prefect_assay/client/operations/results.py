@@ -26,7 +26,7 @@ from prefect_assay.client.http.request import (
 )
 from prefect_assay.client.lists import Listing, PageOptions, WalkOptions
 from prefect_assay.errors import NotFound, NotReady, UnexpectedAnswer
-from prefect_assay.models.archived import open_links, read_json
+from prefect_assay.models.answer_json import open_links, read_json
 from prefect_assay.models.base import Page
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.result import Result, ResultSummary

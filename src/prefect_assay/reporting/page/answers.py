@@ -15,7 +15,8 @@ from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion
 from prefect_assay.foreign_text import safe_link
 from prefect_assay.lake import archived_mapping
-from prefect_assay.models.archived import Manifest, is_open_link
+from prefect_assay.models.answer_json import is_open_link
+from prefect_assay.models.archived import Manifest
 from prefect_assay.models.base import Model
 from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.result import Result

@@ -21,7 +21,7 @@ from prefect_assay.errors import ArchiveError, ArchiveUnavailable, Configuration
 from prefect_assay.models.archived import Manifest
 from prefect_assay.models.base import Model
 from prefect_assay.models.open_money import OpenMoney
-from prefect_assay.models.spec import Plan
+from prefect_assay.models.plan import Plan
 from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.answers import ReportedExperiment, reported_experiment
 from prefect_assay.reporting.page.orders import OrderFacts, orders_of
