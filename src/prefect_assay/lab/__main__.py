@@ -7,12 +7,12 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.clock import SECONDS_PER_DAY_MIN
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.web.server import run
-from prefect_assay.models.service import WireWords
+from prefect_assay.lab.words import WireWords
 
 # Secrets come from the environment rather than from the command line, which other users can see.
 TOKEN_VARIABLE = "PREFECT_ASSAY_LAB_TOKEN"  # noqa: S105 - a variable's name

@@ -20,10 +20,10 @@ from typing import IO, Any, Final, Self
 
 import httpx
 
-from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab.control import commands
 from prefect_assay.lab.control.client import Controls, LabOrganization, PlacedFault, given, plain_client
 from prefect_assay.lab.control.commands import SettlementRow
+from prefect_assay.lab.errors import ConfigurationError
 
 __all__ = ["LabOrganization", "LocalLab", "PlacedFault"]
 

@@ -1,7 +1,7 @@
 """Affinities as people write them: a column's title, its cells and its unit become K_D in M (docs/selection.md#affinities).
 
 Pure: knows neither files nor tables. A column is read as a whole, because a number alone says neither its unit nor whether
-its comma is a decimal one. The laboratory's stand-in reads its landscapes with it, too.
+its comma is a decimal one.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The service's vocabulary: enumerations and limits. The only module the lab shares with the client.
+"""The service's vocabulary: enumerations and limits.
 
 Statuses are read in both published spellings (`QuoteSent`, `quote_sent`) and written in snake_case. An unknown value
 remains a plain string, so that a new status does not fail a run that has waited for days.

@@ -11,7 +11,7 @@ from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
 from prefect_assay.lab.requests.core import Answer
 from prefect_assay.lab.web.server import create_app
-from prefect_assay.models.service import WireWords
+from prefect_assay.lab.words import WireWords
 from support.lab.conformance import conforming
 from support.lab.core import lab_core
 

@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.lab.experiments.state_machine import force
-from prefect_assay.models.vocabulary import ExperimentStatus
+from prefect_assay.lab.vocabulary import ExperimentStatus
 from support.lab.core import UNPRICED, get, lab_core, order, refusal, spec, to_quote
 
 BINNING = {

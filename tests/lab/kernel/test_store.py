@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.kernel.store import Store
 
 

@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.measure import LandscapeRules, consulted, gb1, open_landscape
 from support.lab.designs import EGFR, PD_L1, measure, order, sequence
 

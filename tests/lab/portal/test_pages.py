@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
+from prefect_assay.lab.vocabulary import BINDING_TYPES, ExperimentType
 from support.lab.core import PRICED, advance, get, lab_core, order, spec, to_quote
 from support.lab.designs import EGFR, submitted_designs
 

@@ -12,7 +12,7 @@ from eth_account import Account
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.rails import x402
 from prefect_assay.lab.rails.credentials import CredentialVerdict

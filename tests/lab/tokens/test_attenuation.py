@@ -13,8 +13,8 @@ from prefect_assay.errors import InvalidRequest
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.tokens import permissions
 from prefect_assay.lab.tokens.principal import Grant
+from prefect_assay.lab.vocabulary import PaymentMethod
 from prefect_assay.models.tokens import Attenuation
-from prefect_assay.models.vocabulary import PaymentMethod
 from support.lab.core import EPOCH, advance, get, order, refusal, spec, to_quote
 from support.lab.tokens import AUTHORITY, BLOCK, PROOF, join, offline, online, parts, split
 

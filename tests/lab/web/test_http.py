@@ -12,8 +12,8 @@ from io import BytesIO
 import httpx
 import pytest
 
-from prefect_assay.errors import ConfigurationError
 from prefect_assay.lab import testing
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.lab.web import server
 from support.lab.core import spec

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.measure import gb1
 from prefect_assay.lab.testing import LocalLab
 

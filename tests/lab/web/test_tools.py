@@ -19,7 +19,7 @@ from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.service.faults import Fault
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.lab.web import tools
-from prefect_assay.models.service import WireWords
+from prefect_assay.lab.words import WireWords
 from support.lab.core import advance, lab_core, spec
 from support.lab.tool_client import Tools, browser, x402_credential
 

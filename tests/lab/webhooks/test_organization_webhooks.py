@@ -180,7 +180,7 @@ def test_headers_leave_the_services_own_alone_and_can_be_sent(strict, headers):
 
 
 def test_the_deployments_own_word_is_reserved():
-    from prefect_assay.models.service import WireWords
+    from prefect_assay.lab.words import WireWords
 
     core = lab_core(words=WireWords(service="Acme"))
     body = {"url": PUBLIC, "headers": {"X-Acme-Event": "mine"}}

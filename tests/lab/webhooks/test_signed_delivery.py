@@ -11,7 +11,7 @@ import pytest
 
 from prefect_assay.lab.kernel import schedule
 from prefect_assay.lab.kernel.faults import WebhookFault
-from prefect_assay.models.service import WireWords
+from prefect_assay.lab.words import WireWords
 from support.lab.core import EPOCH, advance, get, lab_core, order
 
 SECRET = "experiment-secret-" + "x" * 32

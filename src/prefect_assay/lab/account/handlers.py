@@ -24,7 +24,7 @@ from prefect_assay.lab.requests.lists import Column, Listing
 from prefect_assay.lab.requests.schemas import SubmitFeedback
 from prefect_assay.lab.tokens.permissions import AttenuateToken, Label, Moment
 from prefect_assay.lab.tokens.registry import DEFAULT_DAYS, EXPIRY_DAYS
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.lab.vocabulary import PaymentMethod
 
 DEFAULT_POLICY: Final = (PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)
 _SLUG_MAX: Final = 20

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field
 
 from prefect_assay.lab.api.shapes import Cents, Count, Error, Moment, NamedTarget, Page, Shape, Url, absent
-from prefect_assay.models.vocabulary import REPLICATES_MAX, REPLICATES_MIN, ExperimentType, InvoiceStatus
+from prefect_assay.lab.vocabulary import REPLICATES_MAX, REPLICATES_MIN, ExperimentType, InvoiceStatus
 
 Version = Annotated[str, Field(pattern=r"^v[0-9]+_", description="The pricing rules that were applied.")]
 AcceptanceStatus = Literal["draft", "open", "accepted", "canceled", "stale"]

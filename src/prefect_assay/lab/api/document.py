@@ -15,7 +15,7 @@ from prefect_assay.lab.api.route import Route
 from prefect_assay.lab.api.routes import ROUTES
 from prefect_assay.lab.api.shapes import Error
 from prefect_assay.lab.kernel.settings import API_PREFIX
-from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
+from prefect_assay.lab.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 DOCUMENT_VERSION: Final = "0.0.2"  # contract 9
 # Section numbers help readers of the code only.

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from prefect_assay.lab.api.billing_shapes import Costs
 from prefect_assay.lab.api.shapes import Cents, Count, Moment, Page, Shape, Url, absent
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     REPLICATES_MAX,
     REPLICATES_MIN,
     ExperimentStatus,

@@ -12,7 +12,7 @@ from prefect_assay.lab.api.route import Route
 from prefect_assay.lab.api.shapes import Error
 from prefect_assay.lab.requests.filter_sql import Column
 from prefect_assay.lab.requests.lists import Listing
-from prefect_assay.models.vocabulary import MACHINE_RAILS, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
+from prefect_assay.lab.vocabulary import MACHINE_RAILS, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 
 REFERENCE: Final = "#/components/schemas/{model}"
 _JSON: Final = "application/json"

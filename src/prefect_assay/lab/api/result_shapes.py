@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from prefect_assay.lab.api.shapes import Count, Moment, NamedTarget, Page, Shape, Url, absent
-from prefect_assay.models.vocabulary import ExperimentType, Method
+from prefect_assay.lab.vocabulary import ExperimentType, Method
 
 BindingCall = Literal["true", "false", "unknown", "in_progress"]
 Strength = Literal["strong", "medium", "weak", "none", "unknown"]

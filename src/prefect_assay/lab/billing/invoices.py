@@ -13,7 +13,7 @@ from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests import lists
 from prefect_assay.lab.requests.core import Answer, Call, Lab, uuid_or_none
 from prefect_assay.lab.requests.lists import Column, Listing
-from prefect_assay.models.vocabulary import InvoiceStatus, QuoteStatus
+from prefect_assay.lab.vocabulary import InvoiceStatus, QuoteStatus
 
 PAYABLE: Final = frozenset({InvoiceStatus.DRAFT, InvoiceStatus.OPEN})
 LISTING: Final = Listing(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.kernel.store import Row, load
-from prefect_assay.models.vocabulary import BINDING_TYPES, REPLICATES_DEFAULT, ExperimentType
+from prefect_assay.lab.vocabulary import BINDING_TYPES, REPLICATES_DEFAULT, ExperimentType
 
 # Per sequence: one replicate, and every further replicate.
 _ASSAY_CENTS: Final[dict[str, tuple[int, int]]] = {

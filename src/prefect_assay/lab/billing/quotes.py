@@ -12,7 +12,7 @@ from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests import lists
 from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of, owned
 from prefect_assay.lab.requests.lists import Column, Listing
-from prefect_assay.models.vocabulary import QuoteStatus
+from prefect_assay.lab.vocabulary import QuoteStatus
 
 _VALID_DAYS: Final = 30
 # Stored in the words of contract 2.7; the experiment's own quote has those of 2.6.

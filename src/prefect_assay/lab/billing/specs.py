@@ -8,7 +8,7 @@ from prefect_assay.lab.billing import pricing
 from prefect_assay.lab.kernel.refusals import integral
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests.validation import Entry
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     REPLICATES_DEFAULT,
     ExperimentType,

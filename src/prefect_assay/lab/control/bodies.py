@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from prefect_assay.lab.kernel.refusals import Body
 from prefect_assay.lab.kernel.settings import ClockMode
-from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH, ExperimentStatus, PaymentMethod
+from prefect_assay.lab.vocabulary import WEBHOOK_SECRET_MIN_LENGTH, ExperimentStatus, PaymentMethod
 
 # More than any test needs, and far from where dates and SQLite's numbers end.
 _DAYS_MAX = 100_000

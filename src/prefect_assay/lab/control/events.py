@@ -11,18 +11,17 @@ from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.refusals import Body, Refusal
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests.core import Lab, uuid_or_none
-from prefect_assay.lab.webhooks import updates
-from prefect_assay.models.vocabulary import (
-    AFTER_MATERIALS,
+from prefect_assay.lab.vocabulary import (
+    UNDER_WORK,
     ExperimentStatus,
     InvoiceStatus,
     QuoteStatus,
     ResultsStatus,
 )
+from prefect_assay.lab.webhooks import updates
 
 Handler = Callable[[Lab, Db, Row, datetime, Any], None]
 
-_UNDER_WORK: Final = AFTER_MATERIALS - {ExperimentStatus.DONE}
 _REPEATABLE: Final = frozenset({ExperimentStatus.IN_PRODUCTION, ExperimentStatus.DATA_ANALYSIS})
 # contract 3: possible from Draft or WaitingForConfirmation
 _CANCELABLE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.WAITING_FOR_CONFIRMATION})
@@ -97,7 +96,7 @@ def _release_review(lab: Lab, db: Db, experiment: Row, at: datetime, _body: bodi
 
 
 def _partial_results(lab: Lab, db: Db, experiment: Row, at: datetime, body: bodies.PartialResults) -> None:
-    _need(experiment, _UNDER_WORK, "preliminary results come from the work in the lab")
+    _need(experiment, UNDER_WORK, "preliminary results come from the work in the lab")
     if body.sequences is not None:
         rows = db.all("SELECT name FROM sequences WHERE experiment_id = ?", experiment["id"])
         unknown = sorted(set(body.sequences) - {row["name"] for row in rows})

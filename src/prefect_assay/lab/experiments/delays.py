@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from prefect_assay.lab.kernel.store import Db, Row
-from prefect_assay.models.vocabulary import ExperimentStatus
+from prefect_assay.lab.vocabulary import ExperimentStatus
 
 WINDOW_DAYS: Final = (5.0, 15.0)
 QUOTE_MINUTES: Final = (3.0, 30.0)

@@ -16,7 +16,7 @@ from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of, uu
 from prefect_assay.lab.requests.lists import Column, Listing
 from prefect_assay.lab.requests.schemas import ModifyExperiment
 from prefect_assay.lab.requests.validation import Entry, Violation
-from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentStatus, ExperimentType, ResultsStatus
+from prefect_assay.lab.vocabulary import BINDING_TYPES, ExperimentStatus, ExperimentType, ResultsStatus
 
 _STATUS: Final = Column("experiments.status", "enum", frozenset(ExperimentStatus))
 

@@ -14,7 +14,7 @@ from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import Answer, Call, Lab, uuid_or_none
 from prefect_assay.lab.requests.schemas import CreateExperiment, EstimateCost
 from prefect_assay.lab.requests.validation import Entry, Violation
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     BINDING_TYPES,
     MACHINE_RAILS,
     ExperimentStatus,

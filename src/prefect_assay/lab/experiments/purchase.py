@@ -21,7 +21,7 @@ from prefect_assay.lab.rails.credentials import CredentialVerdict
 from prefect_assay.lab.requests import validation
 from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of
 from prefect_assay.lab.requests.schemas import ConfirmQuote, RejectQuote
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     MACHINE_RAILS,
     ExperimentStatus,
     InvoiceStatus,

@@ -17,7 +17,7 @@ from prefect_assay.lab.measure import build_package, consulted, measure_records
 from prefect_assay.lab.requests import lists
 from prefect_assay.lab.requests.core import Answer, Call, Lab, experiment_of, owned, uuid_or_none
 from prefect_assay.lab.requests.lists import Column, Listing, Sql
-from prefect_assay.models.vocabulary import REPLICATES_DEFAULT, ResultsStatus
+from prefect_assay.lab.vocabulary import REPLICATES_DEFAULT, ResultsStatus
 
 LISTING: Final = Listing(
     source="results",

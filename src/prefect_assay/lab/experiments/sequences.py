@@ -16,7 +16,7 @@ from prefect_assay.lab.requests.core import Answer, Call, experiment_of, owned, 
 from prefect_assay.lab.requests.lists import Column, Listing, Sql
 from prefect_assay.lab.requests.schemas import AddSequences
 from prefect_assay.lab.requests.validation import Entry, Violation
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     BINNING_SEQUENCES_MAX,
     CHAIN_SEPARATOR,
     ExperimentStatus,

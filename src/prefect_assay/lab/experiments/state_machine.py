@@ -10,14 +10,14 @@ from prefect_assay.lab.kernel import schedule, times
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.rails.credentials import CredentialVerdict
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.lab.webhooks import updates
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     ExperimentStatus,
     InvoiceStatus,
     PaymentMethod,
     QuoteStatus,
     ResultsStatus,
 )
+from prefect_assay.lab.webhooks import updates
 
 _RELEASES: Final[Mapping[str, ResultsStatus]] = {
     ExperimentStatus.IN_REVIEW: ResultsStatus.PARTIAL,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from prefect_assay.models.service import WireWords
+from prefect_assay.lab.words import WireWords
 
 ClockMode = Literal["manual", "scaled", "auto"]
 

@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Refusal
 

@@ -19,7 +19,7 @@ from prefect_assay.lab.measure.readouts import (
 from prefect_assay.lab.measure.request import AssayRequest
 from prefect_assay.lab.measure.sensorgrams import binding_files
 from prefect_assay.lab.measure.stability import stability_entries, stability_files
-from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.lab.vocabulary import ExperimentType
 
 _Entries = Callable[[AssayRequest], list[dict[str, Any]]]
 _Files = Callable[[AssayRequest], Iterator[File]]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from prefect_assay.lab.measure.bundled import data_folder
 from prefect_assay.lab.measure.landscape import Facts, Lookup, target_record
-from prefect_assay.models.vocabulary import BINDING_TYPES
+from prefect_assay.lab.vocabulary import BINDING_TYPES
 
 WILD_TYPE: Final = "MQYKLILNGKTLKGETTTEAVDAATAEKVFKQYANDNGVDGEWTYDDATKTFTVTE"
 SITES: Final = (39, 40, 41, 54)

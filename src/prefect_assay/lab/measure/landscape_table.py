@@ -10,19 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Never
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.measure.bundled import CATALOG
 from prefect_assay.lab.measure.gb1 import Gb1
 from prefect_assay.lab.measure.landscape import Facts, Landscape, Lookup, target_record
-from prefect_assay.models.affinity import (
-    Affinity,
-    UnclearAffinity,
-    affinity_columns,
-    read_affinities,
-    unclear_titles,
-)
-from prefect_assay.models.vocabulary import AMINO_ACIDS, BINDING_TYPES, CHAIN_SEPARATOR, ExperimentType
-from prefect_assay.tables import Row, Table, UnreadableFile, read_table
+from prefect_assay.lab.measure.table_file import TextTable, UnreadableTable, read_text_table
+from prefect_assay.lab.vocabulary import AMINO_ACIDS, BINDING_TYPES, CHAIN_SEPARATOR, ExperimentType
 
 BUNDLED: Final = "gb1"
 ZERO_CELSIUS_K: Final = 273.15
@@ -33,6 +26,7 @@ _CLASSES: Final[Mapping[str, frozenset[str]]] = {
     "expression": frozenset({"high", "medium", "low", "none"}),
 }
 _UNCLEAR: Final[Mapping[str, str]] = {
+    r"(log\w*_|p)?k_?d(_.*)?|(log\w*_)?affinity(_.*)?": "kd_M, kd_nM, kd_pM or pKD",
     r"tm(_\w|_mean)?|melting_temperature": "tm_C or tm_K",  # and not tm_score
     r"kon(_(?!log_std)\w+)?": "kon_per_M_s",
     r"yield(_\w+)?": "yield_mg_per_l",
@@ -40,21 +34,45 @@ _UNCLEAR: Final[Mapping[str, str]] = {
 """Titles that look like a value without a unit, or with one that is not known, and what to name them."""
 _PROTEIN: Final = frozenset({"tm_C", "expression", "yield_mg_per_l"})
 """What does not depend on the target."""
+# Columns beside a K_D that are none: its scatter, its interval, its quality.
+_BESIDE: Final = re.compile(
+    r"_(log_?std|std(ev)?|sd|sem?|cv|err\w*|low(er)?|high(er)?|upper|ci\d*|min|max|app|r2|rmse|n|rank|score)(_|$)"
+)
 _EMPTY: Final = frozenset({"", "null"})
-_KD_TITLES: Final = "kd_M, kd_nM, kd_pM or pKD"
+_NOT_DETERMINED: Final = frozenset({"n.d.", "nd", "n/a", "na", "nan", "-"})
+_NO_BINDING: Final = frozenset({"nb", "n.b.", "no binding"})
+_THOUSANDS: Final = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column with values other than K_D: the fact it gives, and how its cells are read. Limits catch a wrong unit."""
+    """A column with values: the fact it gives, and how its cells are read. `low` and `high` catch a wrong unit."""
 
     fact: str
+    per_unit: float = 1.0  # the number is divided by it
+    is_negative_log: bool = False
     offset: float = 0.0
     low: float = 0.0
     high: float = math.inf
 
+    def convert(self, number: float) -> float:
+        """The value of a number in the unit of the fact."""
+        linear = 10.0**-number if self.is_negative_log else number
+        return linear / self.per_unit + self.offset
+
+
+def _kd_column(per_molar: float = 1.0, *, is_negative_log: bool = False) -> _Column:
+    """A column of K_D; no assay gives one below 1 fM or above 0.1 M."""
+    return _Column("kd_M", per_unit=per_molar, is_negative_log=is_negative_log, low=1e-15, high=0.1)
+
 
 _COLUMNS: Final[Mapping[str, _Column]] = {
+    "kd_m": _kd_column(),
+    "kd_mm": _kd_column(1e3),
+    "kd_um": _kd_column(1e6),
+    "kd_nm": _kd_column(1e9),
+    "kd_pm": _kd_column(1e12),
+    "pkd": _kd_column(is_negative_log=True),
     "tm_c": _Column("tm_C", low=0.0, high=130.0),
     "tm_k": _Column("tm_C", offset=-ZERO_CELSIUS_K, low=0.0, high=130.0),
     "kon_per_m_s": _Column("kon_per_M_s", low=1.0, high=1e10),
@@ -123,11 +141,12 @@ def _keys(target: Mapping[str, Any]) -> Iterator[str]:
 def read_landscape(path: Path) -> TableLandscape:
     """Read and check a whole table; the titles and rules are in docs/lab-measurements.md."""
     try:
-        with path.open("rb") as file:
-            table = read_table(file)
-            return _Reader(path, table, list(table.rows)).read()
-    except UnreadableFile as error:
-        raise ConfigurationError(f"landscape {error.at(str(path))}; give a table, or {BUNDLED}") from error
+        return _Reader(path, read_text_table(path)).read()
+    except UnreadableTable as error:
+        line = "" if error.line is None else f", line {error.line}"
+        raise ConfigurationError(
+            f"landscape {path}{line}: {error.problem}; give a table, or {BUNDLED}"
+        ) from error
     except OSError as error:
         raise ConfigurationError(
             f"landscape {path}: cannot be read ({error}); give a table, or {BUNDLED}"
@@ -137,13 +156,11 @@ def read_landscape(path: Path) -> TableLandscape:
 class _Reader:
     """One table, with the line of what is being read for messages."""
 
-    def __init__(self, path: Path, table: Table, rows: list[Row]) -> None:
+    def __init__(self, path: Path, table: TextTable) -> None:
         self._path = path
         self._table = table
-        self._rows = rows
         self._titles = table.titles
-        self._line = table.line
-        self._kd = affinity_columns(table.titles)
+        self._line = table.title_line
         self._columns: dict[int, _Column] = {}
         self._read: dict[tuple[str, str, str], tuple[Any, int]] = {}
 
@@ -155,30 +172,14 @@ class _Reader:
         """The landscape."""
         self._header()
         targets: dict[str, str] = {}
-        for line, cells in self._rows:
+        for line, cells in self._table.rows:
             self._line = line
-            if wrong := self._table.misfit(cells):
-                self._refuse(wrong)
-            cells.extend([""] * (len(self._titles) - len(cells)))
-        for (line, cells), kd in zip(self._rows, self._affinities(), strict=True):
-            self._line = line
-            self._row(cells, kd, targets)
+            self._row(cells, targets)
         if not self._read:
             self._refuse("the table has no measurements; add rows below the titles")
         return self._landscape(targets)
 
-    def _affinities(self) -> list[Affinity]:
-        try:
-            return read_affinities(
-                self._titles, [cells for _, cells in self._rows], delimiter=self._table.delimiter
-            )[0]
-        except UnclearAffinity as error:
-            if error.at is not None:
-                self._line = self._rows[error.at][0]
-            self._refuse(error.problem, self._kd.values[0][0])
-
     def _header(self) -> None:
-        self._refuse_unclear()
         named: dict[str, int] = {}
         for index, written in enumerate(self._titles):
             title = _plain(written)
@@ -187,42 +188,35 @@ class _Reader:
                 fact = column.fact
                 self._columns[index] = column
             if fact is None:
+                self._refuse_unclear(title, index)
                 continue
             if fact in named:
                 self._refuse(f"{self._titles[named[fact]]!r} says the same; leave one of the two out", index)
             named[fact] = index
         if "sequence" not in named:
             self._refuse("no column 'sequence'; add one with the residues")
-        if not self._columns and not self._kd.values:
+        if not self._columns:
             self._refuse(
                 "no column with values; add kd_M, kd_nM, binding, tm_C, yield_mg_per_l or expression"
             )
         self._sequence, self._target = named["sequence"], named.get("target")
 
-    def _refuse_unclear(self) -> None:
-        """A title that looks like a value has its unit; K_D may have it in a column of its own."""
-        without = {index for index, scale in self._kd.values if scale.unit is None and self._kd.unit is None}
-        without |= {self._titles.index(title) for title in unclear_titles(self._titles)}
-        for index, written in enumerate(self._titles):
-            title = _plain(written)
-            looks = (name for look, name in _UNCLEAR.items() if re.fullmatch(look, title))
-            better = _KD_TITLES if index in without else None if title in _COLUMNS else next(looks, None)
-            if better:
+    def _refuse_unclear(self, title: str, index: int) -> None:
+        """A title that looks like a value has its unit."""
+        for look, better in _UNCLEAR.items():
+            if re.fullmatch(look, title) and not _BESIDE.search(title):
                 self._refuse(f"the unit of this column is not clear; name it {better}", index)
 
-    def _row(self, cells: list[str], kd: Affinity, targets: dict[str, str]) -> None:
+    def _row(self, cells: tuple[str, ...], targets: dict[str, str]) -> None:
         residues = re.sub(r"\s", "", cells[self._sequence]).upper()
         if not residues or not all(residues.split(CHAIN_SEPARATOR)):
             self._refuse("an empty sequence or chain; give its residues", self._sequence)
         if wrong := sorted(set(residues) - AMINO_ACIDS - {CHAIN_SEPARATOR}):
             letters = ", ".join(map(ascii, wrong))
             self._refuse(f"no amino acids: {letters}; use the 20 standard letters", self._sequence)
-        facts = {
-            column.fact: self._value(column, text, index)
-            for index, column in self._columns.items()
-            if (text := cells[index]).casefold() not in _EMPTY
-        }
-        facts |= self._affinity(kd, facts)
+        facts: dict[str, Any] = {}
+        for index, column in self._columns.items():
+            facts |= self._facts(column, cells[index], index)
         target = "" if self._target is None else cells[self._target]
         if self._target is not None and not target:
             self._refuse("empty; name the target, or leave the column out for all targets", self._target)
@@ -230,19 +224,22 @@ class _Reader:
         for fact, value in self._agreeing(facts).items():
             self._keep(("" if fact in _PROTEIN else target.casefold(), residues, fact), value)
 
-    def _affinity(self, kd: Affinity, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """K_D, or the call that its cell makes; a limit is none that could be measured again."""
-        if kd.qualifier is not None:
+    def _facts(self, column: _Column, text: str, index: int) -> dict[str, Any]:
+        """What one cell says; a word in place of a K_D is a call, and a limit is refused."""
+        word = text.casefold()
+        if word in _EMPTY or (column.fact == "kd_M" and word in _NOT_DETERMINED):
+            return {}
+        if column.fact != "kd_M":
+            return {column.fact: self._value(column, text, index)}
+        if word in _NO_BINDING:
+            return {"no_binding": True}
+        if word[0] in "<>≤≥":
             self._refuse(
-                f"a limit ({kd.qualifier}) is no K_D to measure; give its value, or mark a design that does not bind with"
+                f"a limit ({word[0]}) is no K_D to measure; give its value, or mark a design that does not bind with"
                 " 'false' in a column 'binding'",
-                self._kd.values[0][0],
+                index,
             )
-        if kd.binds is False:
-            if facts.get("binding", "false") != "false":
-                self._refuse(f"no binding, and binding is {facts['binding']!r}; keep one of the two")
-            return {"binding": "false"}
-        return {} if kd.kd_M is None else {"kd_M": kd.kd_M}
+        return {"kd_M": self._value(column, text, index)}
 
     def _value(self, column: _Column, text: str, index: int) -> float | str:
         if words := _CLASSES.get(column.fact):
@@ -250,8 +247,8 @@ class _Reader:
                 self._refuse(f"{text!r} is not one of {', '.join(sorted(words))}", index)
             return text.casefold()
         try:
-            value = float(text) + column.offset
-        except ValueError:
+            value = column.convert(float(self._with_point(text, index)))
+        except (ValueError, OverflowError):
             self._refuse(f"{text!r} is no number; leave the cell empty without a value", index)
         if not column.low <= value <= column.high:
             self._refuse(
@@ -261,8 +258,18 @@ class _Reader:
             )
         return value
 
+    def _with_point(self, text: str, index: int) -> str:
+        """A number with a decimal point, where the delimiter allows a decimal comma."""
+        if self._table.delimiter == "," or "," not in text:
+            return text
+        if _THOUSANDS.fullmatch(text):
+            self._refuse(f"{text} may be a thousand or a fraction; write it with a decimal point", index)
+        return text.replace(",", ".")
+
     def _agreeing(self, facts: dict[str, Any]) -> dict[str, Any]:
         """The facts of a row with the call that its K_D implies; contradictions are refused."""
+        if facts.pop("no_binding", False) and facts.setdefault("binding", "false") != "false":
+            self._refuse(f"no binding, and binding is {facts['binding']!r}; keep one of the two")
         if "kd_M" in facts:
             if facts.setdefault("binding", "true") != "true":
                 self._refuse(
@@ -300,9 +307,7 @@ class _Reader:
                 target_record(f"LANDSCAPE-{number:03d}", name, description=f"Target of {self._path.name}")
                 for number, name in enumerate(unknown, 1)
             ),
-            facts=frozenset(
-                [*(column.fact for column in self._columns.values()), *(["kd_M"] if self._kd.values else [])]
-            ),
+            facts=frozenset(column.fact for column in self._columns.values()),
             bound=bound,
             proteins=proteins,
         )
@@ -310,5 +315,5 @@ class _Reader:
 
 def _plain(title: str) -> str:
     """A title without case, brackets and separators: `T_m (°C)` is `tm_c`."""
-    words = re.sub(r"[^0-9a-z]+", "_", title.casefold()).strip("_")
-    return re.sub(r"^k_on(?=_|$)", "kon", re.sub(r"^t_m(?=_|$)", "tm", words))
+    words = re.sub(r"[^0-9a-z]+", "_", title.casefold().replace("\N{GREEK SMALL LETTER MU}", "u")).strip("_")
+    return re.sub(r"^(t|k)_(m|on|d)(?=_|$)", r"\1\2", words)

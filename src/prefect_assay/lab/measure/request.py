@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from prefect_assay.lab.measure.files import safe_names
-from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
+from prefect_assay.lab.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
 
 EGFR_UNIPROT: Final = "P00533"
 SCREENING_CONCENTRATIONS_NM: Final = (1000.0, 0.0)

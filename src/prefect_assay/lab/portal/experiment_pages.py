@@ -11,7 +11,7 @@ from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.store import Row, load
 from prefect_assay.lab.portal.pages import Form, TheLab, chip, day, page, render, words
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus
+from prefect_assay.lab.vocabulary import ExperimentStatus, QuoteStatus
 
 REJECT_REASONS: Final = ("price", "scope", "timeline", "budget", "other")
 _FINAL: Final = frozenset({ExperimentStatus.DONE, ExperimentStatus.CANCELED})

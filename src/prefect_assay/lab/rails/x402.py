@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.lab.errors import ConfigurationError
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.rails.credentials import HEADER_BYTES_MAX, CredentialError, CredentialVerdict, decoded
 
@@ -239,4 +239,6 @@ def _library() -> tuple[Any, Any]:
         account = importlib.import_module("eth_account").Account
         return account, importlib.import_module("eth_account.messages")
     except ImportError:
-        raise ConfigurationError.missing_extra("x402", "settling x402 payments in the lab") from None
+        raise ConfigurationError(
+            "settling x402 payments in the lab needs eth-account: pip install 'prefect-assay[x402]'"
+        ) from None

@@ -13,7 +13,7 @@ from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.requests.core import uuid_or_none
 from prefect_assay.lab.requests.filters import Atom, Expression, Node, parse, parse_list, refusal_at
-from prefect_assay.models.vocabulary import SORT_COLUMNS_MAX, snake_case
+from prefect_assay.lab.vocabulary import SORT_COLUMNS_MAX, snake_case
 
 Kind = Literal["text", "uuid", "enum", "int", "float", "bool", "timestamp", "date", "json", "any"]
 
@@ -206,7 +206,7 @@ def _uuid(text: str) -> str:
 
 
 def _enum(text: str, field: _Field) -> str:
-    word = str(snake_case(text))
+    word = snake_case(text)
     word = field.aliases.get(word, word)
     if word not in field.enum:
         raise ValueError(text)

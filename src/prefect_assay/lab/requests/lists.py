@@ -10,7 +10,7 @@ from prefect_assay.lab.kernel.store import Row
 from prefect_assay.lab.requests import filter_sql
 from prefect_assay.lab.requests.core import Answer, Call, integer
 from prefect_assay.lab.requests.filter_sql import Column, Sql
-from prefect_assay.models.vocabulary import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
+from prefect_assay.lab.vocabulary import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 
 __all__ = ["Column", "Listing", "Sql", "page"]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from prefect_assay.lab.kernel.refusals import Body, documented, integral
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     AMINO_ACIDS,
     CHAIN_SEPARATOR,
     REPLICATES_MAX,

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from prefect_assay.lab.kernel.refusals import Body, Refusal
 from prefect_assay.lab.requests.core import uuid_or_none
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     AMINO_ACIDS,
     BINDING_TYPES,
     BINNING_SEQUENCES_MAX,

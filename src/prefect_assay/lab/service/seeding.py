@@ -14,7 +14,7 @@ from prefect_assay.lab.kernel.store import RESET_TABLES, Db, load
 from prefect_assay.lab.measure import CATALOG
 from prefect_assay.lab.requests.core import Lab
 from prefect_assay.lab.tokens.permissions import ROLES, Role
-from prefect_assay.models.vocabulary import (
+from prefect_assay.lab.vocabulary import (
     ExperimentType,
     Method,
     PaymentMethod,

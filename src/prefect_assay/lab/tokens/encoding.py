@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.lab.errors import ConfigurationError
+from prefect_assay.lab.vocabulary import PaymentMethod
 
 try:
     from biscuit_auth import (

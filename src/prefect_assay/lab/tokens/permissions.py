@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.refusals import Body, documented
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.lab.vocabulary import PaymentMethod
 
 # service shapes, Tokens and identity: the actions that tokens allow.
 Action = Literal["list", "read", "create", "update", "delete", "issue", "revoke", "mint_token"]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.tokens import permissions
 from prefect_assay.lab.tokens.encoding import AuthorizationError, AuthorizerBuilder, Opened
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.lab.vocabulary import PaymentMethod
 
 logger = logging.getLogger("prefect_assay.lab")
 

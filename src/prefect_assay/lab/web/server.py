@@ -33,9 +33,9 @@ from prefect_assay.lab.service import seeding
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.lab.web.dispatcher import Dispatcher, error, refused
 from prefect_assay.lab.web.edge import Edge
+from prefect_assay.lab.web.origin import OwnPagesOnly, lab_names
 from prefect_assay.lab.web.tool_endpoint import ToolEndpoint
-from prefect_assay.models.service import SIMULATED_HEADER, SIMULATED_VALUE
-from prefect_assay.web_origin import OwnPagesOnly, own_names
+from prefect_assay.lab.words import SIMULATED_HEADER, SIMULATED_VALUE
 
 # A client that sends into a connection which the server is just closing gets no answer. By default httpx and uvicorn both
 # close an idle one after five seconds.
@@ -77,7 +77,7 @@ def create_app(core: LabCore) -> ASGIApp:
     sign_in = oauth.SignInEndpoint(core.lab)
     app.router.routes.append(Route("/mcp", ToolEndpoint(core, edge)))
     app.router.routes.extend(Route(path, sign_in) for path in oauth.PATHS)
-    names = own_names(urlsplit(core.lab.settings.base_url).hostname or "", core.lab.settings.allowed_hosts)
+    names = lab_names(urlsplit(core.lab.settings.base_url).hostname or "", core.lab.settings.allowed_hosts)
     return _SaysSimulated(OwnPagesOnly(edge, names))
 
 

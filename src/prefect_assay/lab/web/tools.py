@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from prefect_assay.lab import api
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.kernel.settings import API_PREFIX
-from prefect_assay.models.service import WireWords
+from prefect_assay.lab.words import WireWords
 
 # The one argument that is no parameter of the call. No body field has this name, other than plain `headers`.
 HEADERS: Final = "request_headers"

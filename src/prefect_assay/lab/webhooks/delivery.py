@@ -16,7 +16,7 @@ from prefect_assay.lab.kernel import times
 from prefect_assay.lab.kernel.faults import STALE_SECONDS, FaultList, WebhookFault
 from prefect_assay.lab.kernel.store import Db, Row, load
 from prefect_assay.lab.requests.core import Lab
-from prefect_assay.models.vocabulary import ExperimentStatus
+from prefect_assay.lab.vocabulary import ExperimentStatus
 
 Level = Literal["experiment", "organization", "deployment"]
 

@@ -17,9 +17,9 @@ from prefect_assay.lab.kernel.concurrency import KeyedLocks, KeyedWorkers
 from prefect_assay.lab.kernel.faults import HOLDING, FaultList, WebhookFault
 from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests.core import Lab
+from prefect_assay.lab.vocabulary import WEBHOOK_RETRIES_MAX
 from prefect_assay.lab.webhooks import delivery, outbox
 from prefect_assay.lab.webhooks.delivery import Attempt
-from prefect_assay.models.vocabulary import WEBHOOK_RETRIES_MAX
 
 BACKOFF_SECONDS: Final = 30.0  # doubles; on the lab's clock unless the settings say otherwise
 REAL_BACKOFF_SECONDS: Final = 0.5

@@ -9,8 +9,8 @@ from prefect_assay.lab.kernel.store import Db, Row
 from prefect_assay.lab.requests import lists
 from prefect_assay.lab.requests.core import Answer, Call, experiment_of
 from prefect_assay.lab.requests.lists import Column, Listing, Sql
+from prefect_assay.lab.vocabulary import ExperimentStatus
 from prefect_assay.lab.webhooks import outbox
-from prefect_assay.models.vocabulary import ExperimentStatus
 
 UpdateType = Literal["status_change", "progress", "error"]
 
