@@ -38,7 +38,7 @@ def server():
 
 
 @pytest.mark.parametrize("saved", [True, False], ids=["chosen", "within"])
-@pytest.mark.parametrize(("archive", "rail"), product(ARCHIVES, WALLETS))
+@pytest.mark.parametrize(("archive", "rail"), list(product(ARCHIVES, WALLETS)))
 def test_an_account_is_found_with_its_parts_by_name_and_by_reference(server, archive, rail, saved):
     name = f"{archive}-{rail}-{saved}".lower().replace("_", "-")
     account = make_account(
