@@ -158,8 +158,14 @@ def _every_campaign_ended(soak: Soak, runs: list[FlowRun]) -> Iterator[str]:
         if state.over is None or not state.over.complete:
             yield f"campaign {campaign} is not over: {state.over}"
     for run in runs:
-        if not _completed(run) and run.state.type != StateType.CRASHED:
+        if not _completed(run) and not _died_with_the_server(run):
             yield f"run {run.name} {run.id} is {run.state.name}: {run.state.message}"
+
+
+def _died_with_the_server(run: FlowRun) -> bool:
+    """Whether a run crashed, or failed because Prefect's server did not answer it; another run has taken over."""
+    refused = run.state.type == StateType.FAILED and "Connection refused" in (run.state.message or "")
+    return refused or run.state.type == StateType.CRASHED
 
 
 def _sweeps_ended(sweeps: list[FlowRun]) -> Iterator[str]:
