@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 from figures import Ratio, report
 
-from prefect_assay.client import AssayClient
+from prefect_assay.service.client import AssayClient
 
 ROWS, PAGE, ROUNDS, READS = 2000, 100, 11, 100
 TOKEN = "bench-token-0123456789"

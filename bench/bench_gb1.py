@@ -16,9 +16,9 @@ from pathlib import Path
 
 from prefect_assay.designs import read_pool
 from prefect_assay.models.selection import SelectionSettings
-from prefect_assay.models.sequences import Pool
 from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection import history_of, select
+from prefect_assay.service.models.sequences import Pool
 
 LANDSCAPE = Path(__file__).parents[1] / "src/prefect_assay/lab/data/gb1/gb1_four_sites.csv.gz"
 SEEDS = int(os.environ.get("BENCH_SEEDS", "10"))

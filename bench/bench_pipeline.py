@@ -30,7 +30,7 @@ from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, S
 from prefect_assay.flows import campaign
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.options import CampaignOptions, WaitingOptions
-from prefect_assay.models.spec import Assay
+from prefect_assay.service.models.spec import Assay
 from support.lab.designs import invented_designs
 
 DESIGNS = 24

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-MODULE = "prefect_assay.web_origin"  # the outermost layer of the server, the lab and the receiver
+MODULE = "prefect_assay.service.web_origin"  # the outermost layer of the server, the lab and the receiver
 
 
 class _Counts(importlib.abc.MetaPathFinder):

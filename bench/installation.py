@@ -20,10 +20,10 @@ from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, S
 from prefect_assay.deployments.settings_files import RUNNER, settings_of
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
-from prefect_assay.models.service import WireWords
 from prefect_assay.runs.deployments import start_run
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
-from prefect_assay.webhooks.signature import derive_secret, sign
+from prefect_assay.service.models.service import WireWords
+from prefect_assay.service.webhook_signature import derive_secret, sign
 
 POLLING = "PREFECT_RUNNER_POLL_FREQUENCY"
 EGFR = "Human EGFR, extracellular domain"

@@ -11,8 +11,8 @@ from prefect_assay.blocks.credentials import AssayCredentials
 from prefect_assay.blocks.spending import SpendingPolicy
 from prefect_assay.blocks.wallets import SharedPaymentTokens, Wallet, X402Wallet
 from prefect_assay.blocks.webhook import WebhookEndpoint
-from prefect_assay.models.bounds import Line
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.bounds import Line
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 
 class AssayAccount(StrictFields, Block):

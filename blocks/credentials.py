@@ -6,10 +6,10 @@ from prefect.blocks.abstract import CredentialsBlock
 from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.models.bounds import SECRET_MAX, Line
+from prefect_assay.service.bounds import SECRET_MAX, Line
 
 if TYPE_CHECKING:
-    from prefect_assay.client import AssayClient, AsyncAssayClient
+    from prefect_assay.service.client import AssayClient, AsyncAssayClient
 
 _GB: Final = 10**9
 
@@ -69,7 +69,7 @@ class AssayCredentials(StrictFields, CredentialsBlock):
         Raises:
             ConfigurationError: the address is not https and not loopback.
         """
-        from prefect_assay.client import AssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.service.client import AssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         return AssayClient(self.base_url, self.token, **self._options())
 
@@ -79,14 +79,14 @@ class AssayCredentials(StrictFields, CredentialsBlock):
         Raises:
             ConfigurationError: the address is not https and not loopback.
         """
-        from prefect_assay.client import AsyncAssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.service.client import AsyncAssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         return AsyncAssayClient(self.base_url, self.token, **self._options())
 
     def _options(self) -> dict[str, Any]:
         """What both clients are made with; those of flow runs keep to the rate that an operator has set."""
-        from prefect_assay.models.service import WireWords  # noqa: PLC0415 - blocks load at Prefect's start-up
         from prefect_assay.runs.request_rate import request_pace  # noqa: PLC0415
+        from prefect_assay.service.models.service import WireWords  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         return {
             "words": WireWords(provider=self.provider_word, service=self.service_word),

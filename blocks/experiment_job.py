@@ -9,9 +9,9 @@ from pydantic import Field
 
 from prefect_assay.blocks.account import AssayAccount
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.models.bounds import CampaignId, Text
 from prefect_assay.models.options import USUAL, CampaignOptions, Usd
-from prefect_assay.models.spec import Assay
+from prefect_assay.service.bounds import CampaignId, Text
+from prefect_assay.service.models.spec import Assay
 
 if TYPE_CHECKING:
     from prefect_assay.blocks.experiment_run import AssayExperimentRun, ExperimentResults
@@ -33,7 +33,7 @@ class AssayExperiment(StrictFields, _Job):
     Example:
         ```python
         from prefect_assay.blocks import AssayExperiment, AssayAccount
-        from prefect_assay.models.spec import Assay
+        from prefect_assay.service.models.spec import Assay
 
         AssayExperiment(
             designs="designs.fasta",

@@ -26,13 +26,13 @@ from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog, CampaignState
 from prefect_assay.designs import check_spec, read_sequences, split
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
-from prefect_assay.models.base import Model
 from prefect_assay.models.plan import Plan, PlannedExperiment
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key, resolve_target
 from prefect_assay.payments.interfaces import address
 from prefect_assay.results import ResultRow, from_csv
 from prefect_assay.runs.deployments import deployment_of, start_run
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.spec import ExperimentSpec
 
 _SEQUENCES_MAX: Final = 384
 _ATTEMPTS_MAX: Final = 50

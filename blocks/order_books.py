@@ -2,7 +2,6 @@
 
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.books import Books
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     AssayError,
     Forbidden,
@@ -13,6 +12,7 @@ from prefect_assay.errors import (
     is_absent,
 )
 from prefect_assay.payments.interfaces import address
+from prefect_assay.service.client import AssayClient
 
 _UNANSWERED = (TransientError, UnexpectedAnswer, NotFound, Forbidden)
 

@@ -6,7 +6,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, model_validator
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.models.bounds import LIST_MAX, Cents, Line
+from prefect_assay.service.bounds import LIST_MAX, Cents, Line
 
 
 class SpendingPolicy(StrictFields, Block):

@@ -7,7 +7,7 @@ from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.bounds import LIST_MAX, SECRET_MAX, Line
+from prefect_assay.service.bounds import LIST_MAX, SECRET_MAX, Line
 
 if TYPE_CHECKING:
     from prefect_assay.payments import TokenIssuer
@@ -73,8 +73,8 @@ class X402Wallet(StrictFields, Block):
             ConfigurationError: the node's address is neither https nor loopback.
             ServiceUnavailable: the node does not answer as it should.
         """
-        from prefect_assay.client.http.address import is_protected  # noqa: PLC0415 - blocks load at Prefect's start-up
         from prefect_assay.payments.balance import balance_cents  # noqa: PLC0415
+        from prefect_assay.service.client.http.address import is_protected  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         if self.node_url is None:
             return 0

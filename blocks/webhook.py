@@ -4,7 +4,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.models.bounds import SECRET_MAX, Line
+from prefect_assay.service.bounds import SECRET_MAX, Line
 
 
 class WebhookEndpoint(StrictFields, Block):
@@ -42,11 +42,8 @@ class WebhookEndpoint(StrictFields, Block):
 
     def for_order(self, order_key: str) -> tuple[str, SecretStr]:
         """The delivery address and the derived secret of one experiment (contract 4.2, 6)."""
-        from prefect_assay.client.http.secrets import remember  # noqa: PLC0415
-        from prefect_assay.webhooks.signature import (  # noqa: PLC0415 - blocks load at Prefect's start-up
-            delivery_url,
-            derive_secret,
-        )
+        from prefect_assay.service.client.http.secrets import remember  # noqa: PLC0415
+        from prefect_assay.service.webhook_signature import delivery_url, derive_secret  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         secret = derive_secret(self.signing_key.get_secret_value(), order_key)
         remember((self.signing_key.get_secret_value(), secret))

@@ -20,9 +20,9 @@ from prefect_assay.campaigns.saved_blocks import account_of, saved_archives
 from prefect_assay.campaigns.stop import find_log, stop_log
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound, shortened
 from prefect_assay.flows import form
-from prefect_assay.models import bounds
 from prefect_assay.runs.states import is_canceled_by_person
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
+from prefect_assay.service import bounds
 
 _HOW: Final = "the form of decide"
 _BY_RUN: Final = "Cancel of run {name}"

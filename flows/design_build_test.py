@@ -21,10 +21,10 @@ from prefect_assay.errors import ApprovalExpired, ConfigurationError, InvalidSpe
 from prefect_assay.flows import form
 from prefect_assay.looping import Loop, Stop, StopRules, objective_of
 from prefect_assay.looping.loop import LOOP_ID
-from prefect_assay.models.bounds import Line
 from prefect_assay.models.options import USUAL, USUAL_ROUNDS, LoopOptions, Usd, usd_to_cents
 from prefect_assay.models.report import LoopReport
 from prefect_assay.models.selection import Objective
+from prefect_assay.service.bounds import Line
 from prefect_assay.tasks.propose import check_designer
 
 

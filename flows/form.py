@@ -9,8 +9,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.models import options, spec
-from prefect_assay.models.form import ShownAtOnce
+from prefect_assay.models import options
+from prefect_assay.service.form import ShownAtOnce
+from prefect_assay.service.models import spec
 
 
 def titled(words: str) -> Any:

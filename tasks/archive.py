@@ -17,10 +17,6 @@ from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.archive.store import Digest, json_bytes, save
 from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
-from prefect_assay.client import AssayClient
-from prefect_assay.client.answers import require_answer_about
-from prefect_assay.client.http.failures import CLIENT_ERRORS
-from prefect_assay.client.operations.results import RawDocument
 from prefect_assay.errors import (
     AccessError,
     ArchiveError,
@@ -30,14 +26,18 @@ from prefect_assay.errors import (
     TransientError,
     UnexpectedAnswer,
 )
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment
-from prefect_assay.models.result import Result
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import ResultRow, make_table, results_in, to_csv
 from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs.current import can_suspend
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.answers import require_answer_about
+from prefect_assay.service.client.http.failures import CLIENT_ERRORS
+from prefect_assay.service.client.operations.results import RawDocument
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.result import Result
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ResultsStatus
 from prefect_assay.tasks.retry_policies import READ
 
 _JSON: Final = "application/json"

@@ -11,9 +11,9 @@ from prefect_assay.archive.plans import find_plan, fix_plan
 from prefect_assay.blocks import Archive
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.plan import Plan
-from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import collate, from_csv, to_csv
 from prefect_assay.results.row import CampaignTable, ResultRow
+from prefect_assay.service.models.vocabulary import ResultsStatus
 from prefect_assay.tasks.retry_policies import READ
 
 

@@ -8,16 +8,16 @@ from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import NotReady, OrderMismatch, ServiceUnavailable
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.plan import PlannedExperiment
-from prefect_assay.models.spec import Assay, ExperimentSpec, Target
 from prefect_assay.ordering import find_order
 from prefect_assay.ordering import resolve_target as find_target
 from prefect_assay.ordering.billing import BillingStage, read_billing
 from prefect_assay.payments.reconciliation import read_invoice
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import CostEstimate
+from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
 from prefect_assay.tasks.retry_policies import ONCE, READ
 
 

@@ -7,13 +7,13 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
 from prefect_assay.books import OrderBook
-from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, OrderRoute
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import find
 from prefect_assay.ordering.create import find_or_create
 from prefect_assay.payments.guard import agreed_time
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks.retry_policies import ONCE, READ
 
 

@@ -5,10 +5,7 @@ from prefect import task
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
 from prefect_assay.books.log import Confirming
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import BudgetExceeded, Conflict, OrderStopped, RequestRefused, TransientError
-from prefect_assay.models.billing import is_far_below, usd
-from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.ordering import acceptance_of
 from prefect_assay.ordering.billing import (
     CONFIRMABLE,
@@ -18,6 +15,9 @@ from prefect_assay.ordering.billing import (
     read_billing,
     require_order,
 )
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.billing import is_far_below, usd
+from prefect_assay.service.models.vocabulary import ExperimentStatus
 from prefect_assay.tasks.retry_policies import ONCE, READ
 
 _PASSES = {"rate_limited", "upstream_server_error"}  # service-shapes, submit 409

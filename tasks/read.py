@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.client import AssayClient
-from prefect_assay.client.http.dates import time_at
 from prefect_assay.designs import (
     campaign_digest,
     check_spec,
@@ -20,13 +18,15 @@ from prefect_assay.designs import (
     split,
 )
 from prefect_assay.errors import InvalidSpec
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Outcome, OutcomeKind
 from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.models.plan import Plan, PlannedExperiment
-from prefect_assay.models.sequences import Sequences
-from prefect_assay.models.spec import Assay, ExperimentSpec, Target
 from prefect_assay.ordering import order_key
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.http.dates import time_at
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.sequences import Sequences
+from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
 from prefect_assay.tasks.retry_policies import ONCE, READ
 from prefect_assay.waiting import Decision, deadline_of, decide
 

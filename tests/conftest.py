@@ -46,7 +46,7 @@ def pytest_runtest_setup():
 @pytest.fixture(autouse=True)
 def no_secrets_of_other_tests():
     """A process cuts the last secrets out of what it reads. Those of tests are simple, and may be part of an address."""
-    from prefect_assay.client.http import secrets
+    from prefect_assay.service.client.http import secrets
 
     secrets._handled.clear()
 

@@ -73,7 +73,7 @@ def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
     from prefect_assay.flows import design_build_test
     from prefect_assay.lab.testing import LocalLab
     from prefect_assay.models.options import CampaignOptions, LoopOptions, WaitingOptions
-    from prefect_assay.models.spec import Assay
+    from prefect_assay.service.models.spec import Assay
 
     began = time.monotonic()
     os.environ["GB1_SEED"] = str(seed)

@@ -7,14 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from prefect_assay.client import AssayClient, AsyncAssayClient
     from prefect_assay.errors import AssayError
+    from prefect_assay.service.client import AssayClient, AsyncAssayClient
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "AssayClient": "prefect_assay.client",
-    "AsyncAssayClient": "prefect_assay.client",
+    "AssayClient": "prefect_assay.service.client",
+    "AsyncAssayClient": "prefect_assay.service.client",
     "AssayError": "prefect_assay.errors",
 }
 

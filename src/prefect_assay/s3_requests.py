@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
 from prefect_assay.errors import AssayError
-from prefect_assay.network_variables import check_s3_variables
+from prefect_assay.service.network_variables import check_s3_variables
 
 _AGAIN: Final = "run again later"
 _CREDENTIALS: Final = "renew them in the block or the environment (role, profile, variables), then run again"

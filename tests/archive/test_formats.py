@@ -16,7 +16,7 @@ from prefect_assay.books.log import Ordered
 from prefect_assay.errors import NewerFormat
 from prefect_assay.looping import check_loops
 from prefect_assay.looping.book import LoopBook
-from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.service.models.sequences import ProteinSequence
 from support.archive import archive_writer, campaign_records
 from support.archive.campaigns import archive_rows, row
 from support.archive.loops import LOOP, archive_plan, selected_round

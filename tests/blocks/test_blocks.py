@@ -14,10 +14,10 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
-from prefect_assay.client import AssayClient, AsyncAssayClient
 from prefect_assay.errors import ArchiveError, ConfigurationError, UnexpectedAnswer
+from prefect_assay.service.client import AssayClient, AsyncAssayClient
+from prefect_assay.service.webhook_signature import derive_secret
 from prefect_assay.tasks.archive import check_archive, refuse_relative
-from prefect_assay.webhooks.signature import derive_secret
 from support.archive.moto_s3 import moto_server
 from support.archive.stores import bucket_store
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client

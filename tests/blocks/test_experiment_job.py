@@ -27,8 +27,8 @@ from prefect_assay.errors import (
     Overdue,
 )
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.spec import Assay
 from prefect_assay.payments.interfaces import address
+from prefect_assay.service.models.spec import Assay
 from support.accounts import make_account, make_options, save_account
 from support.campaign_logs import DESIGNS, WrittenCampaign
 

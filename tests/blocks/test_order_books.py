@@ -7,8 +7,8 @@ import pytest
 
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.order_books import open_books
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import Forbidden, OtherOrganisation, TransientError, Unauthorized
+from prefect_assay.service.client import AssayClient
 
 URL = "https://lab.example.org"
 

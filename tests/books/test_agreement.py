@@ -12,8 +12,8 @@ from prefect_assay.books.state import NotBegun
 from prefect_assay.errors import ArchiveError, ConfigurationError, DecisionNeeded, PaymentOutcomeUnknown
 from prefect_assay.models.job import OrderRoute, PaymentState
 from prefect_assay.models.question import QuestionKind
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import RollingCap
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, a_book, an_attempt, books_in
 
 CAP = RollingCap(max_cents=10_000, since=datetime.now(UTC) - timedelta(days=30), at=datetime.now(UTC))

@@ -18,7 +18,7 @@ from prefect_assay.books.log import (
 from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import ACCOUNT, MemoryStore, a_book, books_in
 
 

@@ -29,8 +29,8 @@ from prefect_assay.books.log import (
 )
 from prefect_assay.errors import ArchiveError, OrderStopped
 from prefect_assay.models.job import OrderRoute, PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import RollingCap
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, a_book, an_attempt
 
 SEEN = datetime(2026, 11, 27, 12, tzinfo=UTC)

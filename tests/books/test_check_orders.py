@@ -10,7 +10,7 @@ from prefect_assay.books import Books, check_orders
 from prefect_assay.books.log import Ordered, Surplus
 from prefect_assay.cli.app import app
 from prefect_assay.models.plan import Plan, PlannedExperiment
-from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from prefect_assay.books import Books, OrderLedger
 from prefect_assay.books.log import Ordered, Sending
-from prefect_assay.client.http.address import checked_base_url
 from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown, OtherOrganisation
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import adopt
 from prefect_assay.payments.interfaces import address
+from prefect_assay.service.client.http.address import checked_base_url
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, an_attempt
 from support.crash.races import a_cap
 

@@ -36,7 +36,7 @@ from prefect_assay.books.state import (
 )
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import OrderRoute, PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 PLANNED = Planned(archive_id="a", campaign_id="c")
 ORDERED = Ordered(experiment_id="exp_1")

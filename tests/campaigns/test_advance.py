@@ -18,12 +18,12 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.billing import CostEstimate
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import find_or_create, resolve_target
 from prefect_assay.ordering.stages import OVER, Stage
 from prefect_assay.payments import settle
+from prefect_assay.service.models.billing import CostEstimate
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account, make_options
 from support.runs.world import EGFR, UNPRICED, WALLET_KEY

@@ -12,8 +12,8 @@ from prefect_assay.campaigns.plan import CampaignInput, make_plan, read_kept_pla
 from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.spec import Assay, Target
-from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.service.models.spec import Assay, Target
+from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.read import plan_campaign, read_designs
 

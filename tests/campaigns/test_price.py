@@ -15,10 +15,10 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ApprovalRejected, BudgetExceeded, ConfigurationError
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import resolve_target
 from prefect_assay.ordering.next_action import APPROVE
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account

@@ -18,13 +18,13 @@ from prefect_assay.campaigns.purchase import (
     summarize_purchase,
 )
 from prefect_assay.campaigns.terms import AccountIdentity
-from prefect_assay.models.billing import CostEstimate
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.purchase import EarlierPurchase, PurchaseState, PurchaseSummary
-from prefect_assay.models.sequences import ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay, Target
-from prefect_assay.models.vocabulary import Method, PaymentMethod
 from prefect_assay.reporting.purchase import price_markdown, price_table, purchase_markdown, purchase_rows
+from prefect_assay.service.models.billing import CostEstimate
+from prefect_assay.service.models.sequences import ProteinSequence, Sequences
+from prefect_assay.service.models.spec import Assay, Target
+from prefect_assay.service.models.vocabulary import Method, PaymentMethod
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.read import plan_campaign
 

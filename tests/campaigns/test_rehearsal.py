@@ -15,14 +15,14 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
 )
 from prefect_assay.campaigns.rehearsal import make_bundle, rehearse
-from prefect_assay.client import AssayClient
-from prefect_assay.client.drift.fields import FieldState
 from prefect_assay.designs import read_sequences
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.models.tokens import Attenuation
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.drift.fields import FieldState
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.tokens import Attenuation
 from support.contract.service import TARGET, TOKEN, ContractService, running
 from support.contract.table import PUBLISHED
 from support.services.fault_server import fault_server, reply

@@ -14,9 +14,9 @@ from prefect_assay.campaigns.remains import (
 )
 from prefect_assay.campaigns.stop import _is_final
 from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown, ServiceUnavailable
-from prefect_assay.models.billing import ExperimentInvoice, Invoice, Quote
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, PaymentState
+from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, Quote
+from prefect_assay.service.models.experiment import Experiment
 from support.archive.memory_store import a_book, an_attempt
 
 NOW = datetime.now(UTC)

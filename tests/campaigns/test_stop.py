@@ -20,18 +20,18 @@ from prefect_assay.books.log import ACTIONS, Confirming, Paying, Sending, Stoppe
 from prefect_assay.campaigns import stop
 from prefect_assay.campaigns.remains import CanceledOrderState
 from prefect_assay.campaigns.stop import reopen_campaign, settle_stop, stop_log
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveError, InputError, OrderStopped
 from prefect_assay.looping.book import LoopBook, PoolFile, RoundEnded, RoundFixed
-from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.plan import Plan, PlannedExperiment
-from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import confirm_order, experiment_name, find_or_create, order_key
 from prefect_assay.ordering.billing import BillingStage, read_billing
 from prefect_assay.payments import PaymentPolicy, rail_for, settle
 from prefect_assay.payments.interfaces import address
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.quote import confirm_quote
 from support.accounts import make_account
 from support.archive.memory_store import MemoryStore

@@ -7,10 +7,10 @@ import pytest
 from prefect_assay.cli.campaigns.run import check_target
 from prefect_assay.cli.designs.custom_target import request_target, show_requests
 from prefect_assay.cli.designs.targets import search
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import ConfigurationError, InputError, NotFound
-from prefect_assay.models.spec import Assay
 from prefect_assay.ordering import resolve_target
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.spec import Assay
 
 ANTIGEN = "Our antigen, C-terminal His tag"
 EMPTY = dict.fromkeys(("sequence", "pdb_id", "vendor", "note", "product_url", "molecular_weight", "account"))

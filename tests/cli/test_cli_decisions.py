@@ -26,13 +26,13 @@ from prefect_assay.cli.campaigns.answer import AnswerRequest
 from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.errors import InputError
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.billing import Invoice
 from prefect_assay.models.job import Order
 from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
 from prefect_assay.payments.interfaces import address
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from prefect_assay.service.models.billing import Invoice
 from support.accounts import make_account
 from support.campaign_logs import WrittenCampaign, started
 

@@ -7,16 +7,16 @@ import re
 import pytest
 
 from prefect_assay.cli.drift import show_drift
-from prefect_assay.client import AssayClient
-from prefect_assay.client.drift import compare, facts_of, known_interface
-from prefect_assay.client.drift.compare import field_of
-from prefect_assay.client.drift.usage import USES, usage_by_operation
-from prefect_assay.client.http.pagination import Pager
-from prefect_assay.client.http.request import Answer
-from prefect_assay.client.operations.results import Pdf
 from prefect_assay.errors import InputError, MixedAnswer, UnexpectedAnswer
 from prefect_assay.lab.api import document
-from prefect_assay.models.service import WireWords
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.drift import compare, facts_of, known_interface
+from prefect_assay.service.client.drift.compare import field_of
+from prefect_assay.service.client.drift.usage import USES, usage_by_operation
+from prefect_assay.service.client.http.pagination import Pager
+from prefect_assay.service.client.http.request import Answer
+from prefect_assay.service.client.operations.results import Pdf
+from prefect_assay.service.models.service import WireWords
 from support.command import command
 from support.interface.manifest import current
 from support.services.fault_server import fault_server, reply
@@ -83,7 +83,7 @@ def test_the_client_knows_the_lab_as_it_is():
 def _manifest_text():
     from importlib.resources import files
 
-    return files("prefect_assay.client.drift").joinpath("interface.json").read_text(encoding="utf-8")
+    return files("prefect_assay.service.client.drift").joinpath("interface.json").read_text(encoding="utf-8")
 
 
 def test_every_method_of_the_client_is_in_the_table():

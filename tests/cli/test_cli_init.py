@@ -30,7 +30,7 @@ from prefect_assay.cli.services.up import _only_one
 from prefect_assay.deployments import presets
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError, Unauthorized
 from prefect_assay.runs.tags import CAMPAIGN_TAG
-from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
+from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
 from support.campaign_logs import WrittenCampaign
 
 OPTIONS = {"per_experiment": "5000", "per_campaign": "20,000", "receiver": "none", "owner": "Mia Lab"}

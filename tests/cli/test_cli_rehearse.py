@@ -9,7 +9,7 @@ from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, S
 from prefect_assay.cli.rehearse import run_rehearsal
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.spec import Assay
+from prefect_assay.service.models.spec import Assay
 
 pytestmark = pytest.mark.timeout(300)
 DESIGN = "MKTAYIAKQRQISFVKSHFSRQ"

@@ -29,7 +29,7 @@ from prefect_assay.books.log import (
 from prefect_assay.cli.archives import spending
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.campaign_records import some_terms
 
 NOW = datetime.now(UTC)

@@ -19,13 +19,13 @@ from prefect_assay.archive import Document, LocalStore, archive_version, latest
 from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.report import describe_end
-from prefect_assay.models.sequences import ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay, Target
-from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.ordering.stages import Stage
 from prefect_assay.reporting.page.documents import archive_report, make_report
 from prefect_assay.results import hit_rates, make_table, results_in, to_csv
 from prefect_assay.selection import read_history
+from prefect_assay.service.models.sequences import ProteinSequence, Sequences
+from prefect_assay.service.models.spec import Assay, Target
+from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.tasks.read import plan_campaign
 from support.archive.campaign_records import started
 from support.command import command

@@ -11,7 +11,7 @@ from prefect_assay.cli.model_options import option_name
 from prefect_assay.flows import campaign, design_build_test
 from prefect_assay.models.options import CampaignOptions, LoopOptions, ReadingOptions, SpendingOptions
 from prefect_assay.models.selection import SelectionSettings
-from prefect_assay.models.spec import Assay
+from prefect_assay.service.models.spec import Assay
 
 PROGRAM = typer.main.get_command(app)
 # How a person starts, confirms and follows, which no flow has as a parameter.

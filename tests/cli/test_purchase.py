@@ -18,9 +18,9 @@ from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.loops import start as looping
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import resolve_target
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.read import plan_campaign
 from support.accounts import make_account

@@ -10,13 +10,13 @@ from pydantic import SecretStr
 
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.campaigns.play import Campaign
-from prefect_assay.client import AssayClient
-from prefect_assay.client.http.exchange import RetryPolicy
 from prefect_assay.errors import AssayError
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ExperimentStatus
 from prefect_assay.ordering import confirm_order
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.http.exchange import RetryPolicy
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ExperimentStatus
 from support.contract import campaign
 from support.contract.campaign import StillWaiting, a_plan, a_setup, complete
 from support.services.mixing_proxy import mixing_proxy

@@ -6,8 +6,8 @@ import pytest
 
 from prefect_assay.lab import vocabulary as lab_vocabulary
 from prefect_assay.lab import words as lab_words
-from prefect_assay.models import service as client_words
-from prefect_assay.models import vocabulary as client_vocabulary
+from prefect_assay.service.models import service as client_words
+from prefect_assay.service.models import vocabulary as client_vocabulary
 
 SHARED = [name for name in vars(lab_vocabulary) if name in vars(client_vocabulary) and name[0].isupper()]
 

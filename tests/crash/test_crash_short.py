@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.service.models.experiment import CreateRequest
 from support.crash.story import RAILS, ROUTES, Schedule, judge, play, points_between, random_schedule
 
 STEP = 12  # of the points, one in so many; both rails and routes begin at another one

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.designs import campaign_digest, kept_attributes, read_sequences, split
-from prefect_assay.models.sequences import ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay, ExperimentSpec
 from prefect_assay.ordering import order_key
+from prefect_assay.service.models.sequences import ProteinSequence, Sequences
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
 
 DATA = Path(__file__).parent / "data"
 WORDS = st.text(max_size=20)

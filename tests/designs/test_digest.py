@@ -5,8 +5,8 @@ import re
 import pytest
 
 from prefect_assay.designs import campaign_digest, read_sequences
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import ExperimentType, Method
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import ExperimentType, Method
 
 FASTA = ">a\nACD\n>b\nEFG\n"
 KNOWN = campaign_digest(read_sequences(FASTA), Assay())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prefect_assay.designs import read_pool, read_sequences
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.vocabulary import AMINO_ACIDS
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 
 LETTERS = "".join(sorted(AMINO_ACIDS))
 # Pieces that make parsers stumble, so that random input gets past the first line.

@@ -1,8 +1,8 @@
 """The local rules refuse exactly what the lab refuses, as far as that does not take the catalog."""
 
 from prefect_assay.designs import read_sequences, split
-from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from support.fuzz.specs import SpecFuzz, judged
 from support.lab.core import PRICED
 

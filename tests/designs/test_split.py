@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from prefect_assay.designs import split
 from prefect_assay.errors import InvalidSpec
-from prefect_assay.models.sequences import ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.service.models.sequences import ProteinSequence, Sequences
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 AFFINITY = Assay()
 BINNING = Assay(experiment_type=ExperimentType.EPITOPE_BINNING)

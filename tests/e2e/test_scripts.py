@@ -22,7 +22,7 @@ from prefect_assay.errors import (
     Unauthorized,
 )
 from prefect_assay.flows import campaign, design_build_test
-from prefect_assay.models.spec import Assay
+from prefect_assay.service.models.spec import Assay
 from support.accounts import flow_parameters
 from support.pages import QUICK_START, README, blocks
 from support.runs.world import EGFR

@@ -13,7 +13,7 @@ from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.webhooks.signature import derive_secret
+from prefect_assay.service.webhook_signature import derive_secret
 from support.runs.prefect_tables import dumped
 from support.runs.world import WALLET_KEY, a_world, eventually
 

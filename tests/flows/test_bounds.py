@@ -17,9 +17,14 @@ from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.decide import decide
 from prefect_assay.flows.design_build_test import design_build_test
 from prefect_assay.flows.sweep import sweep
-from prefect_assay.models.bounds import DEPTH_MAX, NUMBER_MAX, FreeForm, unstorable
 from prefect_assay.models.selection import SelectionSettings
-from prefect_assay.models.spec import Assay
+from prefect_assay.service.bounds import (
+    DEPTH_MAX,
+    NUMBER_MAX,
+    FreeForm,
+    unstorable,
+)
+from prefect_assay.service.models.spec import Assay
 
 FLOWS = (campaign, decide, design_build_test, sweep)
 BLOCKS = [

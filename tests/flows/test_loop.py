@@ -47,8 +47,8 @@ from prefect_assay.looping import LoopBook, choosing, proposals
 from prefect_assay.looping import loop as loop_files
 from prefect_assay.models.options import CampaignOptions, LoopOptions
 from prefect_assay.models.selection import SelectionSettings
-from prefect_assay.models.spec import Assay
 from prefect_assay.results import ResultRow, to_csv
+from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.collate import keep_plan, kept_table
 from support.accounts import flow_parameters, make_account
 

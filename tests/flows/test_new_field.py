@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from breaks.play import ROOT, Copy
-from prefect_assay.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
 
 FIELD = """
     running_buffer: str | None = Field(
@@ -22,9 +22,9 @@ from prefect.utilities.callables import parameter_schema
 from prefect_assay.blocks import AssayExperiment
 from prefect_assay.cli.app import app
 from prefect_assay.flows import campaign, design_build_test
-from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.models.sequences import Batch, ProteinSequence
-from prefect_assay.models.experiment import Experiment
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.sequences import Batch, ProteinSequence
+from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.ordering.identity import evidence, order_key
 
 def form(flow):

@@ -8,14 +8,14 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.blocks import AssayCredentials, LocalArchive
-from prefect_assay.models.answer_json import open_links
-from prefect_assay.models.billing import Invoice
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order, Payment, PaymentState
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.artifacts import payment_lines
+from prefect_assay.service.models.answer_json import open_links
+from prefect_assay.service.models.billing import Invoice
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.archive import archive_experiment
 from support.services.fault_server import fault_server, reply
 

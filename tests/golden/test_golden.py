@@ -26,9 +26,9 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.designs import read_sequences, split
 from prefect_assay.models.plan import Plan
-from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.results import to_csv
+from prefect_assay.service.models.vocabulary import ExperimentType
 from support.golden.make import PLAIN_CPU, designs_of
 
 ROOT = Path(__file__).parents[2]

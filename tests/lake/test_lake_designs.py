@@ -5,7 +5,7 @@ import pytest
 from prefect_assay import lake
 from prefect_assay.archive import LocalStore
 from prefect_assay.errors import ArchiveUnavailable
-from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.service.models.sequences import ProteinSequence
 from support.archive.campaigns import archive_rows, row
 from support.archive.loops import archive_measured_round, archive_plan, selected_round
 

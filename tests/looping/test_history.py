@@ -23,10 +23,10 @@ from prefect_assay.looping import (
 )
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Fate, SelectionSettings
-from prefect_assay.models.sequences import ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay
 from prefect_assay.results import Outcome, to_csv
 from prefect_assay.selection import history_of, read_history, select
+from prefect_assay.service.models.sequences import ProteinSequence, Sequences
+from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.collate import keep_plan, kept_table
 from prefect_assay.tasks.read import plan_campaign
 from support.archive.campaigns import row

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prefect_assay.client import AssayClient
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.service.client import AssayClient
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.models.experiment import CreateRequest, Experiment
-from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
 from prefect_assay.ordering.identity import evidence
+from prefect_assay.service.models.experiment import CreateRequest, Experiment
+from prefect_assay.service.models.sequences import ProteinSequence
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
 
 FOUR = {
     "One": "MKTAYIAKQR",

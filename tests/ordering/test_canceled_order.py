@@ -3,9 +3,9 @@
 import pytest
 
 from prefect_assay.errors import OrderOutcomeUnknown, OrderStopped
-from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import experiment_name, find_or_create, order_key
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
 from support.archive.memory_store import MemoryStore, books_in
 from support.services.order_service import OrderService
 

@@ -6,11 +6,11 @@ import pytest
 
 from prefect_assay.books.log import Accepted, Ordered, Refused, Sending, Surplus
 from prefect_assay.errors import OrderMismatch
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import choose, confirm_order, experiment_name, find_order, order_key
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(

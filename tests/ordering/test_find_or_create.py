@@ -18,10 +18,7 @@ from prefect_assay.errors import (
     ServiceUnavailable,
     UnexpectedAnswer,
 )
-from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import (
     confirm_order,
     experiment_name,
@@ -29,6 +26,9 @@ from prefect_assay.ordering import (
     find_order,
     order_key,
 )
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(

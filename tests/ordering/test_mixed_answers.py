@@ -6,9 +6,6 @@ import pytest
 
 from prefect_assay.books.log import Ordered
 from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown, OrderPending, PartialOrder
-from prefect_assay.models.experiment import Created, CreateRequest, QuoteAcceptance
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod
 from prefect_assay.ordering import (
     choose,
     confirm_order,
@@ -17,6 +14,9 @@ from prefect_assay.ordering import (
     find_order,
     order_key,
 )
+from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod
 from support.services.order_service import Killed, Killer, OrderService, books
 
 MINE = ExperimentSpec.model_validate(

@@ -24,11 +24,8 @@ from prefect_assay.books.log import (
 )
 from prefect_assay.books.state import NotBegun
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.billing import CostEstimate, Quote
-from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.question import QuestionKind
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering.billing import Billing, BillingStage
 from prefect_assay.ordering.next_action import (
     APPROVE,
@@ -55,6 +52,9 @@ from prefect_assay.ordering.next_action import (
     next_action,
 )
 from prefect_assay.ordering.stages import OVER, Stage
+from prefect_assay.service.models.billing import CostEstimate, Quote
+from prefect_assay.service.models.experiment import ExperimentSummary
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 ID = "11111111-1111-4111-8111-111111111111"

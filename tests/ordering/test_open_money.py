@@ -22,15 +22,15 @@ from prefect_assay.campaigns.open_money import record_look
 from prefect_assay.campaigns.remains import settle_cancellation
 from prefect_assay.errors import AssayError
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.open_money import OpenKind
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name, find_or_create, find_order, order_key
 from prefect_assay.ordering.billing import BillingStage, read_billing
 from prefect_assay.ordering.find import record_surplus
 from prefect_assay.ordering.open_money import look_at_orders
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks.pay import pay_invoice
 from prefect_assay.tasks.quote import confirm_quote
 from support.lab.core import PRICED, UNPRICED

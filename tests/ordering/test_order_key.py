@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import experiment_name, order_key, search_token
+from prefect_assay.service.models.spec import ExperimentSpec
 
 TARGET = "2f1a3c55-0000-4000-8000-00000000abcd"
 NAMES = st.text(min_size=1, max_size=12)

@@ -5,10 +5,10 @@ import itertools
 import pytest
 
 from prefect_assay.errors import OrderOutcomeUnknown
-from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import confirm_order, experiment_name, find_or_create, order_key
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.order_service import Killed, Killer, OrderService, books
 
 SPEC = ExperimentSpec.model_validate(

@@ -1,8 +1,8 @@
 """Experiment names as the service's `search` finds them (contract 4.1: a substring of the name)."""
 
-from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import experiment_name, find_order, search_token
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
 from support.services.order_service import books
 
 SPEC = ExperimentSpec.model_validate({"experiment_type": "expression", "sequences": {"a": "ACD"}})

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.errors import Forbidden, InvalidSpec
-from prefect_assay.models.spec import Assay, Target
 from prefect_assay.ordering import resolve_target
+from prefect_assay.service.models.spec import Assay, Target
 
 PLAIN, CONJUGATED = "Human PD-L1, extracellular domain", "Human PD-L1, extracellular domain, biotinylated"
 

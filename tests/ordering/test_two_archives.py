@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import confirm_order, experiment_name, find_or_create, order_key
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
 from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(

@@ -1,4 +1,4 @@
-"""docs/layout.md, the import rules of pyproject.toml and the folders show the same rooms."""
+"""docs/layout.md, the import rules of pyproject.toml and the folders show the same packages."""
 
 import re
 import tomllib
@@ -8,6 +8,7 @@ ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 PAGE = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
 CONTRACTS = {contract["name"]: contract for contract in PYPROJECT["importlinter"]["contracts"]}
+BELOW_ALL = {"errors", "foreign_text"}
 PACKAGE_DIR = PYPROJECT["setuptools"]["package-dir"]
 
 
@@ -21,7 +22,7 @@ def folder_of(package):
 
 
 def documented(prefix=""):
-    """The rooms of one table of the page, level by level."""
+    """The packages of the lab's table, level by level."""
     levels = {}
     for level, room in re.findall(rf"^\| (\d+) \| `{prefix}(\w+)` \|", PAGE, re.MULTILINE):
         levels.setdefault(int(level), set()).add(room)
@@ -35,23 +36,31 @@ def enforced(contract, prefix):
     ]
 
 
-def test_the_page_lists_the_rooms_in_the_order_that_the_import_rules_enforce():
-    assert documented() == enforced("imports run one way", "prefect_assay.")
+def packages_of_the_page():
+    """From below to above, as the page's line shows them."""
+    (line,) = re.findall(r"^`(service < .*)`$", PAGE, re.MULTILINE)
+    return [set(level.split(" | ")) for level in line.split(" < ")]
+
+
+SHOWN = set().union(*packages_of_the_page())
+
+
+def test_the_page_lists_the_packages_in_the_order_that_the_import_rules_enforce():
+    order = [level for level in enforced("imports run one way", "prefect_assay.") if not level & BELOW_ALL]
+    place = {package: number for number, level in enumerate(reversed(order)) for package in level}
+    page = [package for level in packages_of_the_page() for package in sorted(level) if package in place]
+    assert page == sorted(page, key=place.__getitem__)
+    section = PAGE.partition("## Packages")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == SHOWN
     assert documented("lab/") == enforced("the lab's rooms import one way", "prefect_assay.lab.")
 
 
-def test_every_room_is_in_the_import_rules():
+def test_every_package_is_in_the_import_rules():
     packages = {name.split(".")[1] for name in PYPROJECT["setuptools"]["packages"] if "." in name}
     modules = {path.stem for path in (ROOT / "src" / "prefect_assay").glob("*.py")} - {"__init__"}
-    assert set().union(*documented()) == (packages | modules) - {"lab"}
+    assert set().union(*enforced("imports run one way", "prefect_assay.")) == (packages | modules) - {"lab"}
     lab = ROOT / "src" / "prefect_assay" / "lab"
     assert set().union(*documented("lab/")) == {path.parent.name for path in lab.glob("*/__init__.py")}
-
-
-def test_the_lab_is_forbidden_every_room():
-    forbidden = set(CONTRACTS["the lab shares nothing with the product"]["forbidden_modules"])
-    rooms = set().union(*documented())
-    assert {f"prefect_assay.{room}" for room in rooms} - forbidden == set()
 
 
 def test_every_package_describes_itself_and_lists_its_public_names():

@@ -92,7 +92,7 @@ def test_the_collection_entry_point_loads_no_client_and_no_heavy_library():
         "boto3",
         "eth_account",
         "pyarrow",
-        "prefect_assay.client",
+        "prefect_assay.service.client",
         "prefect_assay.lab",
         "prefect_assay.flows",
     }

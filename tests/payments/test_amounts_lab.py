@@ -7,7 +7,6 @@ import httpx
 import pytest
 
 from prefect_assay.books import OrderLedger
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     PaymentFailed,
     PaymentOutcomeUnknown,
@@ -15,8 +14,9 @@ from prefect_assay.errors import (
     TransientError,
     UnexpectedAnswer,
 )
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.payments import settle
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.spec import ExperimentSpec
 from support.archive.memory_store import a_book
 from support.lab.core import spec
 from support.lab.orders import booked

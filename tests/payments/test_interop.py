@@ -10,10 +10,10 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay.books import OrderLedger
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import PaymentFailed, PaymentOutcomeUnknown
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
+from prefect_assay.service.client import AssayClient
 from support.archive.memory_store import MemoryStore, a_book
 from support.lab.orders import booked, open_invoice
 from support.services.asgi import served

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from prefect_assay.books import OrderLedger
 from prefect_assay.errors import AssayError, BudgetExceeded, ClockDiffers
-from prefect_assay.models.billing import Invoice
 from prefect_assay.payments import PaymentPolicy, settle
+from prefect_assay.service.models.billing import Invoice
 from support.archive.memory_store import MemoryStore, a_book
 from support.lab.pay import Answer
 from support.services.pay_server import NETWORK, RECEIVER, USDC, decode, encode

@@ -14,13 +14,13 @@ from prefect_assay.errors import (
     PaymentRefused,
     PaymentsDisabled,
 )
-from prefect_assay.models.billing import Invoice, usd
 from prefect_assay.models.job import PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import guard
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.interfaces import LedgerEntry, address, origin, pay_url
 from prefect_assay.payments.terms import Offers, X402Terms
+from prefect_assay.service.models.billing import Invoice, usd
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.lab.pay import Answer
 
 BASE = "https://assay.example"

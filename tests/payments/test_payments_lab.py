@@ -18,11 +18,11 @@ from prefect_assay.errors import (
     PaymentRefused,
     TransientError,
 )
-from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Order, PaymentState
-from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
 from prefect_assay.payments.interfaces import PaymentAttempt
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks import pay as pay_task
 from support.archive.memory_store import MemoryStore, a_book
 from support.lab.core import spec

@@ -14,8 +14,6 @@ from pydantic import SecretStr
 from prefect_assay.errors import (
     PaymentRefused,
 )
-from prefect_assay.models.billing import Invoice
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import (
     MppRail,
     PaymentPolicy,
@@ -27,6 +25,8 @@ from prefect_assay.payments.rails.headers import parse_challenges
 from prefect_assay.payments.rails.mpp import read_offers, read_settlement
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.payments.terms import Offers, SettlementNotice
+from prefect_assay.service.models.billing import Invoice
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 CANARY = "spt_canary"
 NETWORK_ID = "profile_lab_1ab402"

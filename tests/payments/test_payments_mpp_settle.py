@@ -22,13 +22,13 @@ from prefect_assay.errors import (
     PaymentsDisabled,
 )
 from prefect_assay.models.job import PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import (
     MppRail,
     PaymentPolicy,
     settle,
 )
 from prefect_assay.payments.settle import utc_now
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, a_book, spent_cents
 from support.lab.core import lab_core
 from support.lab.pay import Answer, LabPayApi, ordered_invoice

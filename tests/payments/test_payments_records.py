@@ -10,9 +10,9 @@ from prefect_assay.errors import (
     PaymentOutcomeUnknown,
 )
 from prefect_assay.models.job import PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import PaymentAttempt, settle
 from prefect_assay.payments.settle import utc_now
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.pay_server import (
     NETWORK,
     RECEIVER,

@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from prefect_assay.books.log import Surplus
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     ArchiveUnavailable,
     PaymentFailed,
@@ -17,6 +16,7 @@ from prefect_assay.errors import (
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments import PaymentPolicy
 from prefect_assay.payments.settle import utc_now
+from prefect_assay.service.client import AssayClient
 from support.services.pay_server import (
     NETWORK,
     RECEIVER,

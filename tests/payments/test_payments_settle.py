@@ -11,8 +11,8 @@ from prefect_assay.errors import (
     PaymentOutcomeUnknown,
 )
 from prefect_assay.models.job import PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import PaymentPolicy, hosted
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.pay_server import (
     CANARY_ADDRESS,
     CANARY_KEY,

@@ -9,10 +9,10 @@ import pytest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderLedger
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, BudgetExceeded, OtherOrganisation, PaymentOutcomeUnknown
 from prefect_assay.ordering import adopt
 from prefect_assay.payments import MppRail, PaymentPolicy, settle
+from prefect_assay.service.client import AssayClient
 from support.lab.orders import booked, open_invoice
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from prefect_assay.errors import ConfigurationError, PaymentRefused, PaymentsDisabled
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments import X402Rail, rail_for
 from prefect_assay.payments.rails.headers import BRACKETS_MAX, HEADER_MAX
 from prefect_assay.payments.rails.x402 import read_offers, read_settlement
 from prefect_assay.payments.terms import Offers, SettlementNotice
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.pay_server import (
     CANARY_ADDRESS,
     CANARY_KEY,

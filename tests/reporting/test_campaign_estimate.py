@@ -6,10 +6,10 @@ from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.campaigns.purchase import OrderPrice, PurchaseFacts, summarize_purchase
 from prefect_assay.campaigns.terms import AccountIdentity
 from prefect_assay.models.purchase import PurchaseState
-from prefect_assay.models.sequences import Duplicate, ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import ExperimentType, PaymentMethod
 from prefect_assay.reporting import artifacts
+from prefect_assay.service.models.sequences import Duplicate, ProteinSequence, Sequences
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import ExperimentType, PaymentMethod
 from prefect_assay.tasks.read import plan_campaign
 
 PLAIN = "MKVLAAEIEKWLEEAKKLIEEAKKLAEEGRLE"

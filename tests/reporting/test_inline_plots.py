@@ -3,11 +3,11 @@
 from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.report import CampaignExperiment, CampaignReport, LoopReport, RoundReport
-from prefect_assay.models.spec import Assay
 from prefect_assay.reporting import artifacts
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.results import DesignSummary
 from prefect_assay.results.row import ArchivedResults
+from prefect_assay.service.models.spec import Assay
 
 ACCOUNT = "account main (simulated)"
 IMAGE = Image(alt="curves of <b>](x", svg="<svg/>")

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.models.bounds import cut
 from prefect_assay.ordering import experiment_name
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.results import markdown_table, summarize
 from prefect_assay.results.row import ResultRow
+from prefect_assay.service.bounds import cut
 
 START = "d" * 80
 

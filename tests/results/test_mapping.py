@@ -5,9 +5,9 @@ import json
 import pytest
 
 from prefect_assay.errors import InputError
-from prefect_assay.models.result import Result
 from prefect_assay.results import Outcome, rows, unread_values
 from prefect_assay.results.mapping import read_mapping
+from prefect_assay.service.models.result import Result
 
 TOML = b"""
 [affinity.fields.KD_nM]

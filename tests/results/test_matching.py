@@ -2,9 +2,9 @@
 
 import pytest
 
-from prefect_assay.models.result import Result
-from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.results import match, rows, summarize
+from prefect_assay.service.models.result import Result
+from prefect_assay.service.models.sequences import ProteinSequence
 
 D0 = ProteinSequence(name="D0", aa_string="MKTAYIAKQR")
 E1 = ProteinSequence(name="E1", aa_string="GSHMKLVFFA")

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.results import results_in, rows, sequence_names
 from prefect_assay.results.row import Outcome
+from prefect_assay.service.models.sequences import ProteinSequence
 
 ENTRY = {"name": "a", "kd_mean": 1e-9}
 BESIDE = {"kd_mean": 1e-9}

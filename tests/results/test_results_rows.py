@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.looping.rules import best_value
-from prefect_assay.models.result import Result
 from prefect_assay.models.selection import Objective
-from prefect_assay.models.sequences import ProteinSequence
 from prefect_assay.results import (
     Level,
     Outcome,
@@ -23,6 +21,8 @@ from prefect_assay.results import (
     unread_values,
 )
 from prefect_assay.results.summary import scatters_of
+from prefect_assay.service.models.result import Result
+from prefect_assay.service.models.sequences import ProteinSequence
 
 
 def result(*entries, result_type="affinity"):

@@ -6,7 +6,6 @@ import uuid
 import httpx
 import pytest
 
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
@@ -17,7 +16,8 @@ from prefect_assay.errors import (
     Unauthorized,
 )
 from prefect_assay.lab.api import ROUTES, Route
-from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.experiment import CreateRequest
 from support.lab.core import spec
 from support.lab.organisations import plain, refused, typed
 from support.rules.register import client_holds, lab_holds

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prefect_assay.client import filters as f
-from prefect_assay.client import parameters as p
+from prefect_assay.service.client import filters as f
+from prefect_assay.service.client import parameters as p
 from support.lab.core import spec
 from support.lab.organisations import organisation, refused
 from support.rules.register import client_holds, lab_holds

@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.errors import Conflict, NotReady
-from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.service.models.sequences import ProteinSequence
 from support.lab.core import spec
 from support.lab.organisations import refused
 from support.rules.register import client_holds, lab_holds

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from prefect_assay.client import filters
-from prefect_assay.models.experiment import CreateRequest
+from prefect_assay.service.client import filters
+from prefect_assay.service.models.experiment import CreateRequest
 from support.lab.core import BY_LOT, PRICED, spec
 from support.lab.organisations import plain, refused, typed
 from support.rules.register import client_holds, lab_holds

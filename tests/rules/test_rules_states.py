@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.models.vocabulary import ExperimentStatus, QuoteStatus, ResultsStatus
+from prefect_assay.service.models.vocabulary import ExperimentStatus, QuoteStatus, ResultsStatus
 from support.lab.organisations import refused
 
 ORDER = [

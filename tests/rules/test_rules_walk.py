@@ -3,10 +3,10 @@ refuses with every status that it is listed with. What the client sends and read
 
 import pytest
 
-from prefect_assay.client.drift.usage import USES
 from prefect_assay.lab.api import ROUTES
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.service import WireWords
+from prefect_assay.service.client.drift.usage import USES
+from prefect_assay.service.models.service import WireWords
 from support.interface.calls import CALLS, Call
 from support.interface.client import error_of, matches, method_of, reader_of, sent
 from support.interface.walk import Walk

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from prefect_assay.errors import MalformedDelivery, SignatureError
-from prefect_assay.webhooks.signature import verify
+from prefect_assay.service.webhook_signature import verify
 from support.lab.organisations import organisation
 from support.rules.register import client_holds, lab_holds
 from support.services.hook_server import hook_server

@@ -17,9 +17,9 @@ from starlette.routing import Route
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.localstack.environment import free_ports
 from prefect_assay.runs.wake import Waker
+from prefect_assay.service.webhook_signature import derive_secret
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import derive_secret
 from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 

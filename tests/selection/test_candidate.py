@@ -4,7 +4,7 @@ import pytest
 
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Choice
-from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.service.models.sequences import ProteinSequence
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.models.result import Result
 from prefect_assay.results import (
     Outcome,
     competition_csv,
@@ -19,6 +18,7 @@ from prefect_assay.results import (
     to_csv,
 )
 from prefect_assay.selection import read_history
+from prefect_assay.service.models.result import Result
 from support.lab.designs import invented_designs, measure, order
 
 DATA = Path(__file__).parent / "data"

@@ -21,10 +21,10 @@ from prefect_assay.designs import read_sequences, split
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.question import Question, QuestionKind
-from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import order_key
 from prefect_assay.results import to_csv
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 SERVICE = "http://lab.test"
 DESIGNS = ">a\nNSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR\n>b\nSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"

@@ -15,9 +15,9 @@ from prefect_assay.campaigns.waking import Feeds, due_looks
 from prefect_assay.campaigns.watermarks import SweepState, as_text
 from prefect_assay.errors import Unauthorized
 from prefect_assay.models.sweep import SweepMemory
-from prefect_assay.models.update import Update
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.tags import EXPERIMENT_TAG
+from prefect_assay.service.models.update import Update
 from support.runs.sweeps import asleep
 
 NOW = datetime.now(UTC)

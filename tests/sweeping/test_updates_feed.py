@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from prefect_assay.campaigns.updates_feed import read_feed
 from prefect_assay.campaigns.watermarks import SweepState
-from prefect_assay.client.operations.updates import iter_updates
-from prefect_assay.models.base import Page
-from prefect_assay.models.billing import usd
 from prefect_assay.models.sweep import Watermark
-from prefect_assay.models.update import Update
 from prefect_assay.reporting.artifacts import label_of
+from prefect_assay.service.client.operations.updates import iter_updates
+from prefect_assay.service.models.base import Page
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.update import Update
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=400)

@@ -14,13 +14,13 @@ from prefect.logging import disable_run_logger
 from prefect_assay import lake
 from prefect_assay.archive import latest
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveUnavailable, TransientError
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import Order
-from prefect_assay.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.reporting import artifacts
 from prefect_assay.results.mapping import read_mapping
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.tasks.archive import _packages, archive_experiment
 
 SPEC = ExperimentSpec(experiment_type="expression", sequences={"a": SequenceValue(aa_string="MKT")})

@@ -6,8 +6,8 @@ from prefect_assay.books import OrderLedger
 from prefect_assay.books.log import Confirming, Ordered, Sending, Surplus
 from prefect_assay.errors import ArchiveError, TransientError
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering.billing import BillingStage
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.quote import confirm_quote
 from support.archive.memory_store import an_attempt
 from support.services.billed_service import BilledService

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.errors import UnexpectedAnswer
-from prefect_assay.models.billing import Invoice
-from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import hosted
 from prefect_assay.payments.reconciliation import read_invoice, read_payment_status
+from prefect_assay.service.models.billing import Invoice
+from prefect_assay.service.models.vocabulary import InvoiceStatus
 from prefect_assay.tasks import estimate
 from support.archive.memory_store import a_book
 from support.services.billed_service import NONE_YET, BilledService

@@ -11,11 +11,11 @@ from prefect_assay.archive.read import choose_version
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec
 from prefect_assay.models.plan import Plan
-from prefect_assay.models.sequences import ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.results import to_csv
 from prefect_assay.results.row import ResultRow
+from prefect_assay.service.models.sequences import ProteinSequence, Sequences
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.tasks.collate import collate_campaign, keep_plan, kept_plan
 from prefect_assay.tasks.read import plan_campaign
 

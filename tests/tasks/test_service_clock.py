@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import OutcomeKind
+from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.tasks import read
 from prefect_assay.waiting import NotYet
 

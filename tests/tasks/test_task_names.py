@@ -7,7 +7,7 @@ import pytest
 from prefect import Task
 
 from prefect_assay import tasks
-from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.service.models.spec import ExperimentSpec
 
 NAMED = [
     each for each in vars(tasks).values() if isinstance(each, Task) and isinstance(each.task_run_name, str)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.models.job import OutcomeKind
-from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+from prefect_assay.service.models.vocabulary import ExperimentStatus, ResultsStatus
 from prefect_assay.waiting import NotYet, decide
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

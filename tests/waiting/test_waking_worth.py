@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.models.experiment import ExperimentSummary
-from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+from prefect_assay.service.models.experiment import ExperimentSummary
+from prefect_assay.service.models.vocabulary import ExperimentStatus, ResultsStatus
 from prefect_assay.waiting import NotYet, WaitsFor, decide, is_worth_waking, waits_for
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from prefect.events.clients import AssertingEventsClient
 from prefect.events.worker import EventsWorker
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from prefect_assay.models.update import Delivery
+from prefect_assay.service.models.update import Delivery
 from prefect_assay.webhooks.event_publisher import emit_update_event, event_id
 from support.webhooks.deliveries import body_of
 

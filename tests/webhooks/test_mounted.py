@@ -7,9 +7,9 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from prefect_assay.service.webhook_signature import derive_secret
 from prefect_assay.webhooks.receiver import Receiver, create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import derive_secret
 from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 

@@ -13,11 +13,11 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from prefect_assay.models.update import Delivery
+from prefect_assay.service.models.update import Delivery
+from prefect_assay.service.webhook_signature import derive_secret
 from prefect_assay.webhooks import endpoint
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import derive_secret
 from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 from support.webhooks.receiver_place import PATH, SECRET, Wake, running, settings

@@ -9,10 +9,10 @@ from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.models.service import WireWords
+from prefect_assay.service.models.service import WireWords
+from prefect_assay.service.webhook_signature import delivery_url, derive_secret
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import delivery_url, derive_secret
 from support.lab.core import order
 from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY

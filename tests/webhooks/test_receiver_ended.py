@@ -13,7 +13,7 @@ from prefect_assay.lab.control import deliveries as sim_deliveries
 from prefect_assay.lab.kernel.settings import LabSettings
 from prefect_assay.lab.service.core import LabCore
 from prefect_assay.localstack.environment import free_ports
-from prefect_assay.webhooks.signature import delivery_url, derive_secret
+from prefect_assay.service.webhook_signature import delivery_url, derive_secret
 from support.lab.core import advance, order
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 from support.webhooks.receiver_process import Process

@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-from prefect_assay.webhooks.signature import derive_secret
+from prefect_assay.service.webhook_signature import derive_secret
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 from support.webhooks.receiver_process import Process
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 
-from prefect_assay.webhooks.signature import derive_secret
+from prefect_assay.service.webhook_signature import derive_secret
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 from support.webhooks.receiver_place import metric, settings, until
 

@@ -17,10 +17,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from prefect_assay.errors import InputError
 from prefect_assay.localstack.environment import free_ports
+from prefect_assay.service.webhook_signature import derive_secret
 from prefect_assay.webhooks import monitoring
 from prefect_assay.webhooks.receiver import Receiver
 from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import derive_secret
 from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 

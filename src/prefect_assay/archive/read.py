@@ -24,9 +24,9 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.models.archived import ArchivedFile, Manifest
-from prefect_assay.models.base import Model
 from prefect_assay.models.formats import refuse_newer
 from prefect_assay.models.plan import Plan
+from prefect_assay.service.models.base import Model
 
 
 class VersionState(Model):

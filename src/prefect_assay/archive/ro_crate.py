@@ -15,8 +15,8 @@ from prefect_assay.archive.layout import (
     version_folder,
 )
 from prefect_assay.models.archived import ArchivedFile, Manifest
-from prefect_assay.models.base import Model
-from prefect_assay.models.words import in_words
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.words import in_words
 
 _PROFILE: Final = "https://w3id.org/ro/crate/1.1"
 # The context of 1.1 is older than schema.org's term for the digest of a file.

@@ -12,7 +12,7 @@ from threading import Barrier, BrokenBarrierError
 from typing import Any, BinaryIO, Final, Literal, Protocol
 
 from prefect_assay.errors import ArchiveError, AssayError
-from prefect_assay.models.base import Model
+from prefect_assay.service.models.base import Model
 
 CHUNK_BYTES: Final = 1 << 20
 # As many as a client of botocore has connections. OpenStack Swift, which looks first, passes one such round in three.

@@ -27,8 +27,8 @@ from prefect_assay.archive.read import parse_manifest
 from prefect_assay.archive.store import Store, check_key, digest_of, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, NewerFormat
 from prefect_assay.models.archived import ArchivedFile, Manifest, RegisteredVersion
-from prefect_assay.models.base import Model
 from prefect_assay.models.formats import refuse_newer
+from prefect_assay.service.models.base import Model
 
 Kind = Literal[
     "missing",

@@ -30,8 +30,8 @@ from prefect_assay.archive.read import latest_version, read_manifest
 from prefect_assay.archive.store import Body, Digest, Store, chunks_of, digest_of, join_key, json_bytes
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest, RegisteredVersion
-from prefect_assay.models.base import Model
 from prefect_assay.models.formats import MANIFEST_FORMAT
+from prefect_assay.service.models.base import Model
 
 _ATTEMPTS: Final = 1000
 _CRATE_TYPE: Final = "application/ld+json"

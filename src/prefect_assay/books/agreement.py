@@ -7,8 +7,8 @@ the reservation, are both found out before more money moves.
 from typing import TYPE_CHECKING
 
 from prefect_assay.books.budget import Reservation
-from prefect_assay.models.billing import usd
 from prefect_assay.models.question import REJECT, Question, QuestionKind
+from prefect_assay.service.models.billing import usd
 
 if TYPE_CHECKING:
     from prefect_assay.books.books import OrderBook

@@ -49,7 +49,6 @@ from prefect_assay.errors import (
     OrderStopped,
     PaymentOutcomeUnknown,
 )
-from prefect_assay.models.base import StoredModel
 from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments.interfaces import (
@@ -59,6 +58,7 @@ from prefect_assay.payments.interfaces import (
     PaymentAttempt,
     RollingCap,
 )
+from prefect_assay.service.models.base import StoredModel
 
 _RECORDS: Final[TypeAdapter[OrderRecord]] = TypeAdapter(OrderRecord)
 _BUDGET: Final = "BUDGET"

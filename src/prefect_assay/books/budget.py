@@ -13,9 +13,9 @@ from pydantic import AwareDatetime, Field, TypeAdapter
 from prefect_assay.archive.store import Store
 from prefect_assay.books.log import Log, Record
 from prefect_assay.errors import BudgetExceeded
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import usd
 from prefect_assay.payments.interfaces import RollingCap
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import usd
 
 EVERY: Final = 32
 

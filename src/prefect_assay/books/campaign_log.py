@@ -25,11 +25,11 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.log import Log, Record, last_numbers
 from prefect_assay.errors import ArchiveError, Conflict, InputError
-from prefect_assay.models.base import StoredModel
-from prefect_assay.models.billing import usd
 from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.question import REJECT, UNNAMED, Question
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.models.base import StoredModel
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 V = TypeVar("V")
 

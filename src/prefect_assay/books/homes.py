@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 from prefect_assay.archive.layout import BOOKS_FOLDER, HOMES_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.models.base import StoredModel
+from prefect_assay.service.models.base import StoredModel
 
 
 class _Sweep(StoredModel):

@@ -19,11 +19,11 @@ from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.base import Model
 from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import PaymentAttempt
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 
 class Record(Model):

@@ -38,8 +38,8 @@ from prefect_assay.books.log import (
 )
 from prefect_assay.errors import ArchiveError
 from prefect_assay.models.job import OrderRoute, PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import LedgerEntry
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 S = TypeVar("S", bound="_State")
 

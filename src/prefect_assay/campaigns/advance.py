@@ -34,14 +34,6 @@ from prefect_assay.errors import (
 from prefect_assay.events import concerning
 from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.models.vocabulary import (
-    AFTER_MATERIALS,
-    MACHINE_RAILS,
-    ExperimentStatus,
-    InvoiceStatus,
-    PaymentMethod,
-    ResultsStatus,
-)
 from prefect_assay.ordering import choose
 from prefect_assay.ordering.billing import CONFIRMABLE, check_total, withdraw
 from prefect_assay.ordering.next_action import (
@@ -71,6 +63,14 @@ from prefect_assay.ordering.next_action import (
 from prefect_assay.ordering.stages import Stage
 from prefect_assay.payments.reconciliation import read_payment_status
 from prefect_assay.reporting import artifacts, facts
+from prefect_assay.service.models.vocabulary import (
+    AFTER_MATERIALS,
+    MACHINE_RAILS,
+    ExperimentStatus,
+    InvoiceStatus,
+    PaymentMethod,
+    ResultsStatus,
+)
 from prefect_assay.tasks.archive import archive_experiment, retrieve_results
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import confirm_order, find_order, order_experiment

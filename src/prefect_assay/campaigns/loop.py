@@ -65,13 +65,13 @@ from prefect_assay.looping import (
 )
 from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.report import LoopReport, RoundReport
-from prefect_assay.models.words import many
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.states import resume
 from prefect_assay.runs.tags import LOOP_TAG, add_tags, name_run
-from prefect_assay.runs.transient_failures import is_temporary
+from prefect_assay.service.transient_failures import is_temporary
+from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import kept_plan, kept_table
 

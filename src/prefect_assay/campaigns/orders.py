@@ -11,11 +11,11 @@ from prefect_assay.campaigns.terms import account_in
 from prefect_assay.models.job import Order
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.question import UNNAMED
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.ordering import experiment_name
 from prefect_assay.ordering.next_action import OrderLimits, Seen
 from prefect_assay.reporting import artifacts
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks.pay import named_rail
 
 EXPERIMENT_CAP: Final = "policy's cap per experiment"

@@ -14,8 +14,8 @@ from prefect_assay.errors import ArchiveError
 from prefect_assay.looping import LoopBook, of_designs_address
 from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.plan import Plan
-from prefect_assay.models.sequences import Sequences
-from prefect_assay.models.spec import Assay, Target
+from prefect_assay.service.models.sequences import Sequences
+from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import keep_plan, kept_plan
 from prefect_assay.tasks.estimate import check_access, resolve_target

@@ -46,8 +46,6 @@ from prefect_assay.campaigns.terms import (
     find_differences,
     is_another_ledger,
 )
-from prefect_assay.client import AssayClient
-from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
@@ -58,12 +56,9 @@ from prefect_assay.errors import (
 )
 from prefect_assay.errors import Stopped as StoppedError
 from prefect_assay.events import concerning
-from prefect_assay.models.billing import CostEstimate
-from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.ordering.billing import Billing, BillingStage, read_billing
 from prefect_assay.ordering.next_action import Seen, Wait, next_action
 from prefect_assay.ordering.stages import OVER, Stage, count_stages, stage_of
@@ -72,7 +67,12 @@ from prefect_assay.reporting.progress import day
 from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, name_run
-from prefect_assay.runs.transient_failures import is_temporary
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.http.dates import time_at
+from prefect_assay.service.models.billing import CostEstimate
+from prefect_assay.service.models.experiment import ExperimentSummary
+from prefect_assay.service.models.vocabulary import InvoiceStatus
+from prefect_assay.service.transient_failures import is_temporary
 
 _DAILY: Final = timedelta(days=1)
 _PATIENT_LOOKS: Final = 3  # for data packages that cannot be read now

@@ -33,13 +33,13 @@ from prefect_assay.errors import (
     InputError,
 )
 from prefect_assay.events import emit, kinds
-from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.purchase import PurchaseState, PurchaseSummary
 from prefect_assay.models.question import UNNAMED, Question, QuestionKind
-from prefect_assay.models.words import many
 from prefect_assay.ordering.next_action import APPROVE, spending_question
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.current import can_suspend, this_run
+from prefect_assay.service.models.billing import CostEstimate, usd
+from prefect_assay.service.words import many
 
 _BACKUP: Final = timedelta(days=365)  # until Prefect itself ends a suspension whose question has expired
 _log = logging.getLogger("prefect_assay.flows")

@@ -22,14 +22,14 @@ from prefect_assay.books.open_money import read_logs
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, SavedArchive
 from prefect_assay.campaigns.saved_blocks import load_account
 from prefect_assay.campaigns.waking import Feeds
-from prefect_assay.client import AssayClient
-from prefect_assay.client.filters import in_
 from prefect_assay.errors import AssayError
-from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.problem import AlertLimits, Problem
-from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
 from prefect_assay.runs.starting import find_obstacles, own_deployments
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.filters import in_
+from prefect_assay.service.models.experiment import ExperimentSummary
+from prefect_assay.service.models.vocabulary import ExperimentStatus, ResultsStatus
 
 _DAY: Final = timedelta(days=1)
 _IDS_PER_REQUEST: Final = 40

@@ -22,7 +22,6 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.terms import AccountIdentity, describe_account, identify_account
 from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.models.affinity import UnclearAffinity, read_affinities
-from prefect_assay.models.billing import CostEstimate, usd
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.purchase import (
     EarlierPurchase,
@@ -32,15 +31,16 @@ from prefect_assay.models.purchase import (
     describe_assay,
     itemise_price,
 )
-from prefect_assay.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.models.vocabulary import (
+from prefect_assay.payments.interfaces import address
+from prefect_assay.service.models.billing import CostEstimate, usd
+from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.service.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     CHAIN_SEPARATOR,
     ExperimentType,
     PaymentMethod,
 )
-from prefect_assay.models.words import listed, many
-from prefect_assay.payments.interfaces import address
+from prefect_assay.service.words import listed, many
 from prefect_assay.tasks.collate import kept_plan
 from prefect_assay.tasks.estimate import estimate_cost, open_price
 

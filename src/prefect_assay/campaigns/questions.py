@@ -17,12 +17,12 @@ from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Answered, Asked, C
 from prefect_assay.events import emit, kinds
 from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.models.words import listed, many
 from prefect_assay.ordering.next_action import Answerer
 from prefect_assay.reporting.artifacts import label_of, show_once
 from prefect_assay.reporting.purchase import purchase_markdown
 from prefect_assay.results.formats import markdown_cell
 from prefect_assay.runs.current import can_suspend
+from prefect_assay.service.words import listed, many
 
 _ID_LENGTH: Final = 8
 

@@ -20,11 +20,6 @@ from pydantic import BaseModel, SecretStr
 from prefect_assay.alerts.find import expiring_token
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.campaigns.terms import AccountIdentity, identify_account
-from prefect_assay.client.drift import Change, Facts, compare, facts_of, known_interface, usage_by_operation
-from prefect_assay.client.drift.fields import SECTIONS, FieldState, SeenField, compare_answers
-from prefect_assay.client.http.secrets import spellings
-from prefect_assay.client.needs import NEEDS, Need, need_of
-from prefect_assay.client.witness import WitnessClient
 from prefect_assay.designs import refuse_target, split
 from prefect_assay.errors import (
     AccessError,
@@ -35,21 +30,38 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
     is_absent,
 )
-from prefect_assay.models.billing import usd
-from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.problem import AlertLimits
-from prefect_assay.models.sequences import Sequences
-from prefect_assay.models.service import WireWords
-from prefect_assay.models.spec import Assay, ExperimentSpec, Target
-from prefect_assay.models.tokens import Identity
-from prefect_assay.models.vocabulary import BINDING_TYPES, PAGE_LIMIT_MAX, ResultsStatus
-from prefect_assay.models.words import in_words, listed, many
 from prefect_assay.ordering import resolve_target
 from prefect_assay.results.measurements import RecordReader, parts_of
 from prefect_assay.results.reading import results_in
 from prefect_assay.results.tidy import rows
-from prefect_assay.webhooks.trial_delivery import find_delivery_problem
+from prefect_assay.service.client.drift import (
+    Change,
+    Facts,
+    compare,
+    facts_of,
+    known_interface,
+    usage_by_operation,
+)
+from prefect_assay.service.client.drift.fields import (
+    SECTIONS,
+    FieldState,
+    SeenField,
+    compare_answers,
+)
+from prefect_assay.service.client.http.secrets import spellings
+from prefect_assay.service.client.needs import NEEDS, Need, need_of
+from prefect_assay.service.client.witness import WitnessClient
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.experiment import ExperimentSummary
+from prefect_assay.service.models.sequences import Sequences
+from prefect_assay.service.models.service import WireWords
+from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
+from prefect_assay.service.models.tokens import Identity
+from prefect_assay.service.models.vocabulary import BINDING_TYPES, PAGE_LIMIT_MAX, ResultsStatus
+from prefect_assay.service.trial_delivery import find_delivery_problem
+from prefect_assay.service.words import in_words, listed, many
 
 T = TypeVar("T")
 

@@ -9,17 +9,17 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from prefect_assay.books import OrderBook
-from prefect_assay.client import AssayClient, RejectReason
 from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
 from prefect_assay.foreign_text import link_markdown
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Quote, usd
 from prefect_assay.models.job import Order
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, QuoteStatus
-from prefect_assay.models.words import in_words
 from prefect_assay.ordering.billing import BillingStage, read_billing, withdraw
 from prefect_assay.payments.reconciliation import PaymentStatus, read_payment_status
 from prefect_assay.reporting.artifacts import payment_lines
+from prefect_assay.service.client import AssayClient, RejectReason
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import Quote, usd
+from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, QuoteStatus
+from prefect_assay.service.words import in_words
 
 _logger = logging.getLogger(__name__)
 

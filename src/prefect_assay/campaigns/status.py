@@ -30,8 +30,8 @@ from prefect_assay.books.campaign_log import (
 )
 from prefect_assay.books.open_money import read_logs
 from prefect_assay.errors import NotFound
-from prefect_assay.models.base import Model
 from prefect_assay.ordering.stages import OVER, Stage, stage_of
+from prefect_assay.service.models.base import Model
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
 _OLDEST: Final = 0.0

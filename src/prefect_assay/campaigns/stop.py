@@ -31,19 +31,19 @@ from prefect_assay.campaigns.remains import (
     settle_cancellation,
 )
 from prefect_assay.campaigns.terms import account_in
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
 from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.looping.book import LoopBook
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import usd
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import find_order
 from prefect_assay.payments.interfaces import address
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.runs.queries import read_runs, run_filter
 from prefect_assay.runs.states import cancel, resume, waits_for_input
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.spec import ExperimentSpec
 
 # A request that was in flight when the ledger was stopped has arrived by then, or never will.
 IN_FLIGHT: Final = timedelta(minutes=10)

@@ -11,7 +11,7 @@ from prefect.client.orchestration import SyncPrefectClient
 
 from prefect_assay.errors import shortened
 from prefect_assay.runs.states import resume
-from prefect_assay.runs.transient_failures import is_away
+from prefect_assay.service.transient_failures import is_away
 
 
 @dataclass

@@ -6,8 +6,8 @@ from typing import Final
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.books.campaign_log import CampaignLog, Terms
 from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.models.words import describe_mode
 from prefect_assay.ordering.next_action import APPROVE
+from prefect_assay.service.words import describe_mode
 
 LOOK_AGAIN: Final = "look_again"
 # Another service, organisation or archive has another, empty ledger: everything would be ordered anew.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from prefect_assay.client import AssayClient
 from prefect_assay.models.sweep import Watermark
-from prefect_assay.models.vocabulary import PAGE_LIMIT_MAX
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
 
 # Rows that are recognized by their ids: one page of the list.
 _DEPTH: Final = PAGE_LIMIT_MAX

@@ -18,13 +18,13 @@ from prefect_assay.campaigns.setup import ACCOUNT
 from prefect_assay.campaigns.sweep_progress import SweepProgress
 from prefect_assay.campaigns.updates_feed import read_feed
 from prefect_assay.campaigns.watermarks import SweepState, as_text, read_account
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import Conflict
 from prefect_assay.models.question import REJECT
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.looks import look_of
 from prefect_assay.runs.states import suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
+from prefect_assay.service.client import AssayClient
 
 # The sweep runs every five minutes and some seconds; without this margin every second pause would be longer by one sweep.
 _EARLY: Final = timedelta(minutes=1)

@@ -7,10 +7,10 @@ from decimal import Decimal, InvalidOperation
 import typer
 
 from prefect_assay.cli.failures import FAILED, INTERRUPTED
-from prefect_assay.client.http.address import is_address
 from prefect_assay.errors import InputError
-from prefect_assay.models.billing import usd
-from prefect_assay.models.bounds import CENTS_MAX
+from prefect_assay.service.bounds import CENTS_MAX
+from prefect_assay.service.client.http.address import is_address
+from prefect_assay.service.models.billing import usd
 
 
 def parse_cents(text: str, option: str) -> int:

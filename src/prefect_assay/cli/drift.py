@@ -10,12 +10,18 @@ from pydantic import ValidationError
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.service import ADDRESS_VARIABLE, TOKEN_VARIABLE
-from prefect_assay.client import AssayClient
-from prefect_assay.client.drift import Change, compare, facts_of, known_interface, usage_by_operation
-from prefect_assay.client.needs import Need, need_of
 from prefect_assay.errors import InputError, UnexpectedAnswer
-from prefect_assay.models.service import WireWords
-from prefect_assay.models.words import many
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.drift import (
+    Change,
+    compare,
+    facts_of,
+    known_interface,
+    usage_by_operation,
+)
+from prefect_assay.service.client.needs import Need, need_of
+from prefect_assay.service.models.service import WireWords
+from prefect_assay.service.words import many
 
 _MARKS: Final = {"breaks": "breaks", "empty": "empty", "none": ""}
 

@@ -17,7 +17,7 @@ from prefect_assay.errors import (
     Stopped,
 )
 from prefect_assay.foreign_text import clean_text
-from prefect_assay.network_variables import drop_unreadable_exceptions
+from prefect_assay.service.network_variables import drop_unreadable_exceptions
 
 INTERRUPTED: Final = 130
 FAILED: Final = 1

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from prefect_assay.models.bounds import NUMBER_MAX
+from prefect_assay.service.bounds import NUMBER_MAX
 
 MAIN: Final = "main"  # the name that `prefect-assay init` saves an account under
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from prefect_assay.cli.options import MAIN
 from prefect_assay.errors import ConfigurationError, MissingBlock, ServiceUnavailable, Unauthorized
-from prefect_assay.network_variables import check_certificates, check_http_variables
+from prefect_assay.service.network_variables import check_certificates, check_http_variables
 
 if TYPE_CHECKING:
     from prefect.blocks.core import Block
@@ -65,7 +65,7 @@ def api_errors() -> Iterator[None]:
                 f"the Prefect server at {_api_url()} does not answer under this name; start it with --allow-host and the name, "
                 "or set PREFECT_API_URL to a name that it has"
             ) from error
-        from prefect_assay.runs.transient_failures import is_busy
+        from prefect_assay.service.transient_failures import is_busy
 
         if is_busy(error):
             raise ServiceUnavailable(

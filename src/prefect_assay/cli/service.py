@@ -4,9 +4,9 @@ import os
 from typing import Final
 
 from prefect_assay.cli.options import MAIN
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.words import describe_mode
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.words import describe_mode
 
 ADDRESS_VARIABLE: Final = "PREFECT_ASSAY_BASE_URL"
 TOKEN_VARIABLE: Final = "PREFECT_ASSAY_TOKEN"  # noqa: S105 - its name, not its value

@@ -9,7 +9,7 @@ from prefect_assay.designs.liabilities import design_warnings
 from prefect_assay.designs.proposed import choices_csv, pool_of
 from prefect_assay.designs.read import is_pasted, read_pool, read_sequences
 from prefect_assay.designs.report import order_lines
-from prefect_assay.models.spec_rules import check_spec
+from prefect_assay.service.models.spec_rules import check_spec
 
 __all__ = [
     "campaign_digest",

@@ -12,9 +12,9 @@ from prefect_assay.designs.doubt import KEEP, spread
 from prefect_assay.designs.parts import MOTIFS, variable_domains
 from prefect_assay.designs.records import Rows
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.words import listed, many
 from prefect_assay.tables import key_of
 
 _SAMPLE: Final = 100  # records that show whether antibodies are here

@@ -15,9 +15,9 @@ from itertools import count
 from typing import Final
 
 from prefect_assay.errors import InvalidSpec
-from prefect_assay.models.sequences import Batch, ProteinSequence, Sequences
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import (
+from prefect_assay.service.models.sequences import Batch, ProteinSequence, Sequences
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     BINNING_SEQUENCES_MAX,
     BINNING_SEQUENCES_MIN,

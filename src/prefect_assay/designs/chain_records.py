@@ -24,8 +24,8 @@ from prefect_assay.designs.doubt import KEEP, is_alike, spread
 from prefect_assay.designs.headers import DESCRIPTION
 from prefect_assay.designs.records import Rows
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.words import listed, many
 from prefect_assay.tables import UnreadableFile, key_of
 
 _SAMPLE: Final = 60  # records that show whether names have labels, and whether antibodies are here

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from prefect_assay.designs.parts import antibody_chain
-from prefect_assay.models.spec_rules import quoted
+from prefect_assay.service.models.spec_rules import quoted
 
 PEPTIDE: Final = (
     9  # residues; a shorter chain may be a word. Measured designs of public rounds have ten and more

@@ -9,10 +9,10 @@ from prefect_assay.designs.doubt import KEEP, Doubts, Known, find_doubts, pieces
 from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.sequences import Pool, ReadingReport, Sequences
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.sequences import Pool, ReadingReport, Sequences
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.service.words import listed, many
 from prefect_assay.tables import UnreadableFile
 
 TARGET: Final = "the target (--target-sequence)"

@@ -16,8 +16,8 @@ from typing import Any, Final
 import yaml  # type: ignore[import-untyped]
 
 from prefect_assay.designs.records import Rows
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import listed
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.words import listed
 from prefect_assay.tables import UnreadableFile
 
 _LISTED: Final = 6

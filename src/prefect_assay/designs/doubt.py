@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from prefect_assay.designs.parts import antibody_chain, known_parts, variable_domains
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.words import listed, many
 
 WORD: Final = 4
 SHARED_FROM: Final = 30  # residues of a shared beginning or end, and of the rests beside it

@@ -19,7 +19,7 @@ from prefect_assay.designs.headers import (
     name_samples,
 )
 from prefect_assay.designs.records import MAX_RESIDUES, Rows
-from prefect_assay.models.words import many
+from prefect_assay.service.words import many
 from prefect_assay.tables import UnreadableFile
 from prefect_assay.tables.text import Block
 

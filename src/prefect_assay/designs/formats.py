@@ -40,9 +40,9 @@ from prefect_assay.designs.records import Rows, SourceErrors, name_key
 from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS
 from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.scores import score_direction
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import AMINO_ACIDS
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS
+from prefect_assay.service.words import listed, many
 from prefect_assay.tables import Content, NoHeader, Table, UnreadableFile, key_of, sheet_table, text_table
 from prefect_assay.tables.table import Accepts, is_above_header, metadata_notes
 from prefect_assay.tables.text import Block

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from prefect_assay.designs.records import Rows, name_key
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.words import listed, many
 
 DESCRIPTION: Final = "description"
 _PAIR = re.compile(r"([A-Za-z_][\w.%-]*)[=:]([^\s,;|]+)")

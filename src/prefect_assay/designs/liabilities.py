@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.words import listed, many
 
 SHORTEST: Final = 30  # residues of a chain; shorter ones are made by chemical synthesis
 LONGEST: Final = 600  # residues of a chain, some 66 kDa

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.designs.doubt import KEEP, spread
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
+from prefect_assay.service.words import listed, many
 
 _LETTER: Final = f"[{''.join(sorted(AMINO_ACIDS))}]"
 _ONE = re.compile(f"({_LETTER})([0-9]{{1,4}})({_LETTER})")

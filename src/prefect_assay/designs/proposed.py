@@ -10,7 +10,7 @@ from prefect_assay.designs.columns import beside
 from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import REASON_COLUMN, Choice
-from prefect_assay.models.sequences import Pool
+from prefect_assay.service.models.sequences import Pool
 
 PROPOSED: Final = "proposed designs"
 _LIMIT: Final = 1_000_000

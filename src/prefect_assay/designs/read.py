@@ -14,7 +14,7 @@ from prefect_assay.designs.mutations import check_mutations
 from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.designs.row_checks import compare_rows_with_columns
 from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
-from prefect_assay.models.sequences import Duplicate, Pool, Sequences
+from prefect_assay.service.models.sequences import Duplicate, Pool, Sequences
 from prefect_assay.sources import UnreadableSource, opened
 from prefect_assay.tables import UnreadableFile, content
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Final
 
-from prefect_assay.models.sequences import Pool, ReadingReport, Sequences
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import many
+from prefect_assay.service.models.sequences import Pool, ReadingReport, Sequences
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.words import many
 
 _SHOWN: Final = 3
 _LETTERS: Final = 8

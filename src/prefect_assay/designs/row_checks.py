@@ -8,9 +8,9 @@ from prefect_assay.designs.columns import PAIRS
 from prefect_assay.designs.doubt import KEEP
 from prefect_assay.designs.parts import variable_domains
 from prefect_assay.designs.records import Rows
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.models.words import listed, many
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+from prefect_assay.service.words import listed, many
 from prefect_assay.tables import key_of
 
 _LISTED: Final = 3

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, Literal
 from uuid import UUID, uuid5
 
-from prefect_assay.models.base import Model
+from prefect_assay.service.models.base import Model
 
 _NAMESPACE: Final = UUID("7b2f9c0e-5a1d-5c53-8f0a-2d6e4b9c1a37")
 

@@ -30,11 +30,11 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.read import read_manifest
 from prefect_assay.archive.store import join_key
 from prefect_assay.errors import AssayError
-from prefect_assay.models.base import Model
 from prefect_assay.models.formats import lake_metadata
 from prefect_assay.results import from_csv
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module, row_schema
 from prefect_assay.results.tables import read_summary_json, summary_schema
+from prefect_assay.service.models.base import Model
 
 _EXPERIMENT: Final = "raw/experiment.json"
 _ORIGIN: Final = (

@@ -37,11 +37,11 @@ from prefect_assay.archive.store import join_key, json_bytes, save
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
 from prefect_assay.lake.parts import add
 from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.base import Model
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import make_table, results_in, to_csv
 from prefect_assay.results.mapping import MAPPING_PATH, ResultMapping, read_mapping
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ResultsStatus
 
 SPEC_PATH: Final = "spec.json"
 _JSON: Final = "application/json"

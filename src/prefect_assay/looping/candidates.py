@@ -13,8 +13,8 @@ from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError
 from prefect_assay.looping.book import LoopBook, RoundFixed
 from prefect_assay.models.candidate import Candidate, method_of, parents_of
 from prefect_assay.models.selection import Choice, Fate
-from prefect_assay.models.sequences import Pool
 from prefect_assay.results.formats import pyarrow_module
+from prefect_assay.service.models.sequences import Pool
 
 NOT_REACHED: Final = "not_reached"  # the round took the first designs, in their order
 DUPLICATE: Final = "duplicate"

@@ -10,12 +10,12 @@ from prefect_assay.looping.book import PoolFile, RoundFixed
 from prefect_assay.looping.history import loop_history
 from prefect_assay.looping.loop import Loop
 from prefect_assay.looping.rules import Stop, affordable
-from prefect_assay.models.billing import usd
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Choice, KeptFates, Selection
-from prefect_assay.models.sequences import Pool, Sequences
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.selection import history_of, select
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.sequences import Pool, Sequences
+from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.tasks.estimate import estimate_cost, resolve_target
 
 

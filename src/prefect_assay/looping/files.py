@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
-from prefect_assay.models.bounds import cut
+from prefect_assay.service.bounds import cut
 from prefect_assay.sources import Listed, UnreadableSource, listed, opened
 
 SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv", ".xlsx", ".xls", ".ods", ".parquet"})

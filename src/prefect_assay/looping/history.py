@@ -11,9 +11,9 @@ from prefect_assay.looping.book import Round
 from prefect_assay.looping.rules import best_value, has_measurement
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.selection import Objective
-from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.results import DesignSummary, Outcome, ResultRow
 from prefect_assay.results.row import CampaignTable
+from prefect_assay.service.models.vocabulary import ResultsStatus
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 # Whether the laboratory has an order, or may have it: by the campaign's id and the order key.

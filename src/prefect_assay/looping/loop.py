@@ -10,7 +10,7 @@ from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.looping.book import LoopBook
 from prefect_assay.looping.history import Placed
 from prefect_assay.models.options import LoopOptions, ReadingOptions
-from prefect_assay.models.spec import Assay
+from prefect_assay.service.models.spec import Assay
 
 LOOP_ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,29}"
 _SHORTEST_PAUSE: Final = timedelta(minutes=5)

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from prefect_assay.models.base import Model, StoredModel
 from prefect_assay.models.formats import MANIFEST_FORMAT
+from prefect_assay.service.models.base import Model, StoredModel
 
 
 class ArchivedFile(StoredModel):

@@ -6,8 +6,8 @@ from typing import Any, Final, Self
 
 from pydantic import Field
 
-from prefect_assay.models.base import StoredModel
-from prefect_assay.models.sequences import ProteinSequence
+from prefect_assay.service.models.base import StoredModel
+from prefect_assay.service.models.sequences import ProteinSequence
 
 PARENT_COLUMNS: Final = ("parents", "parent", "parent_id", "parent_name", "backbone")
 """Titles in any case; the first that a design has counts. ProteinMPNN's samples have a backbone."""

@@ -3,8 +3,8 @@
 from datetime import datetime
 from enum import StrEnum
 
-from prefect_assay.models.base import Model
-from prefect_assay.models.vocabulary import AnyExperimentStatus, AnyResultsStatus, PaymentMethod
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import AnyExperimentStatus, AnyResultsStatus, PaymentMethod
 
 
 class OrderRoute(StrEnum):

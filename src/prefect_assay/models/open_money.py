@@ -7,8 +7,8 @@ from typing import Final
 
 from pydantic import AwareDatetime
 
-from prefect_assay.models.base import StoredModel
-from prefect_assay.models.billing import usd
+from prefect_assay.service.models.base import StoredModel
+from prefect_assay.service.models.billing import usd
 
 
 class OpenKind(StrEnum):

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from prefect_assay.models.base import Model
-from prefect_assay.models.bounds import (
+from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.service.bounds import (
     CENTS_MAX,
     Count,
     DeadlineDays,
@@ -19,9 +19,9 @@ from prefect_assay.models.bounds import (
     Positive,
     Residues,
 )
-from prefect_assay.models.form import form_of
-from prefect_assay.models.selection import SelectionSettings
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.form import form_of
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 DEADLINE_DAYS: Final = 45
 DESIGNS_PER_EXPERIMENT: Final = 96

@@ -4,9 +4,9 @@ from datetime import datetime
 
 from pydantic import AwareDatetime, Field
 
-from prefect_assay.models.base import Model, StoredModel
-from prefect_assay.models.bounds import Cents, Days
 from prefect_assay.models.sweep import OpenSum
+from prefect_assay.service.bounds import Cents, Days
+from prefect_assay.service.models.base import Model, StoredModel
 
 RUNS_MAX = 10  # names of runs that a problem keeps; a Prefect variable holds 5,000 characters
 

@@ -8,11 +8,11 @@ from typing import Final
 
 from pydantic import AwareDatetime, Field
 
-from prefect_assay.models.base import StoredModel
-from prefect_assay.models.billing import Breakdown, CostEstimate, usd
-from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.models.vocabulary import REPLICATES_DEFAULT, ExperimentType, PaymentMethod
-from prefect_assay.models.words import in_words, many
+from prefect_assay.service.models.base import StoredModel
+from prefect_assay.service.models.billing import Breakdown, CostEstimate, usd
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.vocabulary import REPLICATES_DEFAULT, ExperimentType, PaymentMethod
+from prefect_assay.service.words import in_words, many
 
 # Parts of the lines that are read; the published shapes show them next to the contract's.
 _KNOWN_PARTS: Final = frozenset({"unit_price_cents", "replicate_price_cents"})

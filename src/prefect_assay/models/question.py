@@ -7,8 +7,8 @@ from typing import Final, Self
 
 from pydantic import Field, model_validator
 
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import usd
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import usd
 
 REJECT: Final = "reject"
 UNNAMED: Final = "a person who gave no name"

@@ -1,7 +1,7 @@
 """Results of the flows: small, without secrets, with references to everything else."""
 
-from prefect_assay.models.base import Model
 from prefect_assay.models.purchase import PurchaseSummary
+from prefect_assay.service.models.base import Model
 
 
 class CampaignExperiment(Model):

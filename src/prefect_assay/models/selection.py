@@ -10,13 +10,19 @@ from typing import Final, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from prefect_assay.models.base import Model, StoredModel
-from prefect_assay.models.bounds import LIST_MAX, Count, Line, Positive, Seed
 from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.form import form_of
 from prefect_assay.models.scores import score_direction
-from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.service.bounds import (
+    LIST_MAX,
+    Count,
+    Line,
+    Positive,
+    Seed,
+)
+from prefect_assay.service.form import form_of
+from prefect_assay.service.models.base import Model, StoredModel
+from prefect_assay.service.models.sequences import ProteinSequence
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 REASON_COLUMN: Final = "selection_reason"
 

@@ -5,7 +5,7 @@ What cannot be read counts as absent: the sweep then reads and wakes more, and m
 
 from datetime import datetime
 
-from prefect_assay.models.base import StoredModel
+from prefect_assay.service.models.base import StoredModel
 
 
 class Watermark(StoredModel):

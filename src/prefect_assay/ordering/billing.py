@@ -6,12 +6,12 @@ from typing import Final
 
 from prefect_assay.books import OrderBook
 from prefect_assay.books.log import Withdrawn
-from prefect_assay.client import AssayClient
-from prefect_assay.client.http.dates import time_at
 from prefect_assay.errors import NotReady, PaymentRefused, TransientError, UnexpectedAnswer
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Quote
-from prefect_assay.models.vocabulary import (
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.http.dates import time_at
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import Quote
+from prefect_assay.service.models.vocabulary import (
     AFTER_MATERIALS,
     OPEN_QUOTES,
     ExperimentStatus,

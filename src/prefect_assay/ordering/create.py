@@ -9,8 +9,6 @@ from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Accepted, Named, Ordered, Refused, Sending
-from prefect_assay.client import AssayClient
-from prefect_assay.client.http.failures import CLIENT_ERRORS, NO_VERDICT
 from prefect_assay.errors import (
     AccessError,
     AssayError,
@@ -27,10 +25,7 @@ from prefect_assay.errors import (
     TransientError,
     UnexpectedAnswer,
 )
-from prefect_assay.models.experiment import Created, CreateRequest, Experiment, QuoteAcceptance
 from prefect_assay.models.job import Order, OrderRoute
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod, snake_case
 from prefect_assay.ordering.find import (
     NamedExperiment,
     adopt,
@@ -44,6 +39,16 @@ from prefect_assay.ordering.find import (
 )
 from prefect_assay.ordering.identity import search_token
 from prefect_assay.payments.due import invoice_id_of, page_digest
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.http.failures import CLIENT_ERRORS, NO_VERDICT
+from prefect_assay.service.models.experiment import (
+    Created,
+    CreateRequest,
+    Experiment,
+    QuoteAcceptance,
+)
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod, snake_case
 
 MACHINE: Final = "machine"  # contract 2.6, the kinds of a payment pointer
 _HOSTED: Final = "hosted_invoice"

@@ -16,7 +16,6 @@ from typing import Final
 
 from prefect_assay.books import OrderBook, OrderState
 from prefect_assay.books.log import Ordered, Surplus
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import (
     AccessError,
     AssayError,
@@ -29,12 +28,13 @@ from prefect_assay.errors import (
     TransientError,
     UnexpectedAnswer,
 )
-from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
 from prefect_assay.ordering.identity import Evidence, carries_key, contradictions, evidence, search_token
 from prefect_assay.payments.interfaces import CLOCKS_DIFFER
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.experiment import Experiment, ExperimentSummary
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
 
 # Experiments in these states compete with no order: they commit nothing any more.
 _INACTIVE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.CANCELED})

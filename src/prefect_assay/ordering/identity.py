@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, Final
 
-from prefect_assay.models.experiment import Experiment, ExperimentSummary
-from prefect_assay.models.identifiers import is_uuid
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.spec_rules import quoted
-from prefect_assay.models.vocabulary import (
+from prefect_assay.service.models.experiment import Experiment, ExperimentSummary
+from prefect_assay.service.models.identifiers import is_uuid
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.spec_rules import quoted
+from prefect_assay.service.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     REPLICATES_DEFAULT,
     ExperimentType,
     Method,
     snake_case,
 )
-from prefect_assay.models.words import listed
+from prefect_assay.service.words import listed
 
 KEY_LENGTH: Final = 20  # hex digits: 80 bits
 _WORD_PREFIX: Final = "pa-"

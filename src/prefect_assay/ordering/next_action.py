@@ -12,13 +12,19 @@ from typing import Final, NamedTuple
 
 from prefect_assay.books import OrderState
 from prefect_assay.books.log import Approved
-from prefect_assay.models.billing import LOWEST_PERCENT, CostEstimate, Quote, is_far_below, usd
-from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.job import Order, OrderRoute, OutcomeKind, Payment
 from prefect_assay.models.question import REJECT, UNNAMED, Question, QuestionKind
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
 from prefect_assay.ordering.billing import Billing, BillingStage, is_known
 from prefect_assay.ordering.stages import Stage
+from prefect_assay.service.models.billing import (
+    LOWEST_PERCENT,
+    CostEstimate,
+    Quote,
+    is_far_below,
+    usd,
+)
+from prefect_assay.service.models.experiment import ExperimentSummary
+from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
 from prefect_assay.waiting.decide import PARTIAL_WAIT, NotYet, deadline_of, decide
 
 APPROVE: Final = "approve"

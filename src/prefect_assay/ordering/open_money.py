@@ -12,20 +12,20 @@ from typing import Final
 
 from prefect_assay.books import OrderBook
 from prefect_assay.books.open_money import is_closed, item_of
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, NotFound, NotReady, TransientError
-from prefect_assay.models.billing import Invoice
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
-from prefect_assay.models.vocabulary import (
+from prefect_assay.ordering.identity import search_token
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.billing import Invoice
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.vocabulary import (
     OPEN_QUOTES,
     ExperimentStatus,
     InvoiceStatus,
     PaymentMethod,
     QuoteStatus,
 )
-from prefect_assay.models.words import in_words
-from prefect_assay.ordering.identity import search_token
+from prefect_assay.service.words import in_words
 
 # What is not in the list sorts last: of several invoices of one experiment the one that counts comes first.
 _WEIGHT: Final[dict[str | None, int]] = {

@@ -1,11 +1,11 @@
 """The catalog target of an assay. Exact matches only: a similar target would be a wrong order."""
 
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, InvalidSpec, is_absent
-from prefect_assay.models.identifiers import is_uuid
-from prefect_assay.models.spec import Assay, Target
-from prefect_assay.models.vocabulary import BINDING_TYPES
-from prefect_assay.models.words import in_words
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.identifiers import is_uuid
+from prefect_assay.service.models.spec import Assay, Target
+from prefect_assay.service.models.vocabulary import BINDING_TYPES
+from prefect_assay.service.words import in_words
 
 
 def resolve_target(client: AssayClient, assay: Assay) -> Target | None:

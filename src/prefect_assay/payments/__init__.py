@@ -3,12 +3,12 @@
 Knows neither Prefect nor where its record is kept. Only `issuer` uses the client, for its HTTP helpers.
 """
 
-from prefect_assay.models.billing import PayAnswer
 from prefect_assay.payments.guard import PaymentPolicy, check_ready
 from prefect_assay.payments.interfaces import Ledger, LedgerEntry, PayApi, PaymentAttempt, RollingCap
 from prefect_assay.payments.rails import MppRail, Rail, TokenIssuer, TokenLimits, X402Rail, rail_for
 from prefect_assay.payments.reconciliation import hosted
 from prefect_assay.payments.settle import settle
+from prefect_assay.service.models.billing import PayAnswer
 
 __all__ = [
     "Ledger",

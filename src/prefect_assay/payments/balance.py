@@ -8,12 +8,12 @@ import httpx
 from pydantic import SecretStr
 from pydantic_core import from_json
 
-from prefect_assay.client.http.deadline import deadline, limit_connections
-from prefect_assay.client.http.exchange import Meter, TooLarge
-from prefect_assay.client.http.wire import unlogged_query
 from prefect_assay.errors import ServiceUnavailable
-from prefect_assay.network_variables import check_http_variables
 from prefect_assay.payments.rails.x402 import address_of
+from prefect_assay.service.client.http.deadline import deadline, limit_connections
+from prefect_assay.service.client.http.exchange import Meter, TooLarge
+from prefect_assay.service.client.http.wire import unlogged_query
+from prefect_assay.service.network_variables import check_http_variables
 
 _SECONDS: Final = 10.0
 _WHOLE_SECONDS: Final = 60.0  # for all questions to a node

@@ -12,11 +12,11 @@ from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
 
 from prefect_assay.errors import AssayError, Forbidden, PaymentFailed, UnexpectedAnswer, is_absent
-from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer
-from prefect_assay.models.experiment import QuoteAcceptance
-from prefect_assay.models.identifiers import normalize_id
-from prefect_assay.models.vocabulary import AFTER_MATERIALS, InvoiceStatus, snake_case
 from prefect_assay.payments.interfaces import PayApi, is_success, origin, pay_url
+from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, PayAnswer
+from prefect_assay.service.models.experiment import QuoteAcceptance
+from prefect_assay.service.models.identifiers import normalize_id
+from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, InvoiceStatus, snake_case
 
 _SHOWS_NOTHING: Final = frozenset({HTTPStatus.OK, HTTPStatus.NO_CONTENT})
 _ENDED: Final = frozenset({InvoiceStatus.PAID, InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE})

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from prefect_assay.client.http.dates import sent_at
 from prefect_assay.errors import (
     BudgetExceeded,
     ClockDiffers,
@@ -19,9 +18,6 @@ from prefect_assay.errors import (
     PaymentRefused,
     PaymentsDisabled,
 )
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import CURRENCY, Invoice, PayAnswer, usd
-from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard_terms
 from prefect_assay.payments.guard_terms import named
 from prefect_assay.payments.interfaces import (
@@ -35,6 +31,15 @@ from prefect_assay.payments.interfaces import (
     pay_url,
 )
 from prefect_assay.payments.terms import MppTerms, Offers, Terms, X402Terms, ascii_quoted
+from prefect_assay.service.client.http.dates import sent_at
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import (
+    CURRENCY,
+    Invoice,
+    PayAnswer,
+    usd,
+)
+from prefect_assay.service.models.vocabulary import InvoiceStatus
 
 MAX_VALID_SECONDS: Final = 600
 _NOT_PAID: Final = "nothing is paid by machine"

@@ -12,11 +12,11 @@ from urllib.parse import quote, urlsplit
 from pydantic import AwareDatetime
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.base import Model, StoredModel
-from prefect_assay.models.billing import ExperimentInvoice, Invoice, PayAnswer
-from prefect_assay.models.experiment import Experiment
 from prefect_assay.models.job import PaymentState
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.models.base import Model, StoredModel
+from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, PayAnswer
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 _API_PATH: Final = "/api/v1"
 

@@ -7,13 +7,13 @@ import httpx
 from pydantic import SecretStr
 from pydantic_core import from_json
 
-from prefect_assay.client.http.address import checked_token, is_protected
-from prefect_assay.client.http.deadline import deadline, limit_connections
-from prefect_assay.client.http.exchange import Meter, TooLarge
-from prefect_assay.client.http.wire import unlogged_query
 from prefect_assay.errors import ConfigurationError, PaymentRefused
-from prefect_assay.network_variables import check_http_variables
 from prefect_assay.payments import TokenLimits
+from prefect_assay.service.client.http.address import checked_token, is_protected
+from prefect_assay.service.client.http.deadline import deadline, limit_connections
+from prefect_assay.service.client.http.exchange import Meter, TooLarge
+from prefect_assay.service.client.http.wire import unlogged_query
+from prefect_assay.service.network_variables import check_http_variables
 
 _SECONDS: Final = 30.0
 _WHOLE_SECONDS: Final = 60.0

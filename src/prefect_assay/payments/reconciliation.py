@@ -18,11 +18,11 @@ from prefect_assay.errors import (
     TransientError,
     is_absent,
 )
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import Invoice, UnlistedInvoice
 from prefect_assay.models.job import Payment, PaymentState
-from prefect_assay.models.vocabulary import InvoiceStatus, PaymentMethod
 from prefect_assay.payments.interfaces import AttemptEnd, InvoiceApi, Ledger, LedgerEntry, PayApi
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import Invoice, UnlistedInvoice
+from prefect_assay.service.models.vocabulary import InvoiceStatus, PaymentMethod
 
 logger = logging.getLogger(__name__)
 

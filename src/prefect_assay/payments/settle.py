@@ -21,9 +21,7 @@ from prefect_assay.errors import (
     PaymentsDisabled,
     ServiceUnavailable,
 )
-from prefect_assay.models.billing import Invoice, PayAnswer, usd
 from prefect_assay.models.job import Payment, PaymentState
-from prefect_assay.models.vocabulary import InvoiceStatus
 from prefect_assay.payments import guard
 from prefect_assay.payments.guard import PaymentPolicy
 from prefect_assay.payments.interfaces import (
@@ -37,6 +35,8 @@ from prefect_assay.payments.interfaces import (
 from prefect_assay.payments.rails import Rail
 from prefect_assay.payments.reconciliation import Reconciliation
 from prefect_assay.payments.terms import SettlementNotice, Terms
+from prefect_assay.service.models.billing import Invoice, PayAnswer, usd
+from prefect_assay.service.models.vocabulary import InvoiceStatus
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 READ_DELAYS: Final = (0.0, 1.0, 2.0, 4.0, 8.0)  # seconds before each reading of an invoice in doubt

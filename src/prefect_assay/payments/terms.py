@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final, Self
 
 from pydantic import AwareDatetime
 
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import usd
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import usd
 
 UNITS_PER_CENT: Final = 10_000  # USDC has 6 decimals
 QUOTED_MAX: Final = 120

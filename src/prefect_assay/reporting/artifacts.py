@@ -21,14 +21,10 @@ from prefect.runtime import flow_run as current_run
 from prefect_assay.designs import design_warnings
 from prefect_assay.events import emit, kinds
 from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
-from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.plan import Plan
 from prefect_assay.models.purchase import PurchaseSummary, describe_assay
 from prefect_assay.models.report import CampaignReport, LoopReport
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR, PaymentMethod
-from prefect_assay.models.words import in_words, many
 from prefect_assay.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.plots import as_markdown_image
@@ -36,6 +32,10 @@ from prefect_assay.reporting.purchase import price_markdown, purchase_markdown
 from prefect_assay.results import DesignSummary, markdown_table, outcome_line, summarize
 from prefect_assay.results.formats import markdown_cell
 from prefect_assay.results.row import ArchivedResults
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR, PaymentMethod
+from prefect_assay.service.words import in_words, many
 
 _ROWS_SHOWN: Final = 200
 _KEY_DIGITS: Final = 6

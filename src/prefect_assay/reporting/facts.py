@@ -20,13 +20,13 @@ from prefect_assay.events import (
 )
 from prefect_assay.events.assets import ASSETS
 from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.billing import Quote
-from prefect_assay.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import RoundReport
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ExperimentStatus, PaymentMethod, ResultsStatus
 from prefect_assay.results.row import ArchivedResults, CampaignTable
+from prefect_assay.service.models.billing import Quote
+from prefect_assay.service.models.experiment import Experiment, ExperimentSummary
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod, ResultsStatus
 
 _DESIGNS_MAX: Final = 100  # in the payload of an event
 

@@ -29,12 +29,12 @@ from prefect_assay.books.campaign_log import (
 )
 from prefect_assay.errors import shorten
 from prefect_assay.foreign_text import label_markdown, link_markdown
-from prefect_assay.models.billing import usd
-from prefect_assay.models.experiment import ExperimentSummary
-from prefect_assay.models.vocabulary import ExperimentStatus
-from prefect_assay.models.words import in_words
 from prefect_assay.reporting.artifacts import label_of, show_once
 from prefect_assay.results.formats import markdown_cell
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.experiment import ExperimentSummary
+from prefect_assay.service.models.vocabulary import ExperimentStatus
+from prefect_assay.service.words import in_words
 
 _logger = logging.getLogger(__name__)
 

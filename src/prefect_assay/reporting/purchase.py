@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from prefect_assay.models.billing import usd
 from prefect_assay.models.purchase import (
     EarlierPurchase,
     PriceLine,
@@ -13,8 +12,9 @@ from prefect_assay.models.purchase import (
     describe_caps,
     sum_lines,
 )
-from prefect_assay.models.words import listed, many
 from prefect_assay.results.formats import markdown_cell
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.words import listed, many
 
 NOT_WITHDRAWN: Final = "An order cannot be withdrawn."
 _CAMPAIGNS_SHOWN: Final = 3

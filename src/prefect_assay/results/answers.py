@@ -6,14 +6,14 @@ A run that archives, the report and `prefect-assay results --reread` make their 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from prefect_assay.models.result import Result
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType
 from prefect_assay.results.mapping import ResultMapping
 from prefect_assay.results.matching import match
 from prefect_assay.results.reading import sequence_names
 from prefect_assay.results.row import ResultRow
 from prefect_assay.results.tidy import rows, unread_values
+from prefect_assay.service.models.result import Result
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType
 
 _NM: Final = 1e-9
 

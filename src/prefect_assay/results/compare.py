@@ -6,7 +6,6 @@ Designs are the same by their residues, or by their names where one of them has 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from prefect_assay.models.base import Model
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import EMPTY, fold_words
 from prefect_assay.results.hits import Tally, tally
@@ -14,6 +13,7 @@ from prefect_assay.results.ranked import interval_text, value_text
 from prefect_assay.results.repeats import residues_of
 from prefect_assay.results.row import HAS_RESULT
 from prefect_assay.results.tables import cell, people_csv
+from prefect_assay.service.models.base import Model
 
 _OPPOSITE: Final = {"<": ">", ">": "<"}
 _COLUMNS: Final = (

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from prefect_assay.models.base import StoredModel
 from prefect_assay.results.kinetics.analysis import Verdict
 from prefect_assay.results.row import Outcome
+from prefect_assay.service.models.base import StoredModel
 
 _TIERS: Final = {outcome: place for place, outcome in enumerate(Outcome)}
 _STRENGTHS: Final = {"strong": 0, "medium": 1, "weak": 2}

@@ -13,10 +13,10 @@ from typing import Any, Final, assert_never
 from prefect_assay.models.calls import Call, read_call
 from prefect_assay.models.quantities import SIGNS
 from prefect_assay.models.selection import Objective, objective_of
-from prefect_assay.models.vocabulary import METHOD_TYPES, ExperimentType, snake_case
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.repeats import join_repeats
 from prefect_assay.results.row import HAS_RESULT, OPEN, Outcome
+from prefect_assay.service.models.vocabulary import METHOD_TYPES, ExperimentType, snake_case
 
 _EXPRESSED: Final = {Call.EXPRESSES: True, Call.NO_EXPRESSION: False}
 _NM: Final = 1e-9

@@ -12,10 +12,10 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
 from prefect_assay.errors import InputError
-from prefect_assay.models.base import Model
 from prefect_assay.models.calls import CALL_FIELDS, read_call
 from prefect_assay.models.quantities import QUANTITIES, SIGNS, QuantityKind, find_unit_factor
-from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 MAPPING_PATH: Final = "mapping.json"
 OTHER_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {

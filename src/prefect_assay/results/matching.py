@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Final
 
-from prefect_assay.models.identifiers import normalize_id
-from prefect_assay.models.result import Result, ResultEntry
-from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR, snake_case
+from prefect_assay.service.models.identifiers import normalize_id
+from prefect_assay.service.models.result import Result, ResultEntry
+from prefect_assay.service.models.sequences import ProteinSequence
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR, snake_case
 
 _SPACE: Final = re.compile(r"\s+")
 _CHAINS_REORDERED_MAX: Final = 5  # of more chains the number of orders is too large to try

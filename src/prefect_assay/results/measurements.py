@@ -25,10 +25,10 @@ from prefect_assay.models.quantities import (
     find_unit_factor,
     read_quantity,
 )
-from prefect_assay.models.result import Replicate, Result, ResultEntry
-from prefect_assay.models.vocabulary import ExperimentType, snake_case
 from prefect_assay.results.mapping import OTHER_FIELDS, ResultMapping
 from prefect_assay.results.row import Outcome
+from prefect_assay.service.models.result import Replicate, Result, ResultEntry
+from prefect_assay.service.models.vocabulary import ExperimentType, snake_case
 
 
 class AssayFields(NamedTuple):

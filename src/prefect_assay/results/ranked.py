@@ -12,9 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.foreign_text import clean_text
-from prefect_assay.models.base import Model
-from prefect_assay.models.bounds import cut
-from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.results.design import DesignSummary, is_made_up
 from prefect_assay.results.formats import (
     CONSTANT,
@@ -31,6 +28,9 @@ from prefect_assay.results.hits import tally
 from prefect_assay.results.kinetics.analysis import Verdict
 from prefect_assay.results.measurements import EXTRAPOLATED
 from prefect_assay.results.row import HAS_RESULT, Outcome
+from prefect_assay.service.bounds import cut
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 ASSAYS: Final = {
     ExperimentType.AFFINITY: "Binding affinity",

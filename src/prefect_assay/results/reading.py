@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from prefect_assay.models.answer_json import read_json
-from prefect_assay.models.result import Result
+from prefect_assay.service.models.answer_json import read_json
+from prefect_assay.service.models.result import Result
 
 _LISTS: Final = ("items", "results")
 _UNREAD: Final = "it is archived as it came, and unread: ask the laboratory for its form"

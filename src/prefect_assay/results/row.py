@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.base import Model
+from prefect_assay.service.models.base import Model
 
 
 class Outcome(StrEnum):

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from prefect_assay.models.calls import CALL_FIELDS, CallField, read_call
-from prefect_assay.models.vocabulary import ExperimentType, snake_case
 from prefect_assay.results.controls import expects_binding, with_controls
 from prefect_assay.results.design import DesignSummary, is_made_up, order_of
 from prefect_assay.results.interval import (
@@ -37,6 +36,7 @@ from prefect_assay.results.kinetics.analysis import (
 from prefect_assay.results.measurements import EXTRAPOLATED, read_apparent_kd
 from prefect_assay.results.ranks import Ranked, groups_of
 from prefect_assay.results.row import HAS_RESULT, OPEN, Level, Outcome, ResultRow
+from prefect_assay.service.models.vocabulary import ExperimentType, snake_case
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _KINDS: Final = {kind.value: place for place, kind in enumerate(ExperimentType)}

@@ -12,12 +12,8 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, Final
 
-from prefect_assay.models.answer_json import without_open_links
 from prefect_assay.models.calls import CALL_FIELDS, read_call
 from prefect_assay.models.quantities import KD, KOFF, KON, Unread
-from prefect_assay.models.result import Replicate, Result, ResultEntry
-from prefect_assay.models.sequences import ProteinSequence
-from prefect_assay.models.words import many
 from prefect_assay.results.mapping import OTHER_FIELDS, ResultMapping
 from prefect_assay.results.matching import Matched, match
 from prefect_assay.results.measurements import (
@@ -29,6 +25,10 @@ from prefect_assay.results.measurements import (
     parts_of,
 )
 from prefect_assay.results.row import HAS_RESULT, OPEN, Level, Outcome, ResultRow
+from prefect_assay.service.models.answer_json import without_open_links
+from prefect_assay.service.models.result import Replicate, Result, ResultEntry
+from prefect_assay.service.models.sequences import ProteinSequence
+from prefect_assay.service.words import many
 
 # Consumed by columns of their own, beside the fields that a reading has taken.
 _ROW_FIELDS: Final = frozenset({"result_type", "sequence_name", "name", "replicates"})

@@ -10,7 +10,7 @@ from typing import Any, Final
 from prefect.settings import get_current_settings
 
 from prefect_assay.errors import InputError
-from prefect_assay.models.bounds import unstorable
+from prefect_assay.service.bounds import unstorable
 
 # Of a run: lists and mappings of a specification, of which the free-form settings are the deepest.
 _LEVELS: Final = 12

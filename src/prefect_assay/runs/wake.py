@@ -19,7 +19,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.states import resume, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG
-from prefect_assay.runs.transient_failures import BUSY, is_away, is_busy
+from prefect_assay.service.transient_failures import BUSY, is_away, is_busy
 
 T = TypeVar("T")
 

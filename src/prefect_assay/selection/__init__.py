@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.candidate import Candidate
 from prefect_assay.models.selection import Selection, SelectionSettings
-from prefect_assay.models.sequences import Pool
 from prefect_assay.selection.history import History, history_of, once, read_history
 from prefect_assay.selection.track import (
     CALIBRATION,
@@ -19,6 +18,7 @@ from prefect_assay.selection.track import (
     method_records,
     score_record,
 )
+from prefect_assay.service.models.sequences import Pool
 
 __all__ = [
     "CALIBRATION",

@@ -13,7 +13,7 @@ from prefect_assay.errors import InputError
 from prefect_assay.models.candidate import method_of, parents_of
 from prefect_assay.models.scores import read_score, score_direction
 from prefect_assay.models.selection import SelectionSettings
-from prefect_assay.models.sequences import Pool
+from prefect_assay.service.models.sequences import Pool
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -18,8 +18,6 @@ from prefect_assay.models.selection import (
     SelectionPolicy,
     SelectionSettings,
 )
-from prefect_assay.models.sequences import Pool
-from prefect_assay.models.words import many
 from prefect_assay.results import is_hit
 from prefect_assay.results.repeats import residues_of
 from prefect_assay.selection.candidates import (
@@ -33,6 +31,8 @@ from prefect_assay.selection.history import History
 from prefect_assay.selection.identity import Clusters
 from prefect_assay.selection.ranking import Random, Ranking, TopScore
 from prefect_assay.selection.targets import numbered
+from prefect_assay.service.models.sequences import Pool
+from prefect_assay.service.words import many
 
 _PLACES: Final = {fate: place for place, fate in enumerate(FATES)}
 _LISTED: Final = 5

@@ -17,8 +17,8 @@ from scipy.stats import rankdata
 
 from prefect_assay.models.candidate import method_of, parents_of
 from prefect_assay.models.scores import is_bookkeeping
-from prefect_assay.models.vocabulary import AMINO_ACIDS
 from prefect_assay.selection.candidates import Floats, number
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 
 METHOD, AUTHOR, PARENT = "method", "author", "parent"
 AUTHORS: Final = ("author", "authors", "designer", "team", "user", "username", "submitter", "lab")

@@ -27,13 +27,13 @@ from prefect_assay.models.affinity import (
 )
 from prefect_assay.models.calls import CALL_FIELDS, Call, CallField, read_call
 from prefect_assay.models.quantities import SIGNS
-from prefect_assay.models.vocabulary import ExperimentType
-from prefect_assay.models.words import many
 from prefect_assay.results import COLUMNS, DesignSummary, Level, Outcome, ResultRow, summarize
 from prefect_assay.results.formats import table_content
 from prefect_assay.results.repeats import residues_of
 from prefect_assay.results.tidy import outcome_of
 from prefect_assay.selection.once import Entry, counted_once, summary_of
+from prefect_assay.service.models.vocabulary import ExperimentType
+from prefect_assay.service.words import many
 from prefect_assay.tables import NoHeader, Row, UnreadableFile, key_of, read_table
 
 Table = str | bytes | Path

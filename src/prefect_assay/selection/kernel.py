@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from prefect_assay.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 from prefect_assay.selection.candidates import Floats
 from prefect_assay.selection.described import Floats32, Rows
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 
 # Chosen on the EGFR pool (docs/selection.md); the variance of yes and no at a hit rate of 15 % is 1.
 SEQUENCE, SCORES, SHAPE, CONSTANT, NOISE = 0.6, 0.23, 0.15, 0.15, 0.6

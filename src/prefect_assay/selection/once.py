@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any, Final
 
-from prefect_assay.models.words import many
 from prefect_assay.results import DesignSummary, Level, Outcome, ResultRow
 from prefect_assay.results.interval import averaged
 from prefect_assay.results.repeats import residues_of
 from prefect_assay.results.row import HAS_RESULT, OPEN
 from prefect_assay.results.tables import guarded
+from prefect_assay.service.words import many
 
 _TIERS: Final = {outcome: place for place, outcome in enumerate(Outcome)}
 _CONSTANTS: Final = ("qualifier", "kd_M", "kd_low_M", "kd_high_M", "kon_per_M_s", "koff_per_s")

@@ -6,8 +6,8 @@ from typing import Final
 
 from prefect_assay.errors import InputError
 from prefect_assay.models.selection import SelectionSettings
-from prefect_assay.models.sequences import Pool
 from prefect_assay.results import DesignSummary
+from prefect_assay.service.models.sequences import Pool
 
 _COLUMN: Final = "target"
 _LISTED: Final = 5

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, assert_never
 
-from prefect_assay.models.experiment import ExperimentSummary
 from prefect_assay.models.job import OutcomeKind
-from prefect_assay.models.vocabulary import ExperimentStatus, ResultsStatus
+from prefect_assay.service.models.experiment import ExperimentSummary
+from prefect_assay.service.models.vocabulary import ExperimentStatus, ResultsStatus
 
 PARTIAL_WAIT: Final = timedelta(days=7)  # for the rest of results that are released as partial
 

@@ -19,13 +19,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from prefect_assay.client.http.secrets import cut, spellings
 from prefect_assay.errors import MalformedDelivery, SignatureError
-from prefect_assay.models.update import Delivery
-from prefect_assay.webhooks.event_publisher import EventPublisher
-from prefect_assay.webhooks.monitoring import ReceiverMetrics, ThrottledLog
-from prefect_assay.webhooks.settings import ReceiverSettings
-from prefect_assay.webhooks.signature import (
+from prefect_assay.service.client.http.secrets import cut, spellings
+from prefect_assay.service.models.update import Delivery
+from prefect_assay.service.webhook_signature import (
     LAB_KEY_PREFIX,
     ORDER_KEY,
     ORGANISATION_KEY,
@@ -35,6 +32,9 @@ from prefect_assay.webhooks.signature import (
     in_utc,
     prove,
 )
+from prefect_assay.webhooks.event_publisher import EventPublisher
+from prefect_assay.webhooks.monitoring import ReceiverMetrics, ThrottledLog
+from prefect_assay.webhooks.settings import ReceiverSettings
 from prefect_assay.webhooks.wake_queue import RetryLater, WakeQueue
 
 Wake = Callable[[str, str | None], Awaitable[int]]

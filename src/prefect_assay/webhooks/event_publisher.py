@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from prefect.events import emit_event
 
-from prefect_assay.models.update import Delivery
+from prefect_assay.service.models.update import Delivery
 from prefect_assay.webhooks.monitoring import ReceiverMetrics, ThrottledLog
 
 Announce = Callable[[Delivery], None]

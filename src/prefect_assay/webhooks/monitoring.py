@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from prefect_assay.web_origin import OwnPagesOnly
+from prefect_assay.service.web_origin import OwnPagesOnly
 
 Ready = Callable[[], Awaitable[None]]
 

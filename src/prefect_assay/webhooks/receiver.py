@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from prefect_assay.alerts.metrics import ProblemCollector
 from prefect_assay.runs.wake import Waker
-from prefect_assay.web_origin import own_names
+from prefect_assay.service.web_origin import own_names
 from prefect_assay.webhooks.endpoint import DeliveryEndpoint, Wake, as_json
 from prefect_assay.webhooks.event_publisher import Announce, EventPublisher, emit_update_event
 from prefect_assay.webhooks.monitoring import (

@@ -7,8 +7,8 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.service import WireWords
-from prefect_assay.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
+from prefect_assay.service.models.service import WireWords
+from prefect_assay.service.models.vocabulary import WEBHOOK_SECRET_MIN_LENGTH
 
 ENV_PREFIX = "PREFECT_ASSAY_RECEIVER_"
 

@@ -10,8 +10,8 @@ import pytest
 from prefect_assay.lab.measure import CATALOG, measure_records
 from prefect_assay.lab.measure.readouts import molecular_weight
 from prefect_assay.lab.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
-from prefect_assay.models.result import Result
-from prefect_assay.models.spec import Target
+from prefect_assay.service.models.result import Result
+from prefect_assay.service.models.spec import Target
 from support.lab.designs import PD_L1, invented_designs, measure, order, sequence
 
 MANY = invented_designs(96)

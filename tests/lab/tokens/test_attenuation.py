@@ -8,13 +8,13 @@ from biscuit_auth import BlockBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.client import attenuate_offline
 from prefect_assay.errors import InvalidRequest
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.tokens import permissions
 from prefect_assay.lab.tokens.principal import Grant
 from prefect_assay.lab.vocabulary import PaymentMethod
-from prefect_assay.models.tokens import Attenuation
+from prefect_assay.service.client import attenuate_offline
+from prefect_assay.service.models.tokens import Attenuation
 from support.lab.core import EPOCH, advance, get, order, refusal, spec, to_quote
 from support.lab.tokens import AUTHORITY, BLOCK, PROOF, join, offline, online, parts, split
 

@@ -169,7 +169,7 @@ def test_it_starts_quickly_ends_cleanly_and_imports_no_prefect():
         "sys.argv = ['lab', '--until-input-ends']\n"
         "runpy.run_module('prefect_assay.lab', run_name='__main__')\n"
         "assert not [name for name in sys.modules if name == 'prefect' or name.startswith('prefect.')]\n"
-        "assert 'prefect_assay.client' not in sys.modules\n"
+        "assert 'prefect_assay.service.client' not in sys.modules\n"
         "print('clean')\n"
     )
     process = subprocess.Popen(

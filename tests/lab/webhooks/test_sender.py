@@ -21,7 +21,7 @@ from prefect_assay.lab.kernel.faults import WebhookFault
 from prefect_assay.lab.service import seeding
 from prefect_assay.lab.testing import LocalLab
 from prefect_assay.lab.web.server import create_app
-from prefect_assay.webhooks.signature import verify
+from prefect_assay.service.webhook_signature import verify
 from support.lab.core import EPOCH, advance, get, lab_core, order, spec
 
 OLD, NEW = "old-secret-" + "x" * 32, "new-secret-" + "x" * 32

@@ -8,8 +8,8 @@ import pytest
 
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.lab.measure import build_package, measure_records
-from prefect_assay.models.vocabulary import METHOD_TYPES, ExperimentType
 from prefect_assay.reporting.page.documents import make_report
+from prefect_assay.service.models.vocabulary import METHOD_TYPES, ExperimentType
 from support.lab.designs import EGFR, invented_designs, order
 
 

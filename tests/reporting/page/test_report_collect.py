@@ -11,7 +11,6 @@ from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind
 from prefect_assay.books.log import Approved, Settled, Withdrawn
 from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import joined
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.reporting.page.documents import make_report
@@ -19,6 +18,7 @@ from prefect_assay.reporting.page.orders import orders_of
 from prefect_assay.reporting.page.render import _account_rows, _tiles
 from prefect_assay.results import from_csv
 from prefect_assay.results.row import Outcome
+from prefect_assay.service.models.billing import usd
 from support.archive.campaign_records import some_terms
 
 CAMPAIGN = "round-1"

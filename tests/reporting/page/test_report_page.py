@@ -15,7 +15,6 @@ import pytest
 
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.books import check_orders
-from prefect_assay.models.answer_json import is_open_link
 from prefect_assay.reporting.page import documents, figures
 from prefect_assay.reporting.page.decision import Decision
 from prefect_assay.reporting.page.documents import archive_report, kept_report, make_report
@@ -23,6 +22,7 @@ from prefect_assay.reporting.page.images import IMAGES_BYTES_MAX, experiment_ima
 from prefect_assay.reporting.page.render import render
 from prefect_assay.results import is_hit
 from prefect_assay.results.kinetics.analysis import ReplicateMelting
+from prefect_assay.service.models.answer_json import is_open_link
 
 CAMPAIGN = "round-1"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

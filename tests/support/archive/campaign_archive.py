@@ -8,15 +8,15 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.books import Books, OrderLedger
 from prefect_assay.books.log import Approved
-from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.experiment import CreateRequest
 from prefect_assay.models.job import Payment, PaymentState
 from prefect_assay.models.plan import Plan, PlannedExperiment
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import PaymentMethod, ResultsStatus
 from prefect_assay.ordering import experiment_name, find_or_create
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import PaymentMethod, ResultsStatus
 from prefect_assay.tasks.archive import archive_experiment
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.estimate import resolve_target

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, Terms
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 PREFIX = "lab"
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)

@@ -9,13 +9,13 @@ from prefect_assay.designs import read_pool
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.selection import KeptFates, SelectionSettings
-from prefect_assay.models.sequences import Sequences
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.results import summarize
 from prefect_assay.results.kinetics.analysis import Verdict
 from prefect_assay.results.tables import summary_json
 from prefect_assay.selection import History, select
+from prefect_assay.service.models.sequences import Sequences
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.tasks.read import plan_campaign
 from support.archive.campaigns import archive_rows, row
 

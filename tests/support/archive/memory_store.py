@@ -10,8 +10,8 @@ from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
 from prefect_assay.books import Books, OrderBook
 from prefect_assay.books.log import Ordered
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import PaymentAttempt
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 ACCOUNT = "org-1"
 

@@ -23,11 +23,11 @@ from prefect_assay.campaigns import advance, play, price, questions, suspension
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import find_or_create, order_key
 from prefect_assay.payments import settle
 from prefect_assay.reporting import artifacts
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks import archive as archiving
 from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.report import ResultPlots

@@ -9,14 +9,14 @@ from pydantic import SecretStr
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import Books, OrderLedger
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, OrderOutcomeUnknown
-from prefect_assay.models.experiment import CreateRequest
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.ordering import confirm_order, find_or_create
 from prefect_assay.ordering.billing import BillingStage, read_billing
 from prefect_assay.payments import PaymentPolicy, rail_for, settle
 from prefect_assay.payments.issuer import HttpTokenIssuer
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.quote import confirm_quote
 
 

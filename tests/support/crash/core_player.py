@@ -10,10 +10,10 @@ from typing import Any
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import Books, OrderBook
-from prefect_assay.client import AssayClient
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import experiment_name, order_key
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.spec import ExperimentSpec
 from support.crash.process import KILLED, Execution, Killable, token_issuer
 from support.crash.story import End, Kill, Schedule
 from support.crash.world import DESIGN, TARGETS

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from prefect_assay.books import OrderBook, OrderState
-from prefect_assay.client import AssayClient
 from prefect_assay.lab.testing import LocalLab
+from prefect_assay.service.client import AssayClient
 from support.crash.process import KILLED, Execution
 
 ROUTES: Final = ("self-service", "quoted")

@@ -24,13 +24,13 @@ from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.answers import answer_question
-from prefect_assay.client import AssayClient
 from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.localstack.environment import HOST, StackDatabase, free_ports
 from prefect_assay.localstack.processes import Child
 from prefect_assay.models.question import QuestionKind
-from prefect_assay.models.spec import ExperimentSpec
 from prefect_assay.ordering import order_key
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.spec import ExperimentSpec
 from support.accounts import AMOUNT_USD, make_account, save_account
 from support.archive.moto_s3 import bucket_address
 from support.crash.process import KILLED, Execution, Killable, token_issuer

@@ -9,14 +9,14 @@ import hmac
 import json
 from datetime import UTC, datetime
 
-from prefect_assay.client.http.failures import problem_of, retry_after
-from prefect_assay.client.http.request import Answer
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import InvalidSequences, MalformedDelivery, SignatureError
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.requests.core import Call
-from prefect_assay.models.vocabulary import AMINO_ACIDS
-from prefect_assay.webhooks.signature import verify
+from prefect_assay.service.client.http.failures import problem_of, retry_after
+from prefect_assay.service.client.http.request import Answer
+from prefect_assay.service.models.vocabulary import AMINO_ACIDS
+from prefect_assay.service.webhook_signature import verify
 from support.fuzz.mutations import Mutator
 from support.fuzz.payments import MppFuzz, X402Fuzz
 from support.lab.core import lab_core

@@ -11,7 +11,7 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from prefect_assay.lab.api import ROUTES, operation_id
-from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
+from prefect_assay.service.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
 from support.lab.core import PRICED
 
 # Why a request that fits its schema may be refused with 400 or 422 all the same.

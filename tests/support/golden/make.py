@@ -18,9 +18,14 @@ from prefect_assay.blocks import SpendingPolicy, X402Wallet
 from prefect_assay.flows import campaign
 from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType, PaymentMethod
 from prefect_assay.reporting.page.documents import archive_report, make_report
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import (
+    BINDING_TYPES,
+    METHOD_TYPES,
+    ExperimentType,
+    PaymentMethod,
+)
 from support.accounts import make_account, make_options
 from support.runs.world import EGFR
 

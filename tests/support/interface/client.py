@@ -1,6 +1,6 @@
 """The client against the interface: what each call sends, which errors it raises and where it keeps each field.
 
-The calls and their arguments are those of `prefect_assay.client.drift`, the one description of what the client uses.
+The calls and their arguments are those of `prefect_assay.service.client.drift`, the one description of what the client uses.
 What a call sends is taken from the request that goes out: `sent(call)` catches it before the network.
 """
 
@@ -13,11 +13,11 @@ from typing import Any, get_args
 import httpx
 from pydantic import AliasChoices, BaseModel
 
-from prefect_assay.client import AssayClient
-from prefect_assay.client import parameters as where
-from prefect_assay.client.drift.usage import USES, Use
 from prefect_assay.errors import AssayError
-from prefect_assay.models.base import Page
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client import parameters as where
+from prefect_assay.service.client.drift.usage import USES, Use
+from prefect_assay.service.models.base import Page
 
 _FREE = frozenset({"sequences", "performance"})  # objects whose names the caller chose
 KEPT = " (kept)"

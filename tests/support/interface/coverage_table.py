@@ -18,12 +18,12 @@ PAGE = ROOT / "docs" / "service.md"
 if str(ROOT / "tests") not in sys.path:
     sys.path.insert(0, str(ROOT / "tests"))
 
-from prefect_assay.client.needs import NEEDS  # noqa: E402
 from prefect_assay.lab.api import (  # noqa: E402
     ROUTES,
     Route,
     refusals,
 )
+from prefect_assay.service.client.needs import NEEDS  # noqa: E402
 from support.contract import table  # noqa: E402
 from support.interface.calls import CALLS, Call  # noqa: E402
 from support.interface.client import error_of, method_of, reader_of, sent  # noqa: E402
@@ -100,7 +100,7 @@ def _needs() -> str:
         "## What a campaign needs",
         "",
         "Only calls of the contract are needed. Without any other call a campaign completes, as the last column says. Calls that are",
-        "not listed are not used by a campaign. `init`, `check` and `drift` follow this table (`client/needs.py`).",
+        "not listed are not used by a campaign. `init`, `check` and `drift` follow this table (`service/client/needs.py`).",
         "",
         "| call | | routes and rails | fields that decide | without it |",
         "|---|---|---|---|---|",

@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from prefect_assay.client import AssayClient, AsyncAssayClient
-from prefect_assay.client.http.request import NO_BODY, Operation, Request
+from prefect_assay.service.client import AssayClient, AsyncAssayClient
+from prefect_assay.service.client.http.request import NO_BODY, Operation, Request
 
 CANARY = "canary-5f3e9b-bearer-token"
 

@@ -6,9 +6,9 @@ python tests/support/interface/manifest.py
 import json
 from pathlib import Path
 
-from prefect_assay.client import drift
-from prefect_assay.client.drift import facts_of
 from prefect_assay.lab.api import document
+from prefect_assay.service.client import drift
+from prefect_assay.service.client.drift import facts_of
 
 
 def current():

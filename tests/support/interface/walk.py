@@ -13,8 +13,8 @@ import httpx
 from pydantic import SecretStr
 
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.service import WireWords
 from prefect_assay.payments.rails.x402 import X402Rail
+from prefect_assay.service.models.service import WireWords
 from support.interface.calls import CALLS
 from support.interface.client import matches, paths
 from support.lab.core import BY_LOT, PRICED, UNPRICED, spec

@@ -1,6 +1,6 @@
 """Orders on machine rails from a running lab, over HTTP, and what its books say of them."""
 
-from prefect_assay.client import AssayClient
+from prefect_assay.service.client import AssayClient
 from support.lab.core import spec
 
 

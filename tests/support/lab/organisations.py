@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, InputError, RequestRefused
 from prefect_assay.lab.testing import LabOrganization, LocalLab
-from prefect_assay.models.spec import ExperimentSpec
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.spec import ExperimentSpec
 from support.lab.core import spec
 
 _numbers = itertools.count(1)

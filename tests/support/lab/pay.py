@@ -8,7 +8,7 @@ from prefect_assay.errors import PaymentOutcomeUnknown
 from prefect_assay.lab.kernel.faults import PaymentFault
 from prefect_assay.lab.kernel.refusals import Refusal
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.models.billing import Invoice
+from prefect_assay.service.models.billing import Invoice
 from support.lab.core import get, order
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from prefect_assay.client import attenuate_offline
 from prefect_assay.lab.service.core import LabCore
-from prefect_assay.models.tokens import Attenuation
+from prefect_assay.service.client import attenuate_offline
+from prefect_assay.service.models.tokens import Attenuation
 
 AUTHORITY, BLOCK, PROOF = 2, 3, 4
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pydantic
 from prefect.plugins import load_prefect_collections
 
-from prefect_assay.client.http.wire import certificates
+from prefect_assay.service.client.http.wire import certificates
 
 # What each of them would import again.
 IMPORTED = (

@@ -4,8 +4,8 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from prefect_assay.errors import NotReady
-from prefect_assay.models.billing import ExperimentInvoice, Quote
-from prefect_assay.models.experiment import Experiment, QuoteAcceptance
+from prefect_assay.service.models.billing import ExperimentInvoice, Quote
+from prefect_assay.service.models.experiment import Experiment, QuoteAcceptance
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NONE_YET = object()  # an invoice may be there without a status

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import Books
 from prefect_assay.errors import NotFound
-from prefect_assay.models.billing import Invoice
-from prefect_assay.models.experiment import Created, Experiment, QuoteAcceptance
+from prefect_assay.service.models.billing import Invoice
+from prefect_assay.service.models.experiment import Created, Experiment, QuoteAcceptance
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PAGE = 3

@@ -18,8 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
-from prefect_assay.client import AssayClient
 from prefect_assay.payments.settle import utc_now
+from prefect_assay.service.client import AssayClient
 from support.services.serving import serving
 
 USDC = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"

@@ -24,9 +24,9 @@ from prefect_assay.archive.store import Store, join_key
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.models.archived import Manifest
-from prefect_assay.models.vocabulary import MACHINE_RAILS
 from prefect_assay.runs.queries import read_runs
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
+from prefect_assay.service.models.vocabulary import MACHINE_RAILS
 from support.crash.story import contradictions
 from support.soak.story import FAULTS, PER_CAMPAIGN, Soak, patiently
 

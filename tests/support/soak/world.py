@@ -23,11 +23,11 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from prefect_assay.client import AssayClient
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
 from prefect_assay.localstack.processes import Child, StackProcesses, descendants
 from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.service.client import AssayClient
 from support.accounts import make_account, save_account
 from support.runs.scale import shared_services
 from support.runs.world import _saved_blocks

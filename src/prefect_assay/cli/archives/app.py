@@ -12,7 +12,7 @@ from prefect_assay.cli.options import (
     ArchiveOrFolder,
     AsJson,
 )
-from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 OutcomeWord = Literal["measured", "binding", "no_binding", "no_expression", "unknown", "pending", "missing"]
 

@@ -19,7 +19,7 @@ from prefect_assay.cli.failures import FAILED, RETRY_LATER
 from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.words import many
+from prefect_assay.service.words import many
 from prefect_assay.sources import local_path
 
 _FINDINGS_SHOWN = 50

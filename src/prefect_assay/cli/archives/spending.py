@@ -19,9 +19,9 @@ from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.errors import InputError
-from prefect_assay.models.billing import usd
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.results.tables import cell, people_csv
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import SpendingPolicy

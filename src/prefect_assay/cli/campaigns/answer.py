@@ -22,9 +22,9 @@ from prefect_assay.cli.campaigns.purchase import show_rows
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
-from prefect_assay.models.billing import usd
 from prefect_assay.models.question import REJECT, QuestionKind
 from prefect_assay.reporting.purchase import purchase_rows
+from prefect_assay.service.models.billing import usd
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,9 @@ from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound
-from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenKind, OpenMoney
 from prefect_assay.runs.states import cancel, has_ended
+from prefect_assay.service.models.billing import usd
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.designs import order_lines, refuse_target
 from prefect_assay.models.options import CampaignOptions
-from prefect_assay.models.sequences import Sequences
-from prefect_assay.models.spec import Assay
 from prefect_assay.ordering import resolve_target
+from prefect_assay.service.models.sequences import Sequences
+from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.read import plan_campaign
 
 if TYPE_CHECKING:

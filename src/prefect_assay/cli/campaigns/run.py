@@ -32,15 +32,15 @@ from prefect_assay.errors import (
     InvalidSpec,
     LoopFailed,
 )
-from prefect_assay.models.billing import usd
-from prefect_assay.models.bounds import CAMPAIGN_ID
 from prefect_assay.models.options import CampaignOptions
 from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import BINDING_TYPES
-from prefect_assay.models.words import in_words
 from prefect_assay.runs.tags import APPROVED_TAG
+from prefect_assay.service.bounds import CAMPAIGN_ID
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import BINDING_TYPES
+from prefect_assay.service.words import in_words
 from prefect_assay.tasks.pay import require_rail
 
 if TYPE_CHECKING:

@@ -42,15 +42,15 @@ from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, report_unreadable, require_api, run_url
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
-from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
-from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering.stages import OVER, Stage
 from prefect_assay.reporting.progress import day
 from prefect_assay.runs.queries import newest_runs
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.words import in_words, many
 
 _WATCH_SECONDS: Final = 5.0
 _STYLES: Final = {

@@ -21,21 +21,21 @@ from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.status import Progress
 from prefect_assay.cli.archives.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_demo_account
-from prefect_assay.client import AssayClient
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lake import summary_table
 from prefect_assay.localstack import LocalStack
-from prefect_assay.models.billing import usd
 from prefect_assay.models.job import Order
 from prefect_assay.models.plan import Plan
-from prefect_assay.models.spec import Assay
-from prefect_assay.models.vocabulary import ExperimentStatus, ExperimentType, Method
-from prefect_assay.models.words import in_words, many
 from prefect_assay.ordering import find_order
 from prefect_assay.reporting.page.documents import kept_report
 from prefect_assay.results import outcome_line, rich_table
 from prefect_assay.runs.deployments import deployment_of, start_run
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.vocabulary import ExperimentStatus, ExperimentType, Method
+from prefect_assay.service.words import in_words, many
 from prefect_assay.tasks.collate import kept_plan, kept_table
 
 CAMPAIGN: Final = "egfr-round1"

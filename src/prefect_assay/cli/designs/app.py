@@ -15,10 +15,10 @@ from prefect_assay.cli.options import (
     ServiceAccount,
     number,
 )
-from prefect_assay.models.bounds import COUNT_MAX, NUMBER_MAX
 from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.selection import Aim, Objective, SelectionPolicy, SelectionSettings
-from prefect_assay.models.vocabulary import ExperimentType
+from prefect_assay.service.bounds import COUNT_MAX, NUMBER_MAX
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 sequences_app = typer.Typer(help="Work with design files.", no_args_is_help=True)
 designs_app = typer.Typer(help="Choose the designs of the next round.", no_args_is_help=True)

@@ -7,10 +7,10 @@ from typing import Final
 
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.service import open_service
-from prefect_assay.client import AssayClient
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, is_absent
-from prefect_assay.models.spec import CustomTarget, CustomTargetStatus
-from prefect_assay.models.words import in_words
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.spec import CustomTarget, CustomTargetStatus
+from prefect_assay.service.words import in_words
 
 _FASTA: Final = ">"
 

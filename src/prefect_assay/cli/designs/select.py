@@ -13,11 +13,11 @@ from rich.text import Text
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs import choices_csv, order_lines, read_pool
 from prefect_assay.errors import ConfigurationError, InputError
-from prefect_assay.models.billing import usd
 from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.selection import Selection, SelectionSettings
-from prefect_assay.models.words import in_words, many
 from prefect_assay.selection import History, read_history, select
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.words import in_words, many
 from prefect_assay.sources import local_path
 
 _SHOWN: Final = 50

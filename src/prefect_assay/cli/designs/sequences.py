@@ -10,10 +10,10 @@ from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs import check_spec, design_warnings, order_lines, read_sequences, split
 from prefect_assay.errors import InputError, InvalidSpec
 from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.sequences import Sequences
-from prefect_assay.models.spec import Assay, ExperimentSpec
-from prefect_assay.models.vocabulary import BINDING_TYPES, ExperimentType
-from prefect_assay.models.words import in_words, many
+from prefect_assay.service.models.sequences import Sequences
+from prefect_assay.service.models.spec import Assay, ExperimentSpec
+from prefect_assay.service.models.vocabulary import BINDING_TYPES, ExperimentType
+from prefect_assay.service.words import in_words, many
 from prefect_assay.sources import local_path
 
 # A placeholder: only the service knows whether a target exists; everything else can be checked without it.

@@ -8,10 +8,10 @@ from rich.text import Text
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.service import describe_service, open_service
-from prefect_assay.client import AssayClient
-from prefect_assay.models.billing import usd
-from prefect_assay.models.spec import Target
-from prefect_assay.models.vocabulary import BINDING_TYPES, METHOD_TYPES, Method
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.spec import Target
+from prefect_assay.service.models.vocabulary import BINDING_TYPES, METHOD_TYPES, Method
 
 _SHOWN: Final = 50
 _ID_WIDTH: Final = 36  # an id is copied in one piece

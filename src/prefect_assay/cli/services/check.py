@@ -31,14 +31,9 @@ from prefect_assay.cli.services.init import token_owner
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.receiver_address import read_address
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
-from prefect_assay.client.http.address import is_loopback_url
-from prefect_assay.client.http.dates import sent_at
 from prefect_assay.deployments.server_checks import settings_advice
 from prefect_assay.errors import AssayError
-from prefect_assay.models.billing import usd
 from prefect_assay.models.problem import AlertLimits
-from prefect_assay.models.service import WireWords
-from prefect_assay.models.words import describe_mode
 from prefect_assay.runs.block_references import UNUSABLE, fault_of
 from prefect_assay.runs.queries import (
     FLOW_NAMES,
@@ -50,8 +45,13 @@ from prefect_assay.runs.queries import (
     why_unreadable,
 )
 from prefect_assay.runs.starting import find_obstacles, own_deployments
+from prefect_assay.service.client.http.address import is_loopback_url
+from prefect_assay.service.client.http.dates import sent_at
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.service import WireWords
+from prefect_assay.service.webhook_signature import sign
+from prefect_assay.service.words import describe_mode
 from prefect_assay.tasks.pay import require_rail
-from prefect_assay.webhooks.signature import sign
 
 _SECONDS: Final = 30.0  # for one part
 _CLOCKS_DIFFER: Final = timedelta(minutes=2)

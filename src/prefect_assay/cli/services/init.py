@@ -22,7 +22,6 @@ from prefect_assay.cli.service import TOKEN_VARIABLE
 from prefect_assay.cli.services.receiver import WORD_VARIABLE
 from prefect_assay.cli.services.saved_blocks import changed, reference, save_account
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key, signing_keys
-from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import (
     ArchiveError,
     AssayError,
@@ -32,17 +31,18 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
     is_absent,
 )
-from prefect_assay.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
-from prefect_assay.models.words import describe_mode, listed
+from prefect_assay.service.client.http.address import is_loopback_url
+from prefect_assay.service.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
+from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
+from prefect_assay.service.words import describe_mode, listed
 from prefect_assay.sources import local_path
-from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials, SpendingPolicy, WebhookEndpoint
-    from prefect_assay.client import AssayClient
-    from prefect_assay.models.tokens import Identity
+    from prefect_assay.service.client import AssayClient
+    from prefect_assay.service.models.tokens import Identity
 
 NONE: Final = "none"
 _S3: Final = "s3://"

@@ -15,7 +15,7 @@ from prefect_assay.cli.services.receiver_address import DEFAULT_ADDRESS, read_ad
 from prefect_assay.cli.services.saved_blocks import make_lab_account, new_lab_wallet, save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.words import describe_mode
+from prefect_assay.service.words import describe_mode
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import X402Wallet

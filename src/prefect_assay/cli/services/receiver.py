@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.prefect_api import api_errors, check_api_address
-from prefect_assay.client.http.address import is_loopback_url
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.service import NEUTRAL_SERVICE
-from prefect_assay.network_variables import check_http_variables
+from prefect_assay.service.client.http.address import is_loopback_url
+from prefect_assay.service.models.service import NEUTRAL_SERVICE
+from prefect_assay.service.network_variables import check_http_variables
 
 if TYPE_CHECKING:
     import uvicorn

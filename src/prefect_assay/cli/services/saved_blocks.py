@@ -9,7 +9,7 @@ from prefect.blocks.core import Block
 
 from prefect_assay.cli.asking import user_name
 from prefect_assay.cli.prefect_api import api_errors, find_block
-from prefect_assay.models.vocabulary import PaymentMethod
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import AssayAccount, LocalArchive, WebhookEndpoint, X402Wallet

@@ -20,7 +20,7 @@ from prefect_assay.cli.prefect_api import check_client_variables, refuse_unusabl
 from prefect_assay.cli.services.password import protect_api
 from prefect_assay.deployments.settings_files import ANALYTICS, EMBEDDED, SQLITE, set_defaults, settings_of
 from prefect_assay.errors import ConfigurationError, InputError
-from prefect_assay.web_origin import OwnPagesOnly, own_names
+from prefect_assay.service.web_origin import OwnPagesOnly, own_names
 
 if TYPE_CHECKING:
     from prefect_assay.database import EmbeddedDatabase

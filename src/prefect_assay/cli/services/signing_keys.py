@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.webhooks.signature import LAB_KEY_PREFIX
+from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
 
 _FILE: Final = "assay-signing-keys"
 

@@ -34,8 +34,8 @@ from prefect_assay.cli.services.receiver import (
 from prefect_assay.cli.services.receiver_address import local_address, record_address
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.service import NEUTRAL_SERVICE
-from prefect_assay.web_origin import OPTION, own_names
+from prefect_assay.service.models.service import NEUTRAL_SERVICE
+from prefect_assay.service.web_origin import OPTION, own_names
 
 try:
     import psutil

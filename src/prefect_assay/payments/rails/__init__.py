@@ -3,9 +3,9 @@
 from pydantic import SecretStr
 
 from prefect_assay.errors import ConfigurationError, PaymentsDisabled
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.rails.mpp import MppRail, TokenIssuer, TokenLimits
 from prefect_assay.payments.rails.x402 import X402Rail
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 __all__ = ["MppRail", "Rail", "TokenIssuer", "TokenLimits", "X402Rail", "rail_for"]
 

@@ -12,9 +12,6 @@ from typing import Annotated, Any, Final
 from pydantic import Field, SecretStr, ValidationError
 
 from prefect_assay.errors import PaymentError, PaymentRefused
-from prefect_assay.models.base import ExactModel, Model
-from prefect_assay.models.billing import PayAnswer
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.guard_terms import CREDENTIAL_HEADER
 from prefect_assay.payments.interfaces import header, is_success
 from prefect_assay.payments.rails.headers import (
@@ -28,6 +25,9 @@ from prefect_assay.payments.rails.headers import (
 )
 from prefect_assay.payments.rails.x402 import REQUIRED_HEADER
 from prefect_assay.payments.terms import MppTerms, Offers, SettlementNotice, Terms, ascii_quoted
+from prefect_assay.service.models.base import ExactModel, Model
+from prefect_assay.service.models.billing import PayAnswer
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 CHALLENGE_HEADER: Final = "WWW-Authenticate"
 RECEIPT_HEADER: Final = "Payment-Receipt"

@@ -18,12 +18,12 @@ from typing import Annotated, Any, Final
 from pydantic import Field, SecretStr, ValidationError
 
 from prefect_assay.errors import ConfigurationError, PaymentRefused
-from prefect_assay.models.base import ExactModel
-from prefect_assay.models.billing import PayAnswer
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.payments.interfaces import header
 from prefect_assay.payments.rails.headers import RECEIPT_VALUE_MAX, compact, decode, places, plain, receipt
 from prefect_assay.payments.terms import Offers, SettlementNotice, Terms, X402Terms, ascii_quoted
+from prefect_assay.service.models.base import ExactModel
+from prefect_assay.service.models.billing import PayAnswer
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 REQUIRED_HEADER: Final = "PAYMENT-REQUIRED"
 SIGNATURE_HEADER: Final = "PAYMENT-SIGNATURE"

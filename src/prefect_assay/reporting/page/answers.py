@@ -15,16 +15,16 @@ from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion
 from prefect_assay.foreign_text import safe_link
 from prefect_assay.lake import archived_mapping
-from prefect_assay.models.answer_json import is_open_link
 from prefect_assay.models.archived import Manifest
-from prefect_assay.models.base import Model
-from prefect_assay.models.experiment import Experiment
-from prefect_assay.models.result import Result
-from prefect_assay.models.spec import ExperimentSpec
-from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.orders import OrderFacts
 from prefect_assay.results import from_csv, make_table, results_in, to_csv
 from prefect_assay.results.row import ResultRow
+from prefect_assay.service.models.answer_json import is_open_link
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.result import Result
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ResultsStatus
 
 
 class ReportedResult(Model):

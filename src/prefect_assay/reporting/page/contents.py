@@ -19,13 +19,13 @@ from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.campaign_log import CampaignLog, Started, Terms
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.models.archived import Manifest
-from prefect_assay.models.base import Model
 from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.plan import Plan
-from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.answers import ReportedExperiment, reported_experiment
 from prefect_assay.reporting.page.orders import OrderFacts, orders_of
 from prefect_assay.results.row import ResultRow, collate
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ResultsStatus
 
 
 class MissingExperiment(Model):

@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from prefect_assay.models.base import Model
-from prefect_assay.models.words import in_words, listed, many
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.results.controls import Control, controls_of
 from prefect_assay.results.design import DesignSummary
@@ -15,6 +13,8 @@ from prefect_assay.results.kinetics.analysis import Verdict
 from prefect_assay.results.ranked import best_text, has_number, interval_text, outcome_line, verdict_text
 from prefect_assay.results.row import HAS_RESULT, Outcome
 from prefect_assay.results.summary import Scatters
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.words import in_words, listed, many
 
 _NAMED: Final = 6
 _LOOK: Final = frozenset({Verdict.REVIEW, Verdict.NOT_1_TO_1})

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from prefect_assay.archive.layout import safe_name
-from prefect_assay.models.base import Model
-from prefect_assay.models.vocabulary import ExperimentType
 from prefect_assay.reporting.page.answers import ReportedExperiment
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.reporting.page.figures import CurveFigure
@@ -17,6 +15,8 @@ from prefect_assay.results.kinetics.analysis import ReplicateKinetics
 from prefect_assay.results.row import COLUMNS, Level
 from prefect_assay.results.tables import summary_csv, summary_lines
 from prefect_assay.results.workbook import XLSX, workbook
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 ATTRIBUTES_MAX: Final = 4
 _ATTRIBUTE_LENGTH: Final = 24

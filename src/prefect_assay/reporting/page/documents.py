@@ -16,8 +16,6 @@ from prefect_assay.archive.store import Store, json_bytes
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.lake import SUMMARY_PATH, earlier_replicates
 from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.base import Model
-from prefect_assay.models.vocabulary import ResultsStatus
 from prefect_assay.reporting.page.contents import CampaignContents, collect
 from prefect_assay.reporting.page.decision import decision
 from prefect_assay.reporting.page.figures import (
@@ -35,6 +33,8 @@ from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.kinetics.analysis import PackageAnalysis, ReplicateKinetics
 from prefect_assay.results.row import ResultRow
 from prefect_assay.results.summary import scatters_of, summarize
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ResultsStatus
 
 PLOT_FILES_MAX: Final = 100
 _JSON: Final = "application/json"

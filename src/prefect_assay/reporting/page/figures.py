@@ -15,9 +15,7 @@ from prefect_assay.archive.layout import experiment_folder, version_folder
 from prefect_assay.archive.read import ArchivedVersion
 from prefect_assay.archive.store import Store
 from prefect_assay.errors import AssayError, ConfigurationError, shorten
-from prefect_assay.models.base import Model
 from prefect_assay.models.scores import score_direction
-from prefect_assay.models.words import listed
 from prefect_assay.reporting import plots
 from prefect_assay.reporting.page.answers import ReportedExperiment
 from prefect_assay.results.design import DesignSummary
@@ -28,6 +26,8 @@ from prefect_assay.results.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.results.row import Level, ResultRow
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.words import listed
 
 if TYPE_CHECKING:
     from prefect_assay.results.kinetics.curves import AnalyzedPackage

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from prefect_assay.archive.store import Store
-from prefect_assay.models.base import Model
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.reporting.page.documents import read_earlier, summarize_contents
 from prefect_assay.reporting.page.figures import (
@@ -17,6 +16,7 @@ from prefect_assay.reporting.page.figures import (
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.kinetics.analysis import PackageAnalysis
 from prefect_assay.results.summary import summarize
+from prefect_assay.service.models.base import Model
 
 IMAGES_BYTES_MAX: Final = (
     500_000  # of SVG: an address makes half as much more of it, and proxies often stop at 1 MB

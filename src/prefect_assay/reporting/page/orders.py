@@ -6,10 +6,10 @@ from typing import Final
 from prefect_assay.archive.store import Store
 from prefect_assay.books import Books, OrderBook, known_archive_id
 from prefect_assay.books.open_money import of_logs, read_logs, status_words
-from prefect_assay.models.base import Model
 from prefect_assay.models.open_money import OpenMoney, joined
-from prefect_assay.models.vocabulary import PaymentMethod
 from prefect_assay.results.formats import EMPTY
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 RAILS: Final = {
     PaymentMethod.ASYNC_INVOICE: "hosted invoice, paid by a person",

@@ -7,11 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.base import Model
-from prefect_assay.models.billing import usd
 from prefect_assay.models.open_money import OpenKind
 from prefect_assay.models.selection import SelectionSettings, objective_of
-from prefect_assay.models.words import describe_mode, many
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.reporting.page.decision import Decision
@@ -25,6 +22,9 @@ from prefect_assay.results.interval import chosen_fit
 from prefect_assay.results.kinetics.analysis import CONCENTRATION_ERROR, ReplicateKinetics, Verdict
 from prefect_assay.results.ranked import ASSAYS, best_text, has_number, ranked_table, verdict_words
 from prefect_assay.selection import CALIBRATION, Calibration, calibration
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.words import describe_mode, many
 
 _PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
 _OPEN_MAX: Final = 1  # designs whose curves are open at first

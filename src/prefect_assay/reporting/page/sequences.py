@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from prefect_assay.models.base import Model
 from prefect_assay.models.candidate import parents_of
-from prefect_assay.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.row import Outcome
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 
 _MEASURED: Final = frozenset({Outcome.MEASURED, Outcome.BINDING, Outcome.NO_BINDING, Outcome.NO_EXPRESSION})
 _FAR: Final = (

@@ -6,9 +6,9 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from prefect_assay.models.billing import usd
 from prefect_assay.reporting.page import words
 from prefect_assay.results.formats import CONSTANT, molar, molar_estimate, rate_estimate
+from prefect_assay.service.models.billing import usd
 
 
 def _shown(value: Any) -> Any:

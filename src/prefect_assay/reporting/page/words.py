@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from prefect_assay.models.base import Model
-from prefect_assay.models.vocabulary import ExperimentType, Method
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.results.design import DesignSummary, is_made_up
 from prefect_assay.results.formats import EMPTY, celsius_estimate
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.ranked import ASSAYS
 from prefect_assay.results.row import Outcome
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ExperimentType, Method
 
 VERDICT_MEANINGS: Final = {
     Verdict.AGREES: "The fit describes the curves, and agrees with the laboratory's values.",

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from prefect_assay.models.words import many
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis, shorten, wrap
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER, VERMILLION
 from prefect_assay.results.design import DesignSummary, order_of
 from prefect_assay.results.formats import OUTCOME_WORDS, VERDICT_WORDS, molar
 from prefect_assay.results.kinetics.analysis import Verdict
 from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.service.words import many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
-from prefect_assay.models.words import many
 from prefect_assay.reporting.plots.affinities import MOST, affinity, labels
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, two_lines
 from prefect_assay.reporting.plots.svg import BLUE, GRID, INK, KD, MUTED, PAPER
@@ -13,6 +12,7 @@ from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.formats import OUTCOME_WORDS
 from prefect_assay.results.ranked import value_text
 from prefect_assay.results.row import Outcome
+from prefect_assay.service.words import many
 
 # Five steps of cividis, which differ in lightness for every kind of colour vision: upper end in M, fill, ink, words.
 _STEPS: Final = (

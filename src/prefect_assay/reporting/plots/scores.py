@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from prefect_assay.models.scores import predictions_first, read_score
-from prefect_assay.models.words import many
 from prefect_assay.reporting.plots.affinities import CONTROL, DESIGN, affinity
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
 from prefect_assay.reporting.plots.svg import GRID, KD, MUTED, TM
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.row import Outcome
+from prefect_assay.service.words import many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, Literal
 
-from prefect_assay.models.base import Model, StoredModel
+from prefect_assay.service.models.base import Model, StoredModel
 
 ModelName = Literal["global_1to1", "two_step"]
 

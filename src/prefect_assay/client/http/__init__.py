@@ -1,6 +1,0 @@
-"""Transport: requests, answers, retries, failures, pages and downloads. Must not know the service's operations."""
-
-from prefect_assay.client.http.exchange import RetryPolicy
-from prefect_assay.client.http.request import UNSET, Answer, Operation, Request
-
-__all__ = ["UNSET", "Answer", "Operation", "Request", "RetryPolicy"]

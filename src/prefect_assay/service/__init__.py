@@ -1,0 +1,1 @@
+"""The service as its contract describes it: words, models, the client, signed updates. Knows neither Prefect nor orders."""

@@ -1,0 +1,208 @@
+"""Readers of accepted answers: tolerant of unknown fields, clear about missing ones. Also `get` and `once`."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from prefect_assay.errors import NotFound, OutcomeUnknown, UnexpectedAnswer
+from prefect_assay.service.client.http.request import (
+    NO_BODY,
+    Answer,
+    Operation,
+    Parameters,
+    Request,
+)
+from prefect_assay.service.models.base import Page, wire_names
+
+M = TypeVar("M", bound=BaseModel)
+
+# `items` is the contract's; the others are the earlier variant's (contract 9.4).
+_ROWS: Final = ("items", "results", "updates", "sequences", "data", "tokens", "webhooks")
+_LISTED: Final = 5
+_NEXT: Final = re.compile(r"""<(?P<address>[^>]*)>(?:;[^,<]*)?;\s*rel="?next\b""", re.IGNORECASE)
+
+
+def model(kind: type[M]) -> Callable[[Answer], M]:
+    """A reader for one object."""
+
+    def read(answer: Answer) -> M:
+        return parsed(kind, answer.json(), answer)
+
+    return read
+
+
+def done(kind: type[M]) -> Callable[[Answer], M]:
+    """A reader for the answer to a change. The contract does not show most of them; any may be without a body."""
+
+    def read(answer: Answer) -> M:
+        return parsed(kind, answer.json() if answer.content.strip() else {}, answer)
+
+    return read
+
+
+def get(path: str, kind: type[M], absent: type[NotFound] = NotFound) -> Operation[M]:
+    """GET one object; `absent` is what a 404 means."""
+    return Operation(
+        request=Request(method="GET", path=path, repeatable=True, absent=absent), read=model(kind)
+    )
+
+
+def once(
+    method: str,
+    path: str,
+    kind: type[M],
+    after_loss: str,
+    json: object = NO_BODY,
+    *,
+    secrets: tuple[str, ...] = (),
+    unless_local: tuple[str, ...] = (),
+    secret: bool = False,
+) -> Operation[M]:
+    """A request that is never repeated, answered with one object; `after_loss` is what to do without an answer."""
+    return Operation(
+        request=Request(
+            method=method,
+            path=path,
+            json=json,
+            lost=OutcomeUnknown,
+            after_loss=after_loss,
+            secrets=secrets,
+            unless_local=unless_local,
+        ),
+        read=done(kind),
+        secret=secret,
+    )
+
+
+@cache
+def _all_rows(kind: type[BaseModel]) -> TypeAdapter[tuple[Any, ...]]:
+    return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]
+
+
+def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
+    """A reader for a list answer (contract 4.1). A bare array is a list without paging words."""
+    all_rows: TypeAdapter[tuple[M, ...]] = _all_rows(kind)
+
+    def read(answer: Answer) -> Page[M]:
+        rows, words = _rows(answer)
+        try:
+            items: tuple[M, ...] = all_rows.validate_python(rows)
+        except ValidationError as error:
+            raise _off_fields(answer, error) from None
+        return Page[M].model_construct(  # every value is checked already
+            items=items,
+            total=_number(words.get("total"), len(items)),
+            count=len(items),  # counted here: paging must not depend on the service's own count
+            offset=_number(words.get("offset"), 0),
+            next_cursor=cursor if isinstance(cursor := words.get("next_cursor"), str) and cursor else None,
+        )
+
+    return read
+
+
+def rows_and_total(answer: Answer) -> tuple[list[object], int]:
+    """The rows of a list answer as received, and the service's count of the whole list."""
+    rows, words = _rows(answer)
+    return rows, _number(words.get("total"), len(rows))
+
+
+def next_page(answer: Answer) -> tuple[Parameters, bool]:
+    """What leads to the next page of a list, where a link or a cursor does; and whether the answer says that there is one.
+
+    The contract has offsets only (4.1), and does not show the lists of one experiment.
+    """
+    words = answer.fields()
+    links = words.get("links")
+    inside = links.get("next") if isinstance(links, dict) else None
+    link = next(
+        (one for one in (_linked(answer), words.get("next"), inside) if isinstance(one, str) and one), None
+    )
+    if link is not None:
+        return tuple(parse_qsl(urlsplit(link).query)), True  # of the same path: only its query counts
+    cursor = words.get("next_cursor")
+    if isinstance(cursor, str) and cursor:
+        return (("cursor", cursor),), True
+    return (), words.get("has_more") is True
+
+
+def _linked(answer: Answer) -> str | None:
+    """The `next` of a Link header (RFC 8288)."""
+    found = _NEXT.search(answer.headers.get("link", ""))
+    return found["address"] if found else None
+
+
+def parsed(kind: type[M], value: object, answer: Answer) -> M:
+    """Validate one value; UnexpectedAnswer names the fields, never their values."""
+    try:
+        return kind.model_validate(unwrapped(value, kind))
+    except ValidationError as error:
+        raise _off_fields(answer, error) from None
+
+
+def unwrapped(value: Any, *kinds: type[BaseModel]) -> Any:
+    """The object in an envelope such as `{"data": {...}}`, or in a list of one: the only one inside with any of the fields."""
+    names = frozenset().union(*map(_names, kinds))
+    if isinstance(value, dict) and not value.keys() & names:
+        inside = list(value.values())
+    elif isinstance(value, list) and len(value) == 1:
+        inside = value
+    else:
+        return value
+    opened = [unwrapped(one, *kinds) for one in inside if isinstance(one, dict | list)]
+    found = [one for one in opened if isinstance(one, dict) and one.keys() & names]
+    return found[0] if len(found) == 1 else value
+
+
+@cache
+def _names(kind: type[BaseModel]) -> frozenset[str]:
+    fields = kind.model_fields.items()
+    return frozenset().union(*(wire_names(name, field.validation_alias) for name, field in fields))
+
+
+def _off_fields(answer: Answer, error: ValidationError) -> UnexpectedAnswer:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return off_shape(answer, "; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in found[:_LISTED]))
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """`name`, or in a list `row 3: name`; an error of the whole value has no location."""
+    first, *further = location or ("body",)
+    return (
+        ".".join(map(str, location)) or "body"
+        if isinstance(first, str)
+        else f"row {first}: {'.'.join(map(str, further))}"
+    )
+
+
+def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:
+    """The error for a readable answer that does not match the contract."""
+    return UnexpectedAnswer(
+        f"status {answer.status} with an answer that is not as described ({finding})",
+        request_id=answer.header_request_id,
+        status_code=answer.status,
+    )
+
+
+def _rows(answer: Answer) -> tuple[list[object], dict[str, Any]]:
+    body = answer.json()
+    rows = listed(body)
+    if rows is None:
+        raise off_shape(answer, "no list of items")
+    return rows, body if isinstance(body, dict) else {}
+
+
+def listed(body: object) -> list[object] | None:
+    """The rows of a list answer, whatever their key is; None if it is no list."""
+    if isinstance(body, list):
+        return body
+    if not isinstance(body, dict):
+        return None
+    return next((rows for name in _ROWS if isinstance(rows := body.get(name), list)), None)
+
+
+def _number(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

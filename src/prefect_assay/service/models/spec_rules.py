@@ -1,0 +1,201 @@
+"""The service's rules for a specification (contract 2.2, 2.3 and 8), with every finding at once.
+
+In a campaign, the service could refuse an order after others were placed. So `designs` checks a user's input with this
+module, and the client its requests.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from prefect_assay.service.models.identifiers import is_uuid
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import (
+    AMINO_ACIDS,
+    BINDING_TYPES,
+    BINNING_SEQUENCES_MAX,
+    BINNING_SEQUENCES_MIN,
+    BINNING_SEQUENCES_STEP,
+    CHAIN_SEPARATOR,
+    METHOD_TYPES,
+    REPLICATES_MAX,
+    REPLICATES_MIN,
+    ExperimentType,
+)
+
+_FAB: Final = "fab"  # service-shapes, Sequences: `metadata.type`, compared in lower case
+QUOTED_MAX: Final = 80
+
+
+class NamedResidues(Protocol):
+    """What every form of a sequence has: a value in a specification, and an entry that is added to a draft."""
+
+    @property
+    def aa_string(self) -> str:
+        """Amino acids, with a colon between chains."""
+        ...
+
+    @property
+    def metadata(self) -> Any:
+        """Free-form JSON."""
+
+
+def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
+    """Every violation in a specification, each naming its field. Only the service knows whether the target exists."""
+    return (
+        *_method(spec),
+        *_target(spec),
+        *_replicates(spec),
+        *_concentrations(spec),
+        *_json("parameters", spec.parameters),
+        *_count(spec),
+        *check_sequences(list(spec.sequences.items())),
+    )
+
+
+def check_sequences(entries: Sequence[tuple[str, NamedResidues]]) -> tuple[str, ...]:
+    """Every violation in named sequences (contract 2.3 and 2.4); a list form may repeat a name.
+
+    Metadata is free: the contract names two of its keys and limits the values of neither.
+    """
+    return (*_sequences(entries), *_names(entries), *_duplicates(entries))
+
+
+def _method(spec: ExperimentSpec) -> Iterator[str]:
+    if spec.experiment_type in METHOD_TYPES:
+        if spec.method is None:
+            yield f"method: {spec.experiment_type} needs one, bli or spr"
+    elif spec.method is not None:
+        yield f"method: {spec.experiment_type} takes none; leave it out"
+
+
+def _target(spec: ExperimentSpec) -> Iterator[str]:
+    if spec.experiment_type not in BINDING_TYPES:
+        if spec.target_id is not None:
+            yield f"target_id: {spec.experiment_type} takes no target; leave it out"
+        return
+    if not spec.target_id:
+        yield f"target_id: {spec.experiment_type} needs a catalog target"
+    elif not is_uuid(spec.target_id):
+        yield f"target_id: {quoted(spec.target_id)} is no uuid of a catalog target"
+
+
+def _replicates(spec: ExperimentSpec) -> Iterator[str]:
+    if spec.n_replicates is None:
+        return
+    if spec.experiment_type is ExperimentType.EPITOPE_BINNING:
+        yield "n_replicates: epitope_binning takes none; leave it out"
+    else:
+        yield from check_replicates(spec.n_replicates)
+
+
+def check_replicates(count: int) -> Iterator[str]:
+    """The limits of replicates of every assay."""
+    if not REPLICATES_MIN <= count <= REPLICATES_MAX:
+        yield f"n_replicates: {count}; {REPLICATES_MIN} to {REPLICATES_MAX} are possible"
+
+
+def _concentrations(spec: ExperimentSpec) -> Iterator[str]:
+    values = spec.antigen_concentrations
+    if values is None:
+        return
+    if spec.experiment_type is not ExperimentType.AFFINITY:
+        yield f"antigen_concentrations: {spec.experiment_type} takes none; leave them out"
+        return
+    if not values:
+        yield "antigen_concentrations: empty; name at least one in nM, or leave the field out"
+    yield from check_concentrations(values)
+
+
+def check_concentrations(values: Sequence[float]) -> Iterator[str]:
+    """The limits of concentrations of every assay."""
+    wrong = [value for value in values if not math.isfinite(value) or value < 0]
+    if wrong:
+        yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"
+
+
+def _json(place: str, value: object) -> Iterator[str]:
+    """Free-form, but JSON: a NaN would silently travel as null."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        yield f"{place}: not JSON ({error})"
+
+
+def _count(spec: ExperimentSpec) -> Iterator[str]:
+    count = len(spec.sequences)
+    if count == 0:
+        yield "sequences: none; an experiment needs at least one"
+    elif spec.experiment_type is ExperimentType.EPITOPE_BINNING and not _fits_binning(count):
+        yield (
+            f"sequences: {count}; epitope_binning takes {BINNING_SEQUENCES_MIN} to {BINNING_SEQUENCES_MAX} "
+            f"in multiples of {BINNING_SEQUENCES_STEP}"
+        )
+
+
+def _fits_binning(count: int) -> bool:
+    return BINNING_SEQUENCES_MIN <= count <= BINNING_SEQUENCES_MAX and count % BINNING_SEQUENCES_STEP == 0
+
+
+def _sequences(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
+    for name, value in entries:
+        place = f"sequences[{quoted(name)}]"
+        if not name.strip():
+            yield f"{place}: a sequence without a name"
+        yield from _letters(place, value.aa_string)
+        yield from _json(f"{place}.metadata", value.metadata)
+
+
+def _names(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
+    """A list form may repeat a name; its results would be ambiguous."""
+    counts = Counter(name for name, _ in entries)
+    yield from (
+        f"sequences[{quoted(name)}]: {count} sequences have this name; give each a name of its own"
+        for name, count in counts.items()
+        if count > 1
+    )
+
+
+def _letters(place: str, residues: str) -> Iterator[str]:
+    if not residues.strip(CHAIN_SEPARATOR):
+        yield f"{place}: no residues"
+        return
+    chains = residues.split(CHAIN_SEPARATOR)
+    if not all(chains):
+        yield f"{place}: an empty chain; {CHAIN_SEPARATOR!r} belongs only between chains"
+    # Letters outside ASCII must not become amino acids by being upper-cased.
+    foreign = sorted(
+        {letter for letter in "".join(chains) if not letter.isascii() or letter.upper() not in AMINO_ACIDS}
+    )
+    if foreign:
+        yield f"{place}: no amino acid: {', '.join(map(ascii, foreign))}"
+
+
+def _duplicates(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
+    """Contract 2.3: the same residues and tag location are refused, Fabs exempt."""
+    first: dict[tuple[str, str], str] = {}
+    for name, value in entries:
+        key = _identity(value)
+        if key is None:
+            continue
+        known = first.setdefault(key, name)
+        if known != name:
+            yield (
+                f"sequences[{quoted(name)}]: same residues and tag location as {quoted(known)}; leave one of them out"
+            )
+
+
+def _identity(value: NamedResidues) -> tuple[str, str] | None:
+    """What two sequences must not share; None for a Fab, which its type or its several chains show."""
+    metadata = value.metadata if isinstance(value.metadata, dict) else {}
+    is_fab = str(metadata.get("type") or "").lower() == _FAB or CHAIN_SEPARATOR in value.aa_string
+    if is_fab or not value.aa_string:
+        return None
+    return value.aa_string.upper(), str(metadata.get("tag_location") or "").upper()
+
+
+def quoted(value: str) -> str:
+    """A foreign value for a message: in quotes, control characters escaped, at most 80 characters."""
+    return repr(value if len(value) <= QUOTED_MAX else value[: QUOTED_MAX - 3] + "...")

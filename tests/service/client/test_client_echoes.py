@@ -1,0 +1,59 @@
+"""A service that repeats a secret in a successful answer: it is cut out before anybody reads the text."""
+
+import json
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.http.request import Answer
+from prefect_assay.service.client.http.secrets import remember, scrubbed
+
+TOKEN = "svc_main_abcdef0123456789/+secret"
+OTHER = "whsec-0123456789-of-a-webhook-abc"
+UPDATE = {"id": "u-1", "experiment_id": "e-1", "timestamp": "2026-11-26T14:00:00Z"}
+
+
+def spelt(secret, how):
+    if how == "escaped":
+        return "".join(f"\\u{ord(letter):04X}" if letter in "s/+c" else letter for letter in secret)
+    return secret.replace("/", "\\/") if how == "slashes" else secret
+
+
+def client(text):
+    body = json.dumps(
+        {"items": [UPDATE | {"name": "X", "description": "Y"}], "total": 1, "count": 1, "offset": 0}
+    )
+    body = body.replace("X", text).replace("Y", f"see {text}!")
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, text=body))
+    return AssayClient("https://lab.example.org", TOKEN, transport=transport)
+
+
+@pytest.mark.parametrize("secret", [TOKEN, OTHER])
+@pytest.mark.parametrize("how", ["plain", "slashes", "escaped"])
+def test_a_secret_in_a_text_of_an_update_is_cut_out(secret, how):
+    remember([OTHER])
+    (update,) = client(spelt(secret, how)).iter_updates()
+    assert (update.name, update.description) == ("[secret]", "see [secret]!")
+
+
+def test_raw_documents_keep_every_other_byte():
+    record = b'{"id": "e-1",  "name": "%s", "kd": 1.10e-9, "n": 12345678901234567890, "t": "\\u00e9\\n"}'
+    transport = httpx.MockTransport(
+        lambda request: (
+            httpx.Response(200, content=record % TOKEN.encode())
+            if request.url.path.endswith("e-1")
+            else httpx.Response(404, json={"error": "not yet", "request_id": "r"})
+        )
+    )
+    first = next(iter(AssayClient("https://lab.example.org", TOKEN, transport=transport).documents("e-1")))
+    assert first.body == record % b"[secret]"
+
+
+@given(st.text(), st.sampled_from([TOKEN, OTHER]))
+def test_nothing_else_is_changed(text, secret):
+    for ascii_only in (True, False):
+        content = json.dumps({"a": text}, ensure_ascii=ascii_only).encode()
+        assert secret in text or scrubbed(Answer(status=200, content=content), [secret]).content == content

@@ -1,0 +1,209 @@
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from prefect_assay import errors
+from prefect_assay.service.client.http.failures import result
+from prefect_assay.service.client.http.request import Answer, query, segment
+from prefect_assay.service.client.operations import (
+    billing,
+    experiments,
+    results,
+    sequences,
+    targets,
+    updates,
+)
+from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.service.models.sequences import ProteinSequence
+from prefect_assay.service.models.service import WireWords
+from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.service.models.vocabulary import ExperimentType, Method, PaymentMethod
+
+ACME = WireWords(provider="acme", service="Foo")
+SPEC = ExperimentSpec(
+    experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
+)
+TARGET = "00000000-0000-4000-8000-000000000001"
+ROW = {"id": "u1", "experiment_id": "e1", "timestamp": "2026-11-21T12:00:00Z"}
+
+
+def answer(body, status=200, words=None):
+    return Answer(status=status, content=json.dumps(body).encode(), words=words or WireWords())
+
+
+@pytest.mark.parametrize(
+    ("body", "total"),
+    [
+        ({"items": [ROW], "total": 7, "count": 1, "offset": 0}, 7),
+        ({"updates": [ROW], "next_cursor": None}, 1),
+        ([ROW], 1),
+        ({"items": [ROW], "total": None, "count": "many"}, 1),
+    ],
+)
+def test_a_page_is_read_in_every_published_form(body, total):
+    page = result(updates.updates(), answer(body))
+    assert [row.id for row in page.items] == ["u1"]
+    assert (page.total, page.count, page.offset) == (total, 1, 0)
+
+
+def test_results_of_the_earlier_variant_are_read():
+    page = result(results.result_summaries(), answer({"results": [{"id": "r", "result_type": "affinity"}]}))
+    assert page.items[0].id == "r"
+
+
+@pytest.mark.parametrize("body", [{}, {"items": None}, {"items": {}}, 3, None, {"items": [{"id": 1}]}])
+def test_a_malformed_list_is_an_unexpected_answer(body):
+    with pytest.raises(errors.UnexpectedAnswer, match="GET /updates"):
+        result(updates.updates(), answer(body))
+
+
+def test_unknown_statuses_and_fields_are_kept():
+    body = {
+        "id": "e",
+        "code": "c",
+        "status": "BeingPolished",
+        "created_at": "2026-11-21T12:00:00Z",
+        "new": [1],
+    }
+    experiment = result(experiments.experiment("e"), answer(body))
+    assert experiment.status == "being_polished"
+    assert experiment.model_extra["new"] == [1]
+
+
+def order(spec=SPEC, **fields):
+    return experiments.create(CreateRequest(experiment_spec=spec, name="pa-1", **fields))
+
+
+def test_the_two_answers_of_a_create_are_distinguished():
+    created = result(order(), answer({"experiment_id": "e1", "costs": {}}, 201))
+    assert isinstance(created, Created)
+    accepted = result(
+        order(payment_method=PaymentMethod.X402_EXACT),
+        answer({"id": "q1", "status": "accepted", "invoice_id": "i1", "payment": {"kind": "machine"}}),
+    )
+    assert isinstance(accepted, QuoteAcceptance)
+    with_both = {"id": "q1", "status": "accepted", "experiment_id": "e1"}
+    assert isinstance(result(order(), answer(with_both, 200)), QuoteAcceptance)
+    assert isinstance(result(order(), answer(with_both, 201)), Created)
+
+
+@pytest.mark.parametrize("odd", [[], {"a": 1}, 7, True, ""])
+def test_a_success_stays_one_whatever_its_unread_fields_hold(odd):
+    # contract 2.1 leaves the shapes of a create's answer open, 9.4 the types of a PATCH's; 3 does not show a submit's
+    fields = ("experiment_code", "status", "costs", "error", "provider_invoice_id")
+    created = result(order(), answer({"experiment_id": "e1", **dict.fromkeys(fields, odd)}, 201))
+    assert (type(created), created.experiment_id) == (Created, "e1")
+    assert created.costs is None or created.costs == odd
+    modified = result(
+        experiments.modify("e1", name="n"), answer(dict.fromkeys(("id", "message", "updated"), odd))
+    )
+    assert modified.updated in (True, None)
+    fields = ("previous_status", "status", "confirmed_at", "provider_invoice_url")
+    submitted = result(
+        experiments.submit("e1"), answer({"experiment_id": "e1", **dict.fromkeys(fields, odd)})
+    )
+    assert submitted.experiment_id == "e1"
+    with pytest.raises(errors.OrderOutcomeUnknown):
+        result(order(), answer({"experiment_id": [odd]}, 201))
+
+
+def test_the_body_of_a_create_matches_the_contract():
+    spec = ExperimentSpec(
+        experiment_type=ExperimentType.AFFINITY,
+        method=Method.BLI,
+        target_id=TARGET,
+        sequences={"a": SequenceValue(aa_string="MKT")},
+    )
+    request = order(
+        spec,
+        skip_draft=True,
+        auto_accept_quote=True,
+        payment_method=PaymentMethod.X402_EXACT,
+        webhook_url="https://h.example",
+        webhook_secret="s" * 32,
+    ).request
+    assert json.loads(request.content()) == {
+        "experiment_spec": {
+            "experiment_type": "affinity",
+            "method": "bli",
+            "target_id": TARGET,
+            "sequences": {"a": {"aa_string": "MKT", "control": False}},
+        },
+        "name": "pa-1",
+        "skip_draft": True,
+        "auto_accept_quote": True,
+        "payment": {"method": "x402-exact"},
+        "webhook_url": "https://h.example",
+        "webhook_secret": "s" * 32,
+    }
+    assert not request.repeatable
+
+
+def test_provider_words_are_neutral_inside():
+    body = {"experiment_id": "e1", "status": "open", "acme_invoice_url": "https://x.example"}
+    assert result(billing.invoice("e1"), answer(body, words=ACME)).provider_invoice_url == "https://x.example"
+
+
+def test_names_that_users_give_are_left_alone():
+    body = {
+        "id": "e",
+        "code": "c",
+        "created_at": "2026-11-21T12:00:00Z",
+        "status": "done",
+        "acme_quote_url": "https://x.example",
+        "experiment_spec": {"sequences": {"acme_1": {"aa_string": "M", "metadata": {"acme_x": 1}}}},
+    }
+    experiment = result(experiments.experiment("e"), answer(body, words=ACME))
+    assert experiment.provider_quote_url == "https://x.example"
+    assert experiment.experiment_spec["sequences"] == body["experiment_spec"]["sequences"]
+
+
+def test_a_modification_names_only_what_is_given_and_null_clears():
+    assert json.loads(experiments.modify("e").request.content()) == {}
+    request = experiments.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
+    assert json.loads(request.content()) == {"name": "n", "target_id": None, "antigen_concentrations": [1.0]}
+    replaced = experiments.modify("e", sequences=[ProteinSequence(name="a", aa_string="M")]).request
+    assert json.loads(replaced.content())["sequences"] == [{"name": "a", "aa_string": "M", "control": False}]
+
+
+def test_a_confirmation_always_has_a_body():
+    assert billing.confirm_quote("e").request.content() == b"{}"
+    named = billing.confirm_quote("e", purchase_order_number="PO-1").request
+    assert json.loads(named.content()) == {"purchase_order_number": "PO-1"}
+    assert experiments.submit("e").request.content() is None
+
+
+def test_added_sequences_go_to_their_experiment():
+    request = sequences.add_sequences("c-1", [ProteinSequence(name="a", aa_string="M", control=True)]).request
+    assert json.loads(request.content()) == {
+        "experiment_code": "c-1",
+        "sequences": [{"name": "a", "aa_string": "M", "control": True}],
+    }
+
+
+@pytest.mark.parametrize("value", ["", " ", ".", ".."])
+def test_an_id_that_would_name_another_path_is_refused(value):
+    with pytest.raises(errors.InputError, match="id"):
+        experiments.experiment(value)
+
+
+def test_ids_are_quoted_and_parameters_are_text():
+    assert segment("a/b?c d") == "a%2Fb%3Fc%20d"
+    assert query(a=True, b=None, c=3, d="x") == (("a", "true"), ("c", "3"), ("d", "x"))
+    assert targets.target("../whoami").request.path == "/targets/..%2Fwhoami"
+
+
+def test_numbers_that_json_cannot_say_are_refused_before_sending():
+    with pytest.raises(errors.InputError, match="nothing was sent"):
+        experiments.modify("e", parameters={"x": float("nan")}).request.content()
+
+
+@pytest.mark.parametrize(
+    "written", ["2026-11-21T12:00:00", "2026-11-21T12:00:00Z", "2026-11-21T13:00:00+01:00"]
+)
+def test_a_time_without_an_offset_is_utc(written):
+    """Contract 1. A wait compares it with the time of this machine."""
+    row = {"id": "e1", "code": "LAB-1", "status": "draft", "created_at": written}
+    found = result(experiments.experiment("e1"), answer(row))
+    assert found.created_at == datetime(2026, 11, 21, 12, tzinfo=UTC)

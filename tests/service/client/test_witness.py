@@ -1,0 +1,43 @@
+"""A `WitnessClient` sends reads and the cost estimate, and refuses every other call of the client before it is sent."""
+
+import pytest
+
+from prefect_assay.errors import AssayError, InvalidRequest
+from prefect_assay.service.client.drift.usage import USES
+from prefect_assay.service.client.http.pagination import Pager
+from prefect_assay.service.client.http.request import Operation
+from prefect_assay.service.client.witness import WitnessClient
+from prefect_assay.service.models.service import WireWords
+from support.services.fault_server import fault_server, reply
+
+
+@pytest.fixture(scope="module")
+def place():
+    with fault_server() as server, WitnessClient(server.base_url, "token_x", words=WireWords()) as client:
+        yield server, client
+
+
+CALLS = [use for use in USES if not use.method.endswith("_pdf")]  # a download reads
+
+
+@pytest.mark.parametrize("use", CALLS, ids=lambda use: use.method)
+def test_what_could_change_something_is_not_sent(use, place):
+    server, client = place
+    server.will(reply(404, {"error": "no"}))
+    made = use.make(**use.arguments[0])
+    operation = made.operation() if isinstance(made, Pager) else made
+    assert isinstance(operation, Operation)
+    is_read = operation.request.method == "GET" or use.operation == "POST /experiments/cost-estimate"
+    with pytest.raises(AssayError if is_read else InvalidRequest):
+        client.run(operation)
+    assert [request.method for request in server.seen] == ([operation.request.method] if is_read else [])
+
+
+def test_an_answer_that_cannot_be_read_is_kept_and_a_refusal_is_not(place):
+    server, client = place
+    for answer in (reply(200, {"id": []}), reply(404, {"error": "no"})):
+        server.will(answer)
+        with pytest.raises(AssayError):
+            client.experiment("11111111-2222-4333-8444-555555555555")
+    (kept,) = client.exchanges
+    assert (kept.operation, kept.body, kept.value) == ("GET /experiments/{}", {"id": []}, None)
