@@ -9,9 +9,14 @@ from urllib.parse import quote, urlsplit
 from prefect.blocks.core import Block, UnknownBlockType
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
+from prefect_assay.archive.s3_requests import (
+    make_s3_client,
+    s3_cause,
+    s3_errors,
+    s3_later,
+)
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError
-from prefect_assay.s3_requests import make_s3_client, s3_cause, s3_errors, s3_later
 from prefect_assay.service.bounds import SECRET_MAX, Line
 
 if TYPE_CHECKING:

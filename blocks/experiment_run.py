@@ -17,6 +17,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
+from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.plans import campaign_address, fix_plan
 from prefect_assay.archive.read import latest_by_experiment
@@ -26,7 +27,6 @@ from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog, CampaignState
 from prefect_assay.designs import check_spec, read_sequences, split
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.ordering import order_key, resolve_target
 from prefect_assay.payments.interfaces import address
 from prefect_assay.results import ResultRow, from_csv

@@ -6,10 +6,10 @@ from typing import Any, assert_never, cast
 
 from prefect import task
 
+from prefect_assay.archive.campaign_plan import PlannedExperiment
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.books import OrderBook
 from prefect_assay.errors import NotReady, OrderMismatch, ServiceUnavailable
-from prefect_assay.models.plan import PlannedExperiment
 from prefect_assay.ordering import find_order
 from prefect_assay.ordering import resolve_target as find_target
 from prefect_assay.ordering.billing import BillingStage, read_billing

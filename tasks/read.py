@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from prefect import task
 
+from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.designs import (
     campaign_digest,
@@ -20,7 +21,6 @@ from prefect_assay.designs import (
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.job import Outcome, OutcomeKind
 from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.ordering import order_key
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at

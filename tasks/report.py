@@ -13,10 +13,10 @@ from prefect.logging import get_run_logger
 
 from prefect_assay import lake
 from prefect_assay.archive import Store, latest
+from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
 from prefect_assay.blocks import Archive, S3Archive
 from prefect_assay.errors import AssayError, ConfigurationError, shorten
-from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.reporting.page.documents import archive_report, make_report
 from prefect_assay.reporting.page.images import Image, campaign_images, experiment_images
 from prefect_assay.results import DesignSummary

@@ -19,8 +19,8 @@ from prefect_assay.archive import (
     ro_crate,
     verify,
 )
+from prefect_assay.archive.archived import Manifest
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.archived import Manifest
 
 NAME = "ro-crate-metadata.json"
 ABOUT = Measurement(experiment_type="affinity", method="bli", target="EGFR", designs=2)

@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.retries.standard import ThrottledRetryableChecker, TransientRetryableChecker
 
-from prefect_assay import sources
+from prefect_assay.archive import sources
 from prefect_assay.archive.s3 import S3Store, archive_error, client_config
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from support.archive.metadata_service import metadata_service

@@ -6,7 +6,7 @@ import sys
 import boto3
 import pytest
 
-from prefect_assay import sources
+from prefect_assay.archive import sources
 from prefect_assay.archive.s3 import S3Store, archive_error
 from prefect_assay.archive.verify import verify
 from prefect_assay.blocks import S3Archive

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from prefect_assay.archive import Document, LocalStore, archive_version, verify
+from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.books import Books, check_orders
 from prefect_assay.books.log import Ordered, Surplus
 from prefect_assay.cli.app import app
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 
 SPEC = ExperimentSpec.model_validate(

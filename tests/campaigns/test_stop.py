@@ -13,6 +13,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.states import Failed, Running, Suspended
 from pydantic import SecretStr
 
+from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.books import OrderLedger
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind, list_open
@@ -22,7 +23,6 @@ from prefect_assay.campaigns.remains import CanceledOrderState
 from prefect_assay.campaigns.stop import reopen_campaign, settle_stop, stop_log
 from prefect_assay.errors import ArchiveError, InputError, OrderStopped
 from prefect_assay.looping.book import LoopBook, PoolFile, RoundEnded, RoundFixed
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.ordering import confirm_order, experiment_name, find_or_create, order_key
 from prefect_assay.ordering.billing import BillingStage, read_billing
 from prefect_assay.payments import PaymentPolicy, rail_for, settle

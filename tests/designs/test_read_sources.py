@@ -10,9 +10,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from prefect_assay.archive.sources import listed
 from prefect_assay.designs import read, read_sequences
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
-from prefect_assay.sources import listed
 from support.archive.refusing_s3 import refusing_server
 
 FASTA = ">a\nACD\n>b\nEFG\n"

@@ -10,8 +10,8 @@ from prefect.assets.core import AssetProperties
 from prefect.context import AssetContext
 from prefect.states import Completed
 
+from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.events import Materialization, asset_key, emit, recording, sending
-from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.report import RoundReport
 from prefect_assay.reporting import facts
 from prefect_assay.results.row import CampaignTable

@@ -15,6 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from prefect_assay.archive import LocalStore, latest, verify
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import (
     PLAN_CODE,
     PLAN_PATH,
@@ -25,7 +26,6 @@ from prefect_assay.archive.layout import (
     version_of,
 )
 from prefect_assay.designs import read_sequences, split
-from prefect_assay.models.plan import Plan
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.results import to_csv
 from prefect_assay.service.models.vocabulary import ExperimentType

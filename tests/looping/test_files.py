@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from prefect_assay.archive.sources import Listed
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.looping.files import FileChanged, campaign_of, design_files, snapshot, without_rounds
-from prefect_assay.sources import Listed
 
 OLD, NOW = 1e9, 1e9 + 3600
 

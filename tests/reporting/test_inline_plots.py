@@ -1,7 +1,7 @@
 """Artifacts with inline plots: images beside the table, and notes that cannot become markup."""
 
-from prefect_assay.models.archived import ArchiveRecord
-from prefect_assay.models.plan import Plan
+from prefect_assay.archive.archived import ArchiveRecord
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.models.report import CampaignExperiment, CampaignReport, LoopReport, RoundReport
 from prefect_assay.reporting import artifacts
 from prefect_assay.reporting.page.images import Image

@@ -14,6 +14,7 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_SSL_CERT_FILE, PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
+from prefect_assay.archive.sources import opened
 from prefect_assay.blocks import S3Archive
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import CertificatesUnreadable, ConfigurationError
@@ -21,7 +22,6 @@ from prefect_assay.payments.balance import balance_cents
 from prefect_assay.payments.issuer import HttpTokenIssuer
 from prefect_assay.service.client import AssayClient, AsyncAssayClient
 from prefect_assay.service.network_variables import check_http_variables, drop_unreadable_exceptions
-from prefect_assay.sources import opened
 from support.command import command
 
 REMOTE = "https://service.example"

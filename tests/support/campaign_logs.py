@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from prefect_assay.archive import Document, archive_version
+from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.plans import fix_plan
 from prefect_assay.archive.store import Store
@@ -19,7 +20,6 @@ from prefect_assay.books.log import (
 )
 from prefect_assay.designs import read_sequences, split
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.question import Question, QuestionKind
 from prefect_assay.ordering import order_key
 from prefect_assay.results import to_csv

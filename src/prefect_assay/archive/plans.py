@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import PLAN_CODE, PLAN_PATH, experiment_folder
 from prefect_assay.archive.read import choose_version, chosen_version, read_plan
 from prefect_assay.archive.store import Store
 from prefect_assay.archive.write import Document, archive_version
 from prefect_assay.errors import InvalidSpec
-from prefect_assay.models.plan import Plan
 
 _CAMPAIGN_ADDRESS: Final = "campaign:"
 

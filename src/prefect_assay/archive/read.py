@@ -8,6 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from prefect_assay.archive.archived import ArchivedFile, Manifest
+from prefect_assay.archive.campaign_plan import Plan
+from prefect_assay.archive.formats import refuse_newer
 from prefect_assay.archive.layout import (
     CAMPAIGN_CODES,
     CLAIM_NAME,
@@ -23,9 +26,6 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from prefect_assay.models.archived import ArchivedFile, Manifest
-from prefect_assay.models.formats import refuse_newer
-from prefect_assay.models.plan import Plan
 from prefect_assay.service.models.base import Model
 
 

@@ -7,6 +7,7 @@ gives the same bytes. No address of the service appears, and so no link that wor
 import json
 from typing import Any, Final
 
+from prefect_assay.archive.archived import ArchivedFile, Manifest
 from prefect_assay.archive.layout import (
     CLAIM_NAME,
     CRATE_NAME,
@@ -14,7 +15,6 @@ from prefect_assay.archive.layout import (
     safe_code,
     version_folder,
 )
-from prefect_assay.models.archived import ArchivedFile, Manifest
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.words import in_words
 

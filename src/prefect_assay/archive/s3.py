@@ -19,6 +19,13 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from prefect_assay.archive.layout import require_hint
+from prefect_assay.archive.s3_requests import (
+    list_objects,
+    s3_cause,
+    s3_errors,
+    s3_later,
+    watch_answers,
+)
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
     RACE_ROUNDS,
@@ -33,7 +40,6 @@ from prefect_assay.archive.store import (
     wrong_digest,
 )
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from prefect_assay.s3_requests import list_objects, s3_cause, s3_errors, s3_later, watch_answers
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

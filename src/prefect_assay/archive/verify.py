@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from itertools import groupby, islice
 from typing import Final, Literal, Self
 
+from prefect_assay.archive.archived import ArchivedFile, Manifest, RegisteredVersion
+from prefect_assay.archive.formats import refuse_newer
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     CLAIM_NAME,
@@ -26,8 +28,6 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.read import parse_manifest
 from prefect_assay.archive.store import Store, check_key, digest_of, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, NewerFormat
-from prefect_assay.models.archived import ArchivedFile, Manifest, RegisteredVersion
-from prefect_assay.models.formats import refuse_newer
 from prefect_assay.service.models.base import Model
 
 Kind = Literal[

@@ -17,6 +17,13 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from prefect_assay.archive.archived import (
+    ArchivedFile,
+    ArchiveRecord,
+    Manifest,
+    RegisteredVersion,
+)
+from prefect_assay.archive.formats import MANIFEST_FORMAT
 from prefect_assay.archive.layout import (
     CLAIM_NAME,
     CRATE_NAME,
@@ -29,8 +36,6 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.read import latest_version, read_manifest
 from prefect_assay.archive.store import Body, Digest, Store, chunks_of, digest_of, join_key, json_bytes
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.archived import ArchivedFile, ArchiveRecord, Manifest, RegisteredVersion
-from prefect_assay.models.formats import MANIFEST_FORMAT
 from prefect_assay.service.models.base import Model
 
 _ATTEMPTS: Final = 1000

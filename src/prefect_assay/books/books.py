@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from pydantic import TypeAdapter, ValidationError
 
+from prefect_assay.archive.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     NO_LEDGERS,
@@ -49,7 +50,6 @@ from prefect_assay.errors import (
     OrderStopped,
     PaymentOutcomeUnknown,
 )
-from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments.interfaces import (
     CLOCKS_DIFFER,

@@ -6,6 +6,7 @@ Of the logs of campaigns it also puts the index of open ones right. Nothing else
 import csv
 from collections.abc import Callable, Iterator
 
+from prefect_assay.archive.csv_files import csv_lines
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     CAMPAIGN_CODES,
@@ -25,7 +26,6 @@ from prefect_assay.books.identity import Identity
 from prefect_assay.books.log import last_numbers
 from prefect_assay.books.state import OrderState
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NewerFormat
-from prefect_assay.models.csv_files import csv_lines
 
 Orders = dict[str, set[str]]  # experiments by order key, surplus ones included
 

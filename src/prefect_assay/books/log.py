@@ -17,9 +17,9 @@ from uuid import uuid4
 
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
+from prefect_assay.archive.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.formats import RECORD_FORMAT, refuse_newer
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.payments.interfaces import PaymentAttempt
 from prefect_assay.service.models.base import Model

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
+from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.books import OrderBook
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.terms import account_in
 from prefect_assay.models.job import Order
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.question import UNNAMED
 from prefect_assay.ordering import experiment_name
 from prefect_assay.ordering.next_action import OrderLimits, Seen

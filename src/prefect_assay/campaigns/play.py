@@ -15,6 +15,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_address
 from prefect_assay.books.campaign_log import (
     CampaignLog,
@@ -56,7 +57,6 @@ from prefect_assay.errors import (
 )
 from prefect_assay.errors import Stopped as StoppedError
 from prefect_assay.events import concerning
-from prefect_assay.models.plan import Plan
 from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.ordering.billing import Billing, BillingStage, read_billing

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from prefect.context import FlowRunContext
 
+from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.blocks.order_books import identify_organisation
@@ -22,7 +23,6 @@ from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.terms import AccountIdentity, describe_account, identify_account
 from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.models.affinity import UnclearAffinity, read_affinities
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.purchase import (
     EarlierPurchase,
     PurchasedExperiment,

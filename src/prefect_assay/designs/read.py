@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import BinaryIO, Final
 
+from prefect_assay.archive.sources import UnreadableSource, opened
 from prefect_assay.designs.chain_records import ask_about_repeated, settle_chain_records
 from prefect_assay.designs.chains import choose_chains, settled
 from prefect_assay.designs.fasta import HEADER
@@ -15,7 +16,6 @@ from prefect_assay.designs.records import Rows, SourceErrors, checked
 from prefect_assay.designs.row_checks import compare_rows_with_columns
 from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.service.models.sequences import Duplicate, Pool, Sequences
-from prefect_assay.sources import UnreadableSource, opened
 from prefect_assay.tables import UnreadableFile, content
 
 PASTED: Final = "pasted text"

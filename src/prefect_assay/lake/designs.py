@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from prefect_assay.archive import Store
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     CAMPAIGN_CODES,
@@ -28,7 +29,6 @@ from prefect_assay.archive.store import join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.lake.candidates import Decision, chosen, sequence_digest
 from prefect_assay.lake.summary import read_rows, summary_table
-from prefect_assay.models.plan import Plan
 from prefect_assay.results import DesignSummary, Outcome
 
 

@@ -13,6 +13,7 @@ import json
 from typing import Any, Final
 
 from prefect_assay.archive import ArchivedVersion, Store
+from prefect_assay.archive.formats import lake_metadata
 from prefect_assay.archive.layout import (
     CAMPAIGN_CODES,
     LAKE_FOLDER,
@@ -30,7 +31,6 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.read import read_manifest
 from prefect_assay.archive.store import join_key
 from prefect_assay.errors import AssayError
-from prefect_assay.models.formats import lake_metadata
 from prefect_assay.results import from_csv
 from prefect_assay.results.formats import parquet_bytes, pyarrow_module, row_schema
 from prefect_assay.results.tables import read_summary_json, summary_schema

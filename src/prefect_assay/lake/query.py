@@ -14,10 +14,10 @@ from typing import Any, Final
 from pydantic import Field
 
 from prefect_assay.archive import Store
+from prefect_assay.archive.formats import refuse_newer_lake
 from prefect_assay.archive.layout import LakePart, lake_folder, lake_part, safe_prefix
 from prefect_assay.errors import ArchiveError, InputError
 from prefect_assay.lake.parts import fit_schema, result_schema
-from prefect_assay.models.formats import refuse_newer_lake
 from prefect_assay.results import Level, Outcome, ResultRow
 from prefect_assay.results.formats import pyarrow_module
 from prefect_assay.results.row import read_row

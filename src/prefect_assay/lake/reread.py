@@ -22,6 +22,7 @@ from prefect_assay.archive import (
     latest,
     ro_crate,
 )
+from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import (
     CAMPAIGN_CODES,
     CRATE_NAME,
@@ -36,7 +37,6 @@ from prefect_assay.archive.read import latest_in
 from prefect_assay.archive.store import join_key, json_bytes, save
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
 from prefect_assay.lake.parts import add
-from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.results import make_table, results_in, to_csv
 from prefect_assay.results.mapping import MAPPING_PATH, ResultMapping, read_mapping
 from prefect_assay.service.models.base import Model

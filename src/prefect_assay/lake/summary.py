@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from prefect_assay.archive import ArchivedVersion, Store, latest
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_CODE, lake_folder
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.lake.parts import SUMMARY_PATH
 from prefect_assay.lake.query import Query, query
-from prefect_assay.models.plan import Plan
 from prefect_assay.results import DesignSummary, ResultRow, summarize
 from prefect_assay.results.design import order_of
 from prefect_assay.results.row import HAS_RESULT, read_row

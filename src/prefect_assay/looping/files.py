@@ -14,9 +14,14 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from prefect_assay.archive.sources import (
+    Listed,
+    UnreadableSource,
+    listed,
+    opened,
+)
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
 from prefect_assay.service.bounds import cut
-from prefect_assay.sources import Listed, UnreadableSource, listed, opened
 
 SUFFIXES: Final = frozenset({".fasta", ".fa", ".faa", ".csv", ".tsv", ".xlsx", ".xls", ".ods", ".parquet"})
 _PACKED: Final = frozenset({".gz", ".xz", ".bz2", ".zip"})  # behind one of the others

@@ -18,11 +18,11 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.client.schemas.sorting import ArtifactSort
 from prefect.runtime import flow_run as current_run
 
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.designs import design_warnings
 from prefect_assay.events import emit, kinds
 from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
 from prefect_assay.models.job import Order, Payment, PaymentState
-from prefect_assay.models.plan import Plan
 from prefect_assay.models.purchase import PurchaseSummary, describe_assay
 from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.payments.reconciliation import PaymentStatus

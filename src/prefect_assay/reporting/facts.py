@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.books import OrderBook
 from prefect_assay.books.campaign_log import ShownExperiment
@@ -19,7 +20,6 @@ from prefect_assay.events import (
     kinds,
 )
 from prefect_assay.events.assets import ASSETS
-from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import RoundReport
 from prefect_assay.results.row import ArchivedResults, CampaignTable

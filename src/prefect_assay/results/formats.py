@@ -13,13 +13,13 @@ from typing import Any, Final, assert_never
 
 from pydantic import ValidationError
 
+from prefect_assay.archive.csv_files import csv_lines
+from prefect_assay.archive.sources import UnreadableSource, opened
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.foreign_text import clean_text
-from prefect_assay.models.csv_files import csv_lines
 from prefect_assay.models.selection import Objective
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.row import COLUMNS, Outcome, ResultRow, read_row
-from prefect_assay.sources import UnreadableSource, opened
 
 _FLOATS: Final = frozenset(
     {"kd_M", "log10_kd", "kd_log_std", "kon_per_M_s", "koff_per_s", "tm_C", "concentration_nM"}

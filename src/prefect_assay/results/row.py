@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from prefect_assay.models.archived import ArchiveRecord
+from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.service.models.base import Model
 
 

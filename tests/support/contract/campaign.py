@@ -12,6 +12,7 @@ from prefect import Task
 from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
+from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.blocks import (
     AssayCredentials,
     LocalArchive,
@@ -21,7 +22,6 @@ from prefect_assay.blocks import (
 )
 from prefect_assay.campaigns import advance, play, price, questions, suspension
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.models.plan import Plan, PlannedExperiment
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.ordering import find_or_create, order_key
 from prefect_assay.payments import settle

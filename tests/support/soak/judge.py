@@ -12,6 +12,7 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymen
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from prefect_assay.archive import verify
+from prefect_assay.archive.archived import Manifest
 from prefect_assay.archive.layout import (
     CLAIM_NAME,
     CRATE_NAME,
@@ -23,7 +24,6 @@ from prefect_assay.archive.read import read_manifest, versions
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books.campaign_log import CampaignLog
-from prefect_assay.models.archived import Manifest
 from prefect_assay.runs.queries import read_runs
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS

@@ -12,6 +12,7 @@ from prefect_assay.archive.layout import (
     candidates_folder,
     safe_prefix,
 )
+from prefect_assay.archive.sources import local_path
 from prefect_assay.archive.store import join_key
 from prefect_assay.archive.verify import Finding
 from prefect_assay.books import check_campaigns, check_orders
@@ -20,7 +21,6 @@ from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.service.words import many
-from prefect_assay.sources import local_path
 
 _FINDINGS_SHOWN = 50
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from prefect_assay import lake
 from prefect_assay.archive import Store
+from prefect_assay.archive.sources import local_path
 from prefect_assay.books.campaign_log import read_terms
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
@@ -21,7 +22,6 @@ from prefect_assay.results.compare import Comparison, compare_campaigns, compari
 from prefect_assay.results.formats import OUTCOME_WORDS, molar, one_line, parquet_bytes
 from prefect_assay.results.hits import Tally
 from prefect_assay.results.tables import cell, people_csv, summary_parquet
-from prefect_assay.sources import local_path
 
 _SHOWN = 50
 _STDOUT = "-"

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
+from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.ending_signals import EndingSignals
 from prefect_assay.cli.output import TerminalConsole
 from prefect_assay.errors import ConfigurationError, InputError
-from prefect_assay.sources import local_path
 
 if TYPE_CHECKING:
     from prefect_assay.localstack import LocalStack

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.tree import Tree
 
 from prefect_assay.archive import LocalStore, verify, versions
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import AssayAccount, LocalArchive
 from prefect_assay.blocks.order_books import open_books
@@ -26,7 +27,6 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.lake import summary_table
 from prefect_assay.localstack import LocalStack
 from prefect_assay.models.job import Order
-from prefect_assay.models.plan import Plan
 from prefect_assay.ordering import find_order
 from prefect_assay.reporting.page.documents import kept_report
 from prefect_assay.results import outcome_line, rich_table

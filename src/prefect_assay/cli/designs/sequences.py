@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
+from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.failures import FAILED, describe
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs import check_spec, design_warnings, order_lines, read_sequences, split
@@ -14,7 +15,6 @@ from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import BINDING_TYPES, ExperimentType
 from prefect_assay.service.words import in_words, many
-from prefect_assay.sources import local_path
 
 # A placeholder: only the service knows whether a target exists; everything else can be checked without it.
 _ANY_TARGET = "00000000-0000-0000-0000-000000000000"

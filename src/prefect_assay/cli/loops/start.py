@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from prefect_assay.archive.sources import local_path
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.purchase import describe_payment
 from prefect_assay.cli.asking import confirm, is_at_terminal, user_name
@@ -33,7 +34,6 @@ from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.ordering import resolve_target
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.sources import local_path
 from prefect_assay.tasks.pay import require_rail
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from prefect_assay.archive.sources import local_path
 from prefect_assay.books import known_archive_id
 from prefect_assay.cli.asking import ask, ask_cents, parse_address, user_name
 from prefect_assay.cli.options import account_option
@@ -35,7 +36,6 @@ from prefect_assay.service.client.http.address import is_loopback_url
 from prefect_assay.service.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
 from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
 from prefect_assay.service.words import describe_mode, listed
-from prefect_assay.sources import local_path
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

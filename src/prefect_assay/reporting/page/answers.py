@@ -11,11 +11,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from prefect_assay.archive.archived import Manifest
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion
 from prefect_assay.foreign_text import safe_link
 from prefect_assay.lake import archived_mapping
-from prefect_assay.models.archived import Manifest
 from prefect_assay.reporting.page.orders import OrderFacts
 from prefect_assay.results import from_csv, make_table, results_in, to_csv
 from prefect_assay.results.row import ResultRow

@@ -7,6 +7,8 @@ well. Each file that is read is compared with its manifest, so no value comes fr
 from collections.abc import Iterator
 from datetime import datetime
 
+from prefect_assay.archive.archived import Manifest
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import (
     CAMPAIGN_CODES,
     PLAN_CODE,
@@ -18,9 +20,7 @@ from prefect_assay.archive.read import chosen_version, latest_in, read_plan
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.books.campaign_log import CampaignLog, Started, Terms
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.archived import Manifest
 from prefect_assay.models.open_money import OpenMoney
-from prefect_assay.models.plan import Plan
 from prefect_assay.reporting.page.answers import ReportedExperiment, reported_experiment
 from prefect_assay.reporting.page.orders import OrderFacts, orders_of
 from prefect_assay.results.row import ResultRow, collate

@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Final
 
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, latest
+from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
 from prefect_assay.archive.store import Store, json_bytes
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.lake import SUMMARY_PATH, earlier_replicates
-from prefect_assay.models.archived import ArchiveRecord
 from prefect_assay.reporting.page.contents import CampaignContents, collect
 from prefect_assay.reporting.page.decision import decision
 from prefect_assay.reporting.page.figures import (

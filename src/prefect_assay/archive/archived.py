@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from prefect_assay.models.formats import MANIFEST_FORMAT
+from prefect_assay.archive.formats import MANIFEST_FORMAT
 from prefect_assay.service.models.base import Model, StoredModel
 
 

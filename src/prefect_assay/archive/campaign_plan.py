@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from prefect_assay.models.formats import PLAN_FORMAT
+from prefect_assay.archive.formats import PLAN_FORMAT
 from prefect_assay.service.models.base import StoredModel
 from prefect_assay.service.models.sequences import Duplicate
 from prefect_assay.service.models.spec import Assay, ExperimentSpec, SequenceValue

@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
 
+from prefect_assay.archive.s3_requests import (
+    list_objects,
+    make_s3_client,
+    s3_cause,
+    s3_errors,
+    s3_later,
+)
 from prefect_assay.errors import AssayError, InputError, ServiceUnavailable
-from prefect_assay.s3_requests import list_objects, make_s3_client, s3_cause, s3_errors, s3_later
 
 S3: Final = "s3://"
 _MISSING: Final = frozenset({"NoSuchKey", "NoSuchBucket", "404", "NotFound"})
