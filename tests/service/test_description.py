@@ -1,0 +1,271 @@
+"""openapi.yaml is valid OpenAPI 3.1, says where each part comes from, and has the calls of the lab and of the client."""
+
+import json
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+from schemathesis.specs.openapi.definitions import OPENAPI_31
+
+from prefect_assay.lab.api import ROUTES
+from prefect_assay.service.client.drift import usage_by_operation
+from prefect_assay.service.client.http.address import API_PREFIX
+from prefect_assay.service.description import (
+    find_operation,
+    find_problems,
+    list_operations,
+    load_description,
+    resolve_reference,
+)
+
+DOCUMENT = load_description()
+SCHEMAS = DOCUMENT["components"]["schemas"]
+SECTION = r"[1-9](\.\d{1,2})?"
+EACH = pytest.mark.parametrize("operation", list_operations(), ids=lambda operation: operation.operation_id)
+
+
+def parts(value=DOCUMENT, place=()):
+    """Every object of the document, with its place."""
+    if isinstance(value, dict):
+        yield place, value
+        for name, below in value.items():
+            yield from parts(below, (*place, name))
+    elif isinstance(value, list):
+        for number, below in enumerate(value):
+            yield from parts(below, (*place, number))
+
+
+def test_it_is_openapi_3_1():
+    assert list(Draft202012Validator(OPENAPI_31).iter_errors(DOCUMENT)) == []
+    assert (DOCUMENT["openapi"], DOCUMENT["info"]["version"]) == ("3.1.0", "0.0.2")
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_schema_is_a_json_schema_and_used(name):
+    Draft202012Validator.check_schema(SCHEMAS[name])
+    uses = re.findall(r"#/components/schemas/(\w+)", json.dumps(DOCUMENT))
+    assert name in uses
+
+
+def test_every_reference_resolves():
+    for _, part in parts():
+        if "$ref" in part:
+            assert resolve_reference({"$ref": part["$ref"]})
+
+
+def test_a_reference_to_nothing_is_refused():
+    with pytest.raises(LookupError, match="no #/components/schemas/Nothing"):
+        resolve_reference({"$ref": "#/components/schemas/Nothing"})
+
+
+def test_names_of_operations_are_a_resource_and_a_verb_and_unique():
+    names = [operation.operation_id for operation in list_operations()]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not re.fullmatch(r"[a-z]+\.[a-z_]+", name)] == []
+
+
+def test_links_lead_to_operations_and_their_parameters():
+    by_name = {operation.operation_id: operation for operation in list_operations()}
+    for place, part in parts():
+        if place and len(place) > 2 and place[-2] == "links":
+            known = {parameter["name"] for parameter in by_name[part["operationId"]].parameters}
+            assert part["parameters"].keys() <= known
+
+
+def test_every_part_says_where_it_comes_from():
+    """A part of the contract names its section, itself or the part that holds it."""
+    components = [part for kind in DOCUMENT["components"].values() for part in kind.values()]
+    operations = [operation.raw for operation in list_operations()]
+    for part in [*components, *operations, *(item["post"] for item in DOCUMENT["webhooks"].values())]:
+        assert part["x-source"] in {"contract", "published", "lab"}, part
+    for place, part in parts():
+        if part.get("x-source") == "contract":
+            assert re.fullmatch(SECTION, part["x-contract"]), place
+        if "x-contract" in part:
+            assert re.fullmatch(SECTION, part["x-contract"]), place
+
+
+def test_what_only_the_lab_enforces_is_there():
+    for place, part in parts():
+        assert set(part.get("x-lab", ())) <= part.keys(), place
+        assert set(part.get("x-published-required", ())) <= part.get("properties", {}).keys(), place
+
+
+@EACH
+def test_every_operation_is_whole(operation):
+    raw = operation.raw
+    tags = {tag["name"] for tag in DOCUMENT["tags"]}
+    assert raw["summary"]
+    assert set(raw["tags"]) <= tags
+    placeholders = re.findall(r"\{(\w+)\}", operation.path)
+    assert placeholders == [part["name"] for part in operation.parameters if part["in"] == "path"]
+    assert not operation.spends or operation.acts
+    assert operation.acts == (operation.method != "GET" and operation.operation_id != "experiments.estimate")
+    assert (401 in operation.statuses) == (operation.needs_token)
+    assert {429, 500} <= operation.statuses
+    assert (415 in operation.statuses) == (operation.body_schema is not None)
+    for status in operation.statuses:
+        answer = operation.answer(status)
+        assert "x-request-id" in answer["headers"]
+        assert answer.get("content") or status in (204, 307)
+
+
+def test_what_may_cost_money():
+    spending = {operation.operation_id for operation in list_operations() if operation.spends}
+    assert spending == {
+        "experiments.create",
+        "experiments.confirm_quote",
+        "quotes.confirm",
+        "invoices.pay",
+    }
+
+
+def test_calls_for_partners_and_calls_without_a_token():
+    operations = list_operations()
+    assert [call.operation_id for call in operations if call.is_for_partners] == ["partners.mint_token"]
+    assert [call.operation_id for call in operations if not call.needs_token] == [
+        "description.get",
+        "health.check",
+    ]
+
+
+def test_the_lab_has_the_same_calls():
+    described = {(operation.method, operation.path): operation for operation in list_operations()}
+    routes = {(route.method, API_PREFIX + route.path): route for route in ROUTES}
+    assert described.keys() - routes.keys() == {("GET", "/api/v1/openapi.json")}
+    assert routes.keys() <= described.keys()
+    for key, route in routes.items():
+        assert described[key].is_for_partners == route.partner
+        assert described[key].needs_token != route.open
+        assert described[key].acts == (route.writes or route.path == "/tokens/attenuate")
+
+
+def test_the_client_has_the_same_calls_and_sends_nothing_else():
+    """Parameters, headers and fields of bodies that the client may send; its pay call names the headers of the rails."""
+    usage = usage_by_operation()
+    described = {
+        f"{operation.method} {re.sub(r'{[^}]*}', '{}', operation.path.removeprefix(API_PREFIX))}": operation
+        for operation in list_operations()
+    }
+    assert described.keys() - usage.keys() == {"GET /openapi.json"}
+    for name, used in usage.items():
+        known = {
+            f"{part['in']} {part['name'].lower() if part['in'] == 'header' else part['name']}"
+            for part in described[name].parameters
+        }
+        sent = {place for place in used.sent if place.startswith(("query ", "header "))}
+        assert sent <= known, name
+        assert any(place == "body" for place in used.sent) == (described[name].body_schema is not None), name
+
+
+def test_a_request_finds_its_operation():
+    assert find_operation("get", "/api/v1/experiments/x").operation_id == "experiments.get"
+    assert find_operation("POST", "/api/v1/experiments/cost-estimate").operation_id == "experiments.estimate"
+    assert find_operation("GET", "/api/v1/targets/request-custom").operation_id == "targets.list_custom"
+    assert find_operation("GET", "/api/v1/experiments/x/y/z") is find_operation("GET", "/experiments") is None
+
+
+def test_an_undescribed_status_is_no_answer():
+    whoami = find_operation("GET", "/api/v1/whoami")
+    assert 409 not in whoami.statuses
+    with pytest.raises(LookupError, match=r"identity\.whoami is not described to answer 409"):
+        whoami.answer_schema(409)
+
+
+ID = "00000000-0000-4000-8000-000000000000"
+SPEC = {
+    "experiment_type": "affinity",
+    "method": "bli",
+    "target_id": ID,
+    "sequences": {
+        "a": "MKT",
+        "b": {"aa_string": "MKT:GSH", "control": True, "metadata": {"tag_location": "N"}},
+    },
+    "n_replicates": 5,
+    "antigen_concentrations": [1000.0, 0],
+}
+MELTING = {"experiment_type": "thermostability", "sequences": {"a": "MKT"}}
+FOUR = dict.fromkeys("abcd", "MKT")
+BINNING = {"experiment_type": "epitope_binning", "target_id": ID, "sequences": FOUR}
+
+
+def without(name, spec=SPEC):
+    return {field: value for field, value in spec.items() if field != name}
+
+
+@pytest.mark.parametrize(
+    "spec", [SPEC, MELTING, BINNING, without("n_replicates")], ids=lambda spec: str(spec)[:50]
+)
+def test_specifications_that_the_contract_takes(spec):
+    assert find_problems({"experiment_spec": spec}, SCHEMAS["CreateExperiment"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (without("method"), "'method' is a required property"),
+        (without("target_id"), "'target_id' is a required property"),
+        (without("sequences"), "'sequences' is a required property"),
+        ({**SPEC, "sequences": {}}, "sequences: does not satisfy minProperties"),
+        ({**SPEC, "sequences": {"a": "M1"}}, "sequences.a: does not satisfy pattern"),
+        ({**SPEC, "n_replicates": 6}, "n_replicates: does not satisfy maximum"),
+        ({**SPEC, "method": "elisa"}, "method: does not satisfy enum"),
+        ({**SPEC, "target_id": "x"}, "target_id: does not satisfy format"),
+        ({**SPEC, "colour": 1}, "'colour' was unexpected"),
+        ({**MELTING, "method": "bli"}, "method: is not allowed here"),
+        ({**MELTING, "target_id": ID}, "target_id: is not allowed here"),
+        ({**MELTING, "antigen_concentrations": [1]}, "antigen_concentrations: is not allowed here"),
+        ({**BINNING, "n_replicates": 3}, "n_replicates: is not allowed here"),
+        ({**BINNING, "sequences": {"a": "MKT"}}, "sequences: does not satisfy minProperties"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_specifications_that_the_contract_refuses(spec, problem):
+    (found,) = find_problems(spec, SCHEMAS["ExperimentSpec"])
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Time", "2026-01-01T00:00:00"),
+        ("Time", "yesterday"),
+        ("DateOrTime", "2026-13-01"),
+        ("Uuid", "1"),
+        ("Url", "not an address"),
+        ("HttpsUrl", "http://example.org"),
+        ("Secret", "s" * 31),
+    ],
+)
+def test_values_off_their_form(name, value):
+    (problem,) = find_problems(value, SCHEMAS[name])
+    assert problem.startswith("body: does not satisfy ")
+    assert value not in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("Time", "2026-01-01T00:00:00Z"),
+        ("Time", "2026-01-01T00:00:00.123+02:00"),
+        ("DateOrTime", "2026-12-01"),
+        ("Uuid", ID),
+        ("Url", "https://example.org/a?b=c"),
+        ("ExperimentStatus", "WaitingForConfirmation"),
+        ("ResultsStatus", "All"),
+        ("OtherEntry", {"result_type": "mass_spectrometry", "anything": [1]}),
+        ("SummaryEntry", {"result_type": "mass_spectrometry", "anything": [1]}),
+    ],
+)
+def test_values_in_their_form(name, value):
+    assert find_problems(value, SCHEMAS[name]) == ()
+
+
+def test_the_nearest_form_is_the_one_that_is_complained_about():
+    entry = {"result_type": "affinity", "sequence": {"aa_string": "MKT", "control": False}, "replicates": []}
+    problems = find_problems(
+        {**entry, "binding_strength": "mighty", "positive_control": False}, SCHEMAS["SummaryEntry"]
+    )
+    assert problems == (
+        "binding_strength: does not satisfy enum ['strong', 'medium', 'weak', 'none', 'unknown']",
+    )

@@ -1,0 +1,74 @@
+"""Values held against the description of the service more strictly than a client may: as the local lab must keep it.
+
+An answer of the service may have fields that are described nowhere, and may lack what is published but no part of the
+contract. Neither is allowed to the lab.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prefect_assay.service.description import find_problems, resolve_reference
+
+Schema = Mapping[str, Any]
+
+
+def find_strict_problems(value: Any, schema: Schema) -> list[str]:
+    """Where a value is off its schema, has an undescribed field, or lacks a published one."""
+    return [*find_problems(value, schema), *_gaps(value, schema, "body")]
+
+
+def _gaps(value: Any, schema: Schema, place: str) -> Iterator[str]:
+    forms = list(_forms(value, schema))
+    if isinstance(value, list):
+        for form in forms:
+            for item in value if "items" in form else ():
+                yield from _gaps(item, form["items"], f"{place}[]")
+    if isinstance(value, dict) and not any(_is_free(form) for form in forms):
+        for form in forms:
+            missing = set(form.get("x-published-required", ())) - value.keys()
+            yield from (f"{place}: the published field {name!r} is missing" for name in sorted(missing))
+        for name, below in value.items():
+            yield from _gaps_of_field(name, below, forms, place)
+
+
+def _gaps_of_field(name: str, value: Any, forms: list[Schema], place: str) -> Iterator[str]:
+    described = [found for form in forms if (found := _property(form, name)) is not None]
+    if not described:
+        yield f"{place}: the field {name!r} is described nowhere"
+    for schema in described:
+        yield from _gaps(value, schema, f"{place}.{name}")
+
+
+def _forms(value: Any, schema: Schema) -> Iterator[Schema]:
+    """The plain schemas that describe a value: references followed, and of several forms those that fit."""
+    schema = resolve_reference(schema)
+    yield schema
+    for part in schema.get("allOf", ()):
+        yield from _forms(value, part)
+    for word in ("anyOf", "oneOf"):
+        for part in schema.get(word, ()):
+            if not find_problems(value, part):
+                yield from _forms(value, part)
+
+
+def _is_free(schema: Schema) -> bool:
+    """Whether a schema describes any JSON value, or an object of any fields."""
+    shaping = {
+        "type",
+        "properties",
+        "additionalProperties",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "if",
+        "required",
+        "not",
+    }
+    return schema.get("additionalProperties") is True or not shaping & schema.keys()
+
+
+def _property(schema: Schema, name: str) -> Schema | None:
+    found: Schema | None = schema.get("properties", {}).get(name)
+    if found is None and isinstance(schema.get("additionalProperties"), Mapping):
+        found = schema["additionalProperties"]
+    return found
