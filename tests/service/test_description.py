@@ -9,6 +9,7 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from prefect_assay.lab.api import ROUTES
 from prefect_assay.service.client.drift import usage_by_operation
+from prefect_assay.service.client.drift.usage import USES
 from prefect_assay.service.client.http.address import API_PREFIX
 from prefect_assay.service.description import (
     find_operation,
@@ -156,6 +157,16 @@ def test_the_client_has_the_same_calls_and_sends_nothing_else():
         sent = {place for place in used.sent if place.startswith(("query ", "header "))}
         assert sent <= known, name
         assert any(place == "body" for place in used.sent) == (described[name].body_schema is not None), name
+
+
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.method)
+def test_bodies_of_the_client_are_as_described(use):
+    """With everything that it can send, and with as little as possible."""
+    for arguments in use.arguments:
+        request = getattr(use.make(**arguments), "request", None)
+        if request is not None and isinstance(request.json, dict):
+            operation = find_operation(request.method, API_PREFIX + request.path)
+            assert find_problems(request.json, operation.body_schema) == ()
 
 
 def test_a_request_finds_its_operation():

@@ -84,6 +84,7 @@ ALL: Final[dict[str, Any]] = {
     "pay.headers": {},  # the rail names the headers of a credential
     "payment_header": PaymentMethod.X402_EXACT,
     "product_url": _URL,
+    "pdb_id": "1ABC",
     "reason": "price",
     "secret": "0" * 32,
     "sequence": "MKT",

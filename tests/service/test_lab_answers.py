@@ -1,0 +1,46 @@
+"""Every call of the description, played over HTTP against the lab with each of its answers and refusals."""
+
+import json
+
+import pytest
+
+from prefect_assay.service.description import find_problems, list_operations, load_description
+from support.lab.core import advance, lab_core, order
+from support.lab.sim_client import served
+from support.service_description import find_strict_problems
+from support.services.hook_server import hook_server
+from support.tour import Tour
+
+
+@pytest.fixture(scope="module")
+def tour():
+    with served() as lab:
+        played = Tour(lab)
+        played.play()
+        yield played
+
+
+def test_the_lab_takes_and_answers_what_is_described_and_nothing_else(tour):
+    assert sorted(set(tour.problems)) == []
+
+
+@pytest.mark.parametrize("operation", list_operations(), ids=lambda operation: operation.operation_id)
+def test_every_answer_and_every_parameter_was_played(tour, operation):
+    assert tour.statuses[operation.operation_id] == operation.statuses
+    parameters = {part["name"] for part in operation.parameters if part["in"] == "query"}
+    assert parameters <= tour.query[operation.operation_id]
+
+
+def test_a_delivery_is_as_described():
+    delivery = load_description()["webhooks"]["experiment_update"]["post"]
+    schema = delivery["requestBody"]["content"]["application/json"]["schema"]
+    with hook_server() as hook:
+        core = lab_core(allow_http_webhooks=True)
+        order(core, auto_accept_quote=True, webhook_url=hook.url)
+        advance(core, days=16)
+        core.close()
+    assert len(hook.received) > 3
+    for headers, body in hook.received:
+        assert find_strict_problems(json.loads(body), schema) == []
+        for header in delivery["parameters"]:
+            assert find_problems(headers[header["name"]], header["schema"]) == ()
