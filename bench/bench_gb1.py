@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prefect_assay.designs import read_pool
-from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection import history_of, select
 from prefect_assay.service.models.sequences import Pool

@@ -27,9 +27,9 @@ from prefect import flow, task
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
+from prefect_assay.designs.options import CampaignOptions, WaitingOptions
 from prefect_assay.flows import campaign
 from prefect_assay.lab.testing import LocalLab
-from prefect_assay.models.options import CampaignOptions, WaitingOptions
 from prefect_assay.service.models.spec import Assay
 from support.lab.designs import invented_designs
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from figures import Growth, Ratio, report
 
 from prefect_assay.designs import read_pool
-from prefect_assay.models.selection import SelectionPolicy, SelectionSettings
+from prefect_assay.designs.selection import SelectionPolicy, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection import History, history_of, select
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from prefect_assay.blocks.account import AssayAccount
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.models.options import USUAL, CampaignOptions, Usd
+from prefect_assay.designs.options import USUAL, CampaignOptions, Usd
 from prefect_assay.service.bounds import CampaignId, Text
 from prefect_assay.service.models.spec import Assay
 

@@ -23,9 +23,9 @@ from prefect_assay.campaigns.play import (
 from prefect_assay.campaigns.restart import CONTINUED
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
+from prefect_assay.designs.options import USUAL, Usd, usd_to_cents
 from prefect_assay.errors import ApprovalExpired, CampaignFailed, shortened
 from prefect_assay.flows import form
-from prefect_assay.models.options import USUAL, Usd, usd_to_cents
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.runs.tags import own_campaign
 from prefect_assay.service.bounds import CampaignId, Text

@@ -17,13 +17,19 @@ from prefect_assay.campaigns.loop import play_loop
 from prefect_assay.campaigns.restart import CONTINUED
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
+from prefect_assay.designs.options import (
+    USUAL,
+    USUAL_ROUNDS,
+    LoopOptions,
+    Usd,
+    usd_to_cents,
+)
+from prefect_assay.designs.selection import Objective
 from prefect_assay.errors import ApprovalExpired, ConfigurationError, InvalidSpec, short_messages
 from prefect_assay.flows import form
 from prefect_assay.looping import Loop, Stop, StopRules, objective_of
 from prefect_assay.looping.loop import LOOP_ID
-from prefect_assay.models.options import USUAL, USUAL_ROUNDS, LoopOptions, Usd, usd_to_cents
 from prefect_assay.models.report import LoopReport
-from prefect_assay.models.selection import Objective
 from prefect_assay.service.bounds import Line
 from prefect_assay.tasks.propose import check_designer
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.models import options
+from prefect_assay.designs import options
 from prefect_assay.service.form import ShownAtOnce
 from prefect_assay.service.models import spec
 

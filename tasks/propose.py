@@ -11,8 +11,8 @@ from typing import Any, Final
 from prefect import task
 
 from prefect_assay.designs import pool_of
+from prefect_assay.designs.candidate import PARENT_COLUMNS, Candidate
 from prefect_assay.errors import ConfigurationError, DesignerFailed
-from prefect_assay.models.candidate import PARENT_COLUMNS, Candidate
 from prefect_assay.results import DesignSummary
 from prefect_assay.tasks.retry_policies import ONCE
 
@@ -96,7 +96,7 @@ def _candidate(value: Any, at: int, where: str) -> Candidate:
     if not isinstance(value, Mapping) or not isinstance(value.get("sequence"), str):
         raise DesignerFailed(
             f"{where}, candidate {at}: a {type(value).__name__} is no candidate; propose "
-            "prefect_assay.models.candidate.Candidate, or mappings with `name` and `sequence`. Nothing was ordered"
+            "prefect_assay.designs.candidate.Candidate, or mappings with `name` and `sequence`. Nothing was ordered"
         )
     parents = value.get("parents", value.get("parent")) or ()
     return Candidate(

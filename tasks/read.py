@@ -18,9 +18,9 @@ from prefect_assay.designs import (
     read_sequences,
     split,
 )
+from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.models.job import Outcome, OutcomeKind
-from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.ordering import order_key
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at

@@ -70,9 +70,9 @@ def prepare(folder: Path) -> None:
 def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
     """Run one loop and score what it bought."""
     from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
+    from prefect_assay.designs.options import CampaignOptions, LoopOptions, WaitingOptions
     from prefect_assay.flows import design_build_test
     from prefect_assay.lab.testing import LocalLab
-    from prefect_assay.models.options import CampaignOptions, LoopOptions, WaitingOptions
     from prefect_assay.service.models.spec import Assay
 
     began = time.monotonic()

@@ -23,12 +23,12 @@ from prefect_assay.cli.campaigns import cancel
 from prefect_assay.cli.loops import schedule as loop_schedule
 from prefect_assay.cli.loops import start as loop
 from prefect_assay.cli.loops import status as loop_status
+from prefect_assay.designs.options import LoopOptions
 from prefect_assay.errors import ArchiveUnavailable, ConfigurationError, LoopFailed
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.looping.book import PoolFile
 from prefect_assay.models.open_money import OpenMoney
-from prefect_assay.models.options import LoopOptions
 from prefect_assay.models.report import LoopReport
 from prefect_assay.runs.deployments import no_deployment
 from support.accounts import make_account

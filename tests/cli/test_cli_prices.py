@@ -8,8 +8,8 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect_assay.cli.campaigns import estimate as estimates
 from prefect_assay.cli.campaigns.estimate import estimate_campaign
 from prefect_assay.cli.designs.targets import price_of, search, show_targets
+from prefect_assay.designs.options import CampaignOptions, ReadingOptions
 from prefect_assay.errors import ConfigurationError, InvalidSequences, InvalidSpec
-from prefect_assay.models.options import CampaignOptions, ReadingOptions
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.models.vocabulary import ExperimentType

@@ -7,8 +7,8 @@ import pytest
 
 from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.cli.rehearse import run_rehearsal
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ConfigurationError, InputError
-from prefect_assay.models.options import ReadingOptions
 from prefect_assay.service.models.spec import Assay
 
 pytestmark = pytest.mark.timeout(300)

@@ -1,7 +1,7 @@
 from importlib.resources import files
 
 from prefect_assay.cli.campaigns.run import _designs
-from prefect_assay.models.options import CampaignOptions, ReadingOptions
+from prefect_assay.designs.options import CampaignOptions, ReadingOptions
 from prefect_assay.tasks.read import read_designs
 from support.command import command
 

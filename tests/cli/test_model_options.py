@@ -8,8 +8,8 @@ from pydantic import Field
 from typer.testing import CliRunner
 
 from prefect_assay.cli.model_options import option_name, takes_models
-from prefect_assay.models.options import CampaignOptions, ReadingOptions
-from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.designs.options import CampaignOptions, ReadingOptions
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import ExperimentType, Method, PaymentMethod

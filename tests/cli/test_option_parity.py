@@ -8,9 +8,14 @@ from pydantic import BaseModel
 
 from prefect_assay.cli.app import app
 from prefect_assay.cli.model_options import option_name
+from prefect_assay.designs.options import (
+    CampaignOptions,
+    LoopOptions,
+    ReadingOptions,
+    SpendingOptions,
+)
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.flows import campaign, design_build_test
-from prefect_assay.models.options import CampaignOptions, LoopOptions, ReadingOptions, SpendingOptions
-from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.service.models.spec import Assay
 
 PROGRAM = typer.main.get_command(app)

@@ -16,8 +16,8 @@ from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import estimate as estimating
 from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.loops import start as looping
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.options import ReadingOptions
 from prefect_assay.ordering import resolve_target
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod

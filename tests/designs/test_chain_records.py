@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.designs import order_lines, read_sequences, refuse_target
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.options import ReadingOptions
 
 CASES = Path(__file__).parent / "cases"
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"

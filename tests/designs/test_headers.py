@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.designs.headers import header_fields
+from prefect_assay.designs.readers.headers import header_fields
 
 
 @pytest.mark.parametrize(

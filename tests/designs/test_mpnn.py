@@ -3,8 +3,8 @@
 import pytest
 
 from prefect_assay.designs import read_sequences
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.options import ReadingOptions
 
 PROTEIN = """\
 >3HTN, score=1.1705, global_score=1.2045, fixed_chains=['C'], designed_chains=['A', 'B'], model_name=v_48_020, git_hash=8907e6, seed=37

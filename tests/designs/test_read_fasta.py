@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.designs import pool_of, read_sequences
+from prefect_assay.designs.candidate import Candidate
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.candidate import Candidate
 
 DATA = Path(__file__).parent / "data"
 

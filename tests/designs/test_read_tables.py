@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.designs import read_sequences
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.options import ReadingOptions
 
 DATA = Path(__file__).parent / "data"
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.designs import choices_csv, order_lines, read_pool, read_sequences, refuse_target
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.selection import Choice
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.selection import Choice
 
 INTAKE = Path(__file__).parent / "data" / "intake"
 PDL1 = "FTVTVPKDLYVVEYGSNMTIECKFPVEKQLDLAALIVYWEMEDKNIIQFVHGEEDLKVQHSSYRQRARLLKDQLSLGNAALQITDVKLQDAGVYRCMISYGGADYKRITVKVNA"

@@ -13,11 +13,11 @@ from prefect.utilities.callables import parameter_schema
 from pydantic import ValidationError
 
 from prefect_assay import blocks
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.flows.campaign import campaign
 from prefect_assay.flows.decide import decide
 from prefect_assay.flows.design_build_test import design_build_test
 from prefect_assay.flows.sweep import sweep
-from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.service.bounds import (
     DEPTH_MAX,
     NUMBER_MAX,

@@ -4,8 +4,8 @@ import pytest
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.schema_tools.validation import build_error_obj, validate
 
+from prefect_assay.designs.options import USUAL
 from prefect_assay.flows import campaign, decide, design_build_test, sweep
-from prefect_assay.models.options import USUAL
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import BINDING_TYPES, ExperimentType
 from support.accounts import make_account

@@ -29,6 +29,8 @@ from prefect_assay.campaigns import plan as plan_module
 from prefect_assay.campaigns import starts
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import RunContinues
+from prefect_assay.designs.options import CampaignOptions, LoopOptions
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import (
     ApprovalExpired,
     ApprovalRejected,
@@ -45,8 +47,6 @@ from prefect_assay.errors import (
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, choosing, proposals
 from prefect_assay.looping import loop as loop_files
-from prefect_assay.models.options import CampaignOptions, LoopOptions
-from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.results import ResultRow, to_csv
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.collate import keep_plan, kept_table

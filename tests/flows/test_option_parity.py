@@ -13,9 +13,9 @@ from prefect_assay.campaigns.plan import CampaignInput
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.app import app
 from prefect_assay.cli.model_options import option_name
+from prefect_assay.designs.options import CampaignOptions, LoopOptions, ReadingOptions
 from prefect_assay.flows import campaign, design_build_test
 from prefect_assay.looping import Loop
-from prefect_assay.models.options import CampaignOptions, LoopOptions, ReadingOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = {name: field.annotation for name, field in CampaignOptions.model_fields.items()}

@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.books import log
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.selection import Choice
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
 from prefect_assay.looping import (
     LoopBook,
@@ -19,9 +22,6 @@ from prefect_assay.looping import (
     of_designs_address,
 )
 from prefect_assay.looping.book import PoolFile
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.selection import Choice
 from support.archive.memory_store import MemoryStore
 
 POOL = PoolFile(name="a.fasta", key="POOLS/a", sha256="0" * 64, size=1, designs=2)

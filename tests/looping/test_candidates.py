@@ -10,11 +10,11 @@ from prefect_assay import lake
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.archive.layout import candidate_part
 from prefect_assay.designs import pool_of
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import KeptFates, SelectionSettings
 from prefect_assay.errors import ArchiveError
 from prefect_assay.looping import LoopBook, RoundFixed
 from prefect_assay.looping.candidates import add_round, rebuild_candidates
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import KeptFates, SelectionSettings
 from prefect_assay.results import Outcome, summary_csv
 from prefect_assay.selection import History, read_history, select
 from support.archive.campaigns import archive_rows, row

@@ -11,9 +11,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed, Crashed, Failed, Running
 
 from prefect_assay.archive import LocalStore
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ConfigurationError, DesignerFailed, InvalidSequences
 from prefect_assay.looping import LoopBook, Waiting, deployed
-from prefect_assay.models.options import ReadingOptions
 
 OFFERED = {
     "loop_id": "loop",

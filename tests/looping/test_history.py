@@ -12,6 +12,8 @@ from prefect_assay.blocks import LocalArchive
 from prefect_assay.books import Books
 from prefect_assay.books.log import Ordered, Refused, Sending, Withdrawn
 from prefect_assay.designs import pool_of
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import DesignerFailed
 from prefect_assay.looping import (
     LoopBook,
@@ -21,8 +23,6 @@ from prefect_assay.looping import (
     proposals,
     with_newest_tables,
 )
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.results import Outcome, to_csv
 from prefect_assay.selection import history_of, read_history, select
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from prefect_assay.designs import pool_of, read_sequences
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.looping import Stop, StopRules
-from prefect_assay.models.options import ReadingOptions
 from prefect_assay.results import DesignSummary
 from prefect_assay.tasks.propose import _candidate
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prefect_assay.designs.selection import Objective
 from prefect_assay.looping.rules import (
     RoundValue,
     Stop,
@@ -17,7 +18,6 @@ from prefect_assay.looping.rules import (
     rounds_without_improvement,
     stop_reason,
 )
-from prefect_assay.models.selection import Objective
 from prefect_assay.results import ResultRow, summarize
 
 AFFINITY = Objective.AFFINITY

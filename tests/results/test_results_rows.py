@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prefect_assay.designs.selection import Objective
 from prefect_assay.looping.rules import best_value
-from prefect_assay.models.selection import Objective
 from prefect_assay.results import (
     Level,
     Outcome,

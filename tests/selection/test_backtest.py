@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from prefect_assay.designs.selection import SelectionPolicy, SelectionSettings
 from prefect_assay.errors import InputError
-from prefect_assay.models.selection import SelectionPolicy, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection.backtest import RIDGE, Backtest, Plan, Played, backtest
 from prefect_assay.selection.identity import families

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import Choice
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import Choice
 from prefect_assay.service.models.sequences import ProteinSequence
 
 

@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import norm, truncnorm
 
 from prefect_assay.designs import pool_of
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import InputError, InvalidSequences
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection import gp, history_of, select
 from prefect_assay.selection.described import words

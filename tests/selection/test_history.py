@@ -10,8 +10,8 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from prefect_assay.designs.selection import Objective
 from prefect_assay.errors import InputError
-from prefect_assay.models.selection import Objective
 from prefect_assay.results import (
     DesignSummary,
     Level,

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from prefect_assay.designs.selection import Objective, SelectionSettings
 from prefect_assay.errors import InputError
-from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.results import DesignSummary, HitRate, Outcome, hit_rates, is_hit, objective_value
 from prefect_assay.selection import read_history
 from prefect_assay.selection.backtest import Plan, backtest

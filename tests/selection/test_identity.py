@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.designs import pool_of
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import Fate, SelectionSettings
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.selection import History, select
 from prefect_assay.selection.identity import Clusters, edits
 

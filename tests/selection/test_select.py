@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.designs import choices_csv, pool_of, read_pool, read_sequences
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.scores import score_direction
+from prefect_assay.designs.selection import Fate, SelectionPolicy, SelectionSettings
 from prefect_assay.errors import ConfigurationError, InputError, InvalidSequences
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.scores import score_direction
-from prefect_assay.models.selection import Fate, SelectionPolicy, SelectionSettings
 from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection import History, history_of, read_history, select
 
@@ -98,7 +98,7 @@ def test_ties_are_broken_by_the_seed_and_not_by_the_order_of_the_pool(policy):
 def test_the_choices_do_not_depend_on_the_process():
     code = (
         "import sys; sys.path.insert(0, 'tests/selection'); import test_select as t\n"
-        "from prefect_assay.models.selection import SelectionSettings\n"
+        "from prefect_assay.designs.selection import SelectionSettings\n"
         "history = t.history_of([t.measured(n, method=f'm{n % 3}', ipTM=n / 50) for n in range(100, 140)])\n"
         "for policy in ('gp', 'random'):\n"
         "    print(t.names(t.select(t.pool(), history, 8, SelectionSettings(policy=policy, seed=5, score_column='ipTM'))))"

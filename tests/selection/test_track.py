@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.results import DesignSummary, HitRate, Outcome
 from prefect_assay.selection import MethodRecord, calibration, method_records, score_record
 

@@ -7,7 +7,7 @@ from typing import Any
 from prefect.blocks.core import Block
 
 from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
-from prefect_assay.models.options import CampaignOptions, LoopOptions
+from prefect_assay.designs.options import CampaignOptions, LoopOptions
 
 PARTS = ("credentials", "policy", "archive", "webhook", "wallet")
 CAPS = {"per_experiment_cents": 2_000_000, "per_campaign_cents": 5_000_000}

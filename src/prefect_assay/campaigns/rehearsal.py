@@ -21,6 +21,7 @@ from prefect_assay.alerts.find import expiring_token
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.campaigns.terms import AccountIdentity, identify_account
 from prefect_assay.designs import refuse_target, split
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import (
     AccessError,
     AssayError,
@@ -30,7 +31,6 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
     is_absent,
 )
-from prefect_assay.models.options import ReadingOptions
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.ordering import resolve_target
 from prefect_assay.results.measurements import RecordReader, parts_of

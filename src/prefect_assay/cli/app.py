@@ -20,7 +20,7 @@ from prefect_assay.cli.loops.app import loop_app
 from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import MAIN, AccountName, AsJson
 from prefect_assay.cli.services.app import services
-from prefect_assay.models.options import ReadingOptions
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.service.models.spec import Assay
 
 app = typer.Typer(

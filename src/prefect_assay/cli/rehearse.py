@@ -11,8 +11,8 @@ from prefect_assay.cli.designs.sequences import check_locally, read_file
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_account
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import InputError
-from prefect_assay.models.options import ReadingOptions
 from prefect_assay.service.client.drift.document import above
 from prefect_assay.service.client.drift.fields import SECTIONS, FieldState, SeenField
 from prefect_assay.service.models.spec import Assay

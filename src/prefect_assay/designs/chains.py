@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Final
 
 from prefect_assay.designs.doubt import KEEP, Doubts, Known, find_doubts, pieces_of
-from prefect_assay.designs.records import Rows, SourceErrors, checked
+from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.readers.records import Rows, SourceErrors, checked
+from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.errors import InvalidSequences
-from prefect_assay.models.options import ReadingOptions
 from prefect_assay.service.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
-from prefect_assay.tables import UnreadableFile
 
 TARGET: Final = "the target (--target-sequence)"
 CATALOG: Final = "the target in the service's catalog"

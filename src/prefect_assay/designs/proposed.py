@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from prefect_assay.designs.columns import beside
-from prefect_assay.designs.records import Rows, SourceErrors, checked
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import REASON_COLUMN, Choice
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.readers.columns import beside
+from prefect_assay.designs.readers.records import Rows, SourceErrors, checked
+from prefect_assay.designs.selection import REASON_COLUMN, Choice
 from prefect_assay.service.models.sequences import Pool
 
 PROPOSED: Final = "proposed designs"

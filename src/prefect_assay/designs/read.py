@@ -7,16 +7,16 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Final
 
 from prefect_assay.archive.sources import UnreadableSource, opened
-from prefect_assay.designs.chain_records import ask_about_repeated, settle_chain_records
 from prefect_assay.designs.chains import choose_chains, settled
-from prefect_assay.designs.fasta import HEADER
-from prefect_assay.designs.formats import fill
-from prefect_assay.designs.mutations import check_mutations
-from prefect_assay.designs.records import Rows, SourceErrors, checked
-from prefect_assay.designs.row_checks import compare_rows_with_columns
-from prefect_assay.models.options import AS_WRITTEN, ReadingOptions
+from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
+from prefect_assay.designs.readers.chain_records import ask_about_repeated, settle_chain_records
+from prefect_assay.designs.readers.fasta import HEADER
+from prefect_assay.designs.readers.formats import fill
+from prefect_assay.designs.readers.mutations import check_mutations
+from prefect_assay.designs.readers.records import Rows, SourceErrors, checked
+from prefect_assay.designs.readers.row_checks import compare_rows_with_columns
+from prefect_assay.designs.tables import UnreadableFile, content
 from prefect_assay.service.models.sequences import Duplicate, Pool, Sequences
-from prefect_assay.tables import UnreadableFile, content
 
 PASTED: Final = "pasted text"
 MAX_SEQUENCES: Final = 100_000

@@ -19,11 +19,11 @@ from prefect_assay.archive import Store
 from prefect_assay.archive.formats import lake_metadata, refuse_newer_lake
 from prefect_assay.archive.layout import candidate_part, candidates_folder, lake_key
 from prefect_assay.archive.store import chunks_of, digest_of, save
+from prefect_assay.designs.candidate import METHOD, PARENT_COLUMNS, method_of
+from prefect_assay.designs.selection import REASON_COLUMN, Fate
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.parts import MEDIA_TYPE, fit_schema
 from prefect_assay.lake.query import compute_module
-from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS, method_of
-from prefect_assay.models.selection import REASON_COLUMN, Fate
 from prefect_assay.results.formats import pyarrow_module
 
 _BATCH: Final = 50_000  # rows in memory

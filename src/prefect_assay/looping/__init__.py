@@ -1,5 +1,6 @@
 """Loops: the log of rounds in the archive, stop rules, design files and designers. Knows neither orders nor the wire."""
 
+from prefect_assay.designs.selection import objective_of
 from prefect_assay.looping.book import (
     LoopBook,
     LoopState,
@@ -24,7 +25,6 @@ from prefect_assay.looping.rules import (
     shown,
     stop_reason,
 )
-from prefect_assay.models.selection import objective_of
 
 __all__ = [
     "Loop",

@@ -7,10 +7,10 @@ from prefect_assay.archive import latest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE
 from prefect_assay.blocks import Archive
+from prefect_assay.designs.selection import Objective
 from prefect_assay.lake import summary_table
 from prefect_assay.looping.book import Round
 from prefect_assay.looping.rules import best_value, has_measurement
-from prefect_assay.models.selection import Objective
 from prefect_assay.results import DesignSummary, Outcome, ResultRow
 from prefect_assay.results.row import CampaignTable
 from prefect_assay.service.models.vocabulary import ResultsStatus

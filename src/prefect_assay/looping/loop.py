@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Final
 
 from prefect_assay.blocks import Archive, AssayCredentials
+from prefect_assay.designs.options import LoopOptions, ReadingOptions
 from prefect_assay.looping.book import LoopBook
 from prefect_assay.looping.history import Placed
-from prefect_assay.models.options import LoopOptions, ReadingOptions
 from prefect_assay.service.models.spec import Assay
 
 LOOP_ID: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,29}"

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from prefect_assay.designs.selection import Objective
 from prefect_assay.looping.book import Round
 from prefect_assay.looping.rules import Stop, best_of, shown
 from prefect_assay.models.report import LoopReport, RoundReport
-from prefect_assay.models.selection import Objective
 
 
 def loop_report(

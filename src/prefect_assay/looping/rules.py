@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
-from prefect_assay.models.selection import Objective
+from prefect_assay.designs.selection import Objective
 from prefect_assay.results import DesignSummary, Outcome, objective_words
 from prefect_assay.results.row import OPEN
 from prefect_assay.service.models.billing import usd

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from prefect_assay.designs.scores import is_bookkeeping, is_confidence_score
 from prefect_assay.models.calls import Call, read_call
 from prefect_assay.models.quantities import SIGNS
-from prefect_assay.models.scores import is_bookkeeping, is_confidence_score
 
 MOLAR: Final[Mapping[str, float]] = {
     "M": 1.0,

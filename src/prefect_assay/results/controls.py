@@ -7,12 +7,12 @@ in a column `control type` or `expected`, with a word such as `negative`.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from prefect_assay.designs.tables import key_of
 from prefect_assay.models.calls import Call, read_call
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.row import HAS_RESULT, Outcome
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.vocabulary import BINDING_TYPES
-from prefect_assay.tables import key_of
 
 _COLUMNS: Final = frozenset(map(key_of, ("control type", "expected")))
 _NEGATIVE: Final = frozenset({"negative control", "none"})  # besides the words for a call that is negative

@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from prefect_assay.archive.csv_files import csv_lines
 from prefect_assay.archive.sources import UnreadableSource, opened
+from prefect_assay.designs.selection import Objective
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.foreign_text import clean_text
-from prefect_assay.models.selection import Objective
 from prefect_assay.results.kinetics.analysis import Estimate, Verdict
 from prefect_assay.results.row import COLUMNS, Outcome, ResultRow, read_row
 

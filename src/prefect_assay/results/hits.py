@@ -10,9 +10,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
+from prefect_assay.designs.selection import Objective, objective_of
 from prefect_assay.models.calls import Call, read_call
 from prefect_assay.models.quantities import SIGNS
-from prefect_assay.models.selection import Objective, objective_of
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.repeats import join_repeats
 from prefect_assay.results.row import HAS_RESULT, OPEN, Outcome

@@ -5,9 +5,9 @@ Knows neither Prefect, the service nor the archive. Reading a history needs noth
 
 from collections.abc import Iterable
 
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import Selection, SelectionSettings
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import Selection, SelectionSettings
 from prefect_assay.selection.history import History, history_of, once, read_history
 from prefect_assay.selection.track import (
     CALIBRATION,

@@ -13,9 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefect_assay.designs import pool_of
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import (
+    Aim,
+    Objective,
+    SelectionPolicy,
+    SelectionSettings,
+)
 from prefect_assay.errors import InputError
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.selection import Aim, Objective, SelectionPolicy, SelectionSettings
 from prefect_assay.results import DesignSummary, is_hit, objective_value
 from prefect_assay.results.repeats import residues_of
 from prefect_assay.selection.candidates import Floats, number

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from prefect_assay.designs.candidate import method_of, parents_of
+from prefect_assay.designs.scores import read_score, score_direction
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import InputError
-from prefect_assay.models.candidate import method_of, parents_of
-from prefect_assay.models.scores import read_score, score_direction
-from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.service.models.sequences import Pool
 
 Floats = NDArray[np.float64]

@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 
 from prefect_assay.designs import pool_of
-from prefect_assay.errors import InputError
-from prefect_assay.models.candidate import METHOD, Candidate
-from prefect_assay.models.selection import (
+from prefect_assay.designs.candidate import METHOD, Candidate
+from prefect_assay.designs.selection import (
     FATES,
     Choice,
     Fate,
@@ -18,6 +17,7 @@ from prefect_assay.models.selection import (
     SelectionPolicy,
     SelectionSettings,
 )
+from prefect_assay.errors import InputError
 from prefect_assay.results import is_hit
 from prefect_assay.results.repeats import residues_of
 from prefect_assay.selection.candidates import (

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 from scipy.stats import rankdata
 
-from prefect_assay.models.candidate import method_of, parents_of
-from prefect_assay.models.scores import is_bookkeeping
+from prefect_assay.designs.candidate import method_of, parents_of
+from prefect_assay.designs.scores import is_bookkeeping
 from prefect_assay.selection.candidates import Floats, number
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from prefect_assay.models.selection import Aim, Objective, SelectionSettings
+from prefect_assay.designs.selection import Aim, Objective, SelectionSettings
 from prefect_assay.results import DesignSummary, HitRate, is_hit, objective_value
 from prefect_assay.results.hits import limit_of
 from prefect_assay.results.repeats import join_repeats, residues_of

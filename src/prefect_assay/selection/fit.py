@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import rankdata
 
-from prefect_assay.models.selection import Aim
+from prefect_assay.designs.selection import Aim
 from prefect_assay.selection.candidates import Floats
 from prefect_assay.selection.described import Floats32, Rows
 from prefect_assay.selection.evidence import Learned

@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from prefect_assay.models.scores import is_confidence_score, score_direction
-from prefect_assay.models.selection import Aim, Objective, SelectionSettings
+from prefect_assay.designs.scores import is_confidence_score, score_direction
+from prefect_assay.designs.selection import Aim, Objective, SelectionSettings
 from prefect_assay.results import Outcome, objective_words
 from prefect_assay.results.repeats import residues_of
 from prefect_assay.selection.candidates import Candidates, Floats, Mask

@@ -14,7 +14,19 @@ from typing import Any, Final, Never, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from prefect_assay.designs.chains import mangled_names
-from prefect_assay.designs.columns import CONTROL_WORDS, NAME, OPTIONAL, SEQUENCE
+from prefect_assay.designs.readers.columns import (
+    CONTROL_WORDS,
+    NAME,
+    OPTIONAL,
+    SEQUENCE,
+)
+from prefect_assay.designs.tables import (
+    NoHeader,
+    Row,
+    UnreadableFile,
+    key_of,
+    read_table,
+)
 from prefect_assay.errors import InputError
 from prefect_assay.models.affinity import (
     Affinity,
@@ -34,7 +46,6 @@ from prefect_assay.results.tidy import outcome_of
 from prefect_assay.selection.once import Entry, counted_once, summary_of
 from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.service.words import many
-from prefect_assay.tables import NoHeader, Row, UnreadableFile, key_of, read_table
 
 Table = str | bytes | Path
 _M = TypeVar("_M", bound=BaseModel)

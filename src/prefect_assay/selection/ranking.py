@@ -5,8 +5,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import InputError
-from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.selection.candidates import Candidates, Floats, Mask
 
 Offers = Generator[int, bool, None]

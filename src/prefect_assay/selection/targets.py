@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import InputError
-from prefect_assay.models.selection import SelectionSettings
 from prefect_assay.results import DesignSummary
 from prefect_assay.service.models.sequences import Pool
 

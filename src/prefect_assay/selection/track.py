@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from prefect_assay.models.candidate import method_of
-from prefect_assay.models.scores import read_score
-from prefect_assay.models.selection import REASON_COLUMN, SelectionSettings
+from prefect_assay.designs.candidate import method_of
+from prefect_assay.designs.scores import read_score
+from prefect_assay.designs.selection import REASON_COLUMN, SelectionSettings
 from prefect_assay.results import DesignSummary, HitRate, hit_rates, is_hit, objective_value
 from prefect_assay.results.repeats import join_repeats
 

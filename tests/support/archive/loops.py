@@ -6,9 +6,9 @@ from tempfile import TemporaryDirectory
 
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.designs import read_pool
+from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.selection import KeptFates, SelectionSettings
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
-from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.selection import KeptFates, SelectionSettings
 from prefect_assay.results import summarize
 from prefect_assay.results.kinetics.analysis import Verdict
 from prefect_assay.results.tables import summary_json

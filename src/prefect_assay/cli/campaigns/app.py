@@ -7,7 +7,7 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import MAIN, AccountName, AsJson, Here, Yes
-from prefect_assay.models.options import CampaignOptions, ReadingOptions, SpendingOptions
+from prefect_assay.designs.options import CampaignOptions, ReadingOptions, SpendingOptions
 from prefect_assay.service.bounds import COUNT_MAX
 from prefect_assay.service.models.spec import Assay
 

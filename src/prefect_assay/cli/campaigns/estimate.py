@@ -9,7 +9,7 @@ from prefect_assay.cli.designs.sequences import check_locally, read_file, warnin
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.designs import order_lines, refuse_target
-from prefect_assay.models.options import CampaignOptions
+from prefect_assay.designs.options import CampaignOptions
 from prefect_assay.ordering import resolve_target
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay

@@ -24,6 +24,7 @@ from prefect_assay.cli.prefect_api import (
     start_temporary_server,
 )
 from prefect_assay.designs import is_pasted
+from prefect_assay.designs.options import CampaignOptions
 from prefect_assay.errors import (
     AssayError,
     CampaignFailed,
@@ -32,7 +33,6 @@ from prefect_assay.errors import (
     InvalidSpec,
     LoopFailed,
 )
-from prefect_assay.models.options import CampaignOptions
 from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
 from prefect_assay.runs.tags import APPROVED_TAG

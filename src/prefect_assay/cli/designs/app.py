@@ -15,8 +15,13 @@ from prefect_assay.cli.options import (
     ServiceAccount,
     number,
 )
-from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.selection import Aim, Objective, SelectionPolicy, SelectionSettings
+from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.selection import (
+    Aim,
+    Objective,
+    SelectionPolicy,
+    SelectionSettings,
+)
 from prefect_assay.service.bounds import COUNT_MAX, NUMBER_MAX
 from prefect_assay.service.models.vocabulary import ExperimentType
 

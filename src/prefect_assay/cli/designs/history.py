@@ -17,11 +17,11 @@ from prefect_assay.books import Books, known_archive_id
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.designs.candidate import method_of
+from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.candidates import Proposals
 from prefect_assay.looping import LoopBook
-from prefect_assay.models.candidate import method_of
-from prefect_assay.models.selection import Fate, SelectionSettings
 from prefect_assay.reporting.plots import score_columns
 from prefect_assay.results import DesignSummary, summary_csv
 from prefect_assay.selection import (

@@ -9,8 +9,8 @@ from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.failures import FAILED, describe
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs import check_spec, design_warnings, order_lines, read_sequences, split
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import InputError, InvalidSpec
-from prefect_assay.models.options import ReadingOptions
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import BINDING_TYPES, ExperimentType

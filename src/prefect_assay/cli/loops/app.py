@@ -7,7 +7,7 @@ import typer
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import MAIN, AccountName, AsJson, Here
-from prefect_assay.models.options import CampaignOptions, LoopOptions
+from prefect_assay.designs.options import CampaignOptions, LoopOptions
 from prefect_assay.service.models.spec import Assay
 
 loop_app = typer.Typer()

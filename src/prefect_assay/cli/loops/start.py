@@ -24,13 +24,13 @@ from prefect_assay.cli.model_options import option_name
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, require_api, start_temporary_server
 from prefect_assay.cli.service import describe_service
+from prefect_assay.designs.options import CampaignOptions, LoopOptions
+from prefect_assay.designs.selection import Objective, SelectionSettings
 from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFailed
 from prefect_assay.looping import LoopBook, objective_of
 from prefect_assay.looping.loop import LOOP_ID
-from prefect_assay.models.options import CampaignOptions, LoopOptions
 from prefect_assay.models.purchase import describe_assay, describe_caps
 from prefect_assay.models.report import LoopReport
-from prefect_assay.models.selection import Objective, SelectionSettings
 from prefect_assay.ordering import resolve_target
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 from prefect_assay.archive.layout import experiment_folder, version_folder
 from prefect_assay.archive.read import ArchivedVersion
 from prefect_assay.archive.store import Store
+from prefect_assay.designs.scores import score_direction
 from prefect_assay.errors import AssayError, ConfigurationError, shorten
-from prefect_assay.models.scores import score_direction
 from prefect_assay.reporting import plots
 from prefect_assay.reporting.page.answers import ReportedExperiment
 from prefect_assay.results.design import DesignSummary

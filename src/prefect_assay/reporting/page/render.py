@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from prefect_assay.designs.selection import SelectionSettings, objective_of
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.models.open_money import OpenKind
-from prefect_assay.models.selection import SelectionSettings, objective_of
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.reporting.page.decision import Decision

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from prefect_assay.models.candidate import parents_of
+from prefect_assay.designs.candidate import parents_of
 from prefect_assay.results.design import DesignSummary
 from prefect_assay.results.row import Outcome
 from prefect_assay.service.models.base import Model

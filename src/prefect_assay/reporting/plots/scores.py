@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from prefect_assay.models.scores import predictions_first, read_score
+from prefect_assay.designs.scores import predictions_first, read_score
 from prefect_assay.reporting.plots.affinities import CONTROL, DESIGN, affinity
 from prefect_assay.reporting.plots.style import SMALL, WIDTH, Sheet, Style, draw, molar_axis
 from prefect_assay.reporting.plots.svg import GRID, KD, MUTED, TM

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from prefect_assay.designs.chain_text import MISSING_WORDS, judge_chain
-from prefect_assay.designs.producers import Producer, nearly, producer_of
-from prefect_assay.designs.records import FAB, SourceErrors, is_nucleotides
+from prefect_assay.designs.readers.chain_text import MISSING_WORDS, judge_chain
+from prefect_assay.designs.readers.producers import Producer, nearly, producer_of
+from prefect_assay.designs.readers.records import FAB, SourceErrors, is_nucleotides
+from prefect_assay.designs.tables import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
-from prefect_assay.tables import key_of
 
 # In order of preference: a file may have several of them.
 NAME: Final = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.models.scores import (
+from prefect_assay.designs.scores import (
     is_bookkeeping,
     is_confidence_score,
     predictions_first,

@@ -12,7 +12,7 @@ from typing import Final
 from xml.etree.ElementTree import ParseError, fromstring
 from xml.parsers import expat
 
-from prefect_assay.tables.errors import UnreadableFile
+from prefect_assay.designs.tables.errors import UnreadableFile
 
 MAX_CELLS: Final = 20_000_000  # up to the last one of a sheet: some 600 MB
 _CHUNK: Final = 1024 * 1024

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from prefect_assay.designs.columns import (
+from prefect_assay.designs.candidate import METHOD, PARENT_COLUMNS
+from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.readers.columns import (
     CONTROL_WORDS,
     MUTATIONS,
     RUNS,
@@ -28,24 +30,30 @@ from prefect_assay.designs.columns import (
     sequences_beside,
     without_loose_words,
 )
-from prefect_assay.designs.complexes import (
+from prefect_assay.designs.readers.complexes import (
     chains_of_headers,
     looks_like_document,
     read_document,
     take_chains,
 )
-from prefect_assay.designs.fasta import is_header, name_records, read_fasta
-from prefect_assay.designs.producers import nearly
-from prefect_assay.designs.records import Rows, SourceErrors, name_key
-from prefect_assay.models.candidate import METHOD, PARENT_COLUMNS
-from prefect_assay.models.options import ReadingOptions
-from prefect_assay.models.scores import score_direction
+from prefect_assay.designs.readers.fasta import is_header, name_records, read_fasta
+from prefect_assay.designs.readers.producers import nearly
+from prefect_assay.designs.readers.records import Rows, SourceErrors, name_key
+from prefect_assay.designs.scores import score_direction
+from prefect_assay.designs.tables import (
+    Content,
+    NoHeader,
+    Table,
+    UnreadableFile,
+    key_of,
+    sheet_table,
+    text_table,
+)
+from prefect_assay.designs.tables.table import Accepts, is_above_header, metadata_notes
+from prefect_assay.designs.tables.text import Block
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 from prefect_assay.service.words import listed, many
-from prefect_assay.tables import Content, NoHeader, Table, UnreadableFile, key_of, sheet_table, text_table
-from prefect_assay.tables.table import Accepts, is_above_header, metadata_notes
-from prefect_assay.tables.text import Block
 
 _EMPTY: Final = frozenset({"", "null", "none", "n/a"})  # none of them is a peptide; "na" and "nan" are
 _BARE = re.compile(f"[{''.join(sorted(AMINO_ACIDS))}:*]{{10,}}", re.IGNORECASE)

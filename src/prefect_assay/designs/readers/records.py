@@ -13,13 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from prefect_assay.designs.chain_text import CODES, PEPTIDE, STOP, judge_chain
+from prefect_assay.designs.readers.chain_text import (
+    CODES,
+    PEPTIDE,
+    STOP,
+    judge_chain,
+)
+from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.errors import InvalidSequences
 from prefect_assay.service.models.sequences import LeftOut, Pool
 from prefect_assay.service.models.spec_rules import QUOTED_MAX, quoted
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
-from prefect_assay.tables import UnreadableFile
 
 # The service publishes no length limit; the longest known protein has some 35,000 residues.
 MAX_RESIDUES: Final = 100_000

@@ -9,8 +9,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from prefect_assay.designs.antibody_records import Columns, Groups, plain, settle_antibodies
-from prefect_assay.designs.chain_labels import (
+from prefect_assay.designs.doubt import KEEP, is_alike, spread
+from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.readers.antibody_records import (
+    Columns,
+    Groups,
+    plain,
+    settle_antibodies,
+)
+from prefect_assay.designs.readers.chain_labels import (
     ENTITIES,
     Label,
     find_chain,
@@ -19,14 +26,12 @@ from prefect_assay.designs.chain_labels import (
     is_called_target,
     split_name,
 )
-from prefect_assay.designs.complexes import CHOOSE, Chain, take_named_chains
-from prefect_assay.designs.doubt import KEEP, is_alike, spread
-from prefect_assay.designs.headers import DESCRIPTION
-from prefect_assay.designs.records import Rows
-from prefect_assay.models.options import ReadingOptions
+from prefect_assay.designs.readers.complexes import CHOOSE, Chain, take_named_chains
+from prefect_assay.designs.readers.headers import DESCRIPTION
+from prefect_assay.designs.readers.records import Rows
+from prefect_assay.designs.tables import UnreadableFile, key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.words import listed, many
-from prefect_assay.tables import UnreadableFile, key_of
 
 _SAMPLE: Final = 60  # records that show whether names have labels, and whether antibodies are here
 _COLUMN_SAMPLE: Final = 20

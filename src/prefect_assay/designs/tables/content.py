@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final
 
-from prefect_assay.tables.errors import UnreadableFile
-from prefect_assay.tables.text import Block, blocks
-from prefect_assay.tables.workbook import Layout, layouts_of
+from prefect_assay.designs.tables.errors import UnreadableFile
+from prefect_assay.designs.tables.text import Block, blocks
+from prefect_assay.designs.tables.workbook import Layout, layouts_of
 
 # A workbook and a Parquet file are held in memory as a whole.
 WHOLE_BYTES: Final = 256 * 1024 * 1024

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from prefect_assay.models.candidate import Candidate
-from prefect_assay.models.scores import score_direction
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.scores import score_direction
 from prefect_assay.service.bounds import (
     LIST_MAX,
     Count,

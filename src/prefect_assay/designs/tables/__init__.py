@@ -3,9 +3,16 @@
 Designs, histories and landscapes are read through this room. It knows nothing of what the columns mean, of paths or of S3.
 """
 
-from prefect_assay.tables.content import Content, Sheet, content
-from prefect_assay.tables.errors import NoHeader, UnreadableFile
-from prefect_assay.tables.table import Row, Table, key_of, read_table, sheet_table, text_table
+from prefect_assay.designs.tables.content import Content, Sheet, content
+from prefect_assay.designs.tables.errors import NoHeader, UnreadableFile
+from prefect_assay.designs.tables.table import (
+    Row,
+    Table,
+    key_of,
+    read_table,
+    sheet_table,
+    text_table,
+)
 
 __all__ = [
     "Content",

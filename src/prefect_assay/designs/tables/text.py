@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from prefect_assay.tables.errors import UnreadableFile
+from prefect_assay.designs.tables.errors import UnreadableFile
 
 MAX_LINE: Final = 1024 * 1024
 # Bytes; smaller than a line may be, so that only a block's first line can be too long.

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from prefect_assay.designs.records import Rows, name_key
+from prefect_assay.designs.readers.records import Rows, name_key
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 
-from prefect_assay.designs.records import Rows
+from prefect_assay.designs.readers.records import Rows
+from prefect_assay.designs.tables import UnreadableFile
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed
-from prefect_assay.tables import UnreadableFile
 
 _LISTED: Final = 6
 _BOLTZ = re.compile(

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prefect_assay.tables import UnreadableFile, read_table
-from prefect_assay.tables.table import Table
+from prefect_assay.designs.tables import UnreadableFile, read_table
+from prefect_assay.designs.tables.table import Table
 
-CASES = Path(__file__).parent.parent / "designs" / "cases" / "tables"
+CASES = Path(__file__).parents[2] / "designs" / "cases" / "tables"
 SHEET = "xl/worksheets/sheet1.xml"
 ROWS = [["name", "sequence", "score"], ["a", "ACDEF", 1], ["b", "GHIKL", 2], ["c", "MNPQR", 3]]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from prefect_assay.designs.chain_text import STOP, USUAL_WIDTHS
-from prefect_assay.designs.headers import (
+from prefect_assay.designs.readers.chain_text import STOP, USUAL_WIDTHS
+from prefect_assay.designs.readers.headers import (
     add_parents,
     first_words,
     header_fields,
@@ -18,10 +18,10 @@ from prefect_assay.designs.headers import (
     name_colab,
     name_samples,
 )
-from prefect_assay.designs.records import MAX_RESIDUES, Rows
+from prefect_assay.designs.readers.records import MAX_RESIDUES, Rows
+from prefect_assay.designs.tables import UnreadableFile
+from prefect_assay.designs.tables.text import Block
 from prefect_assay.service.words import many
-from prefect_assay.tables import UnreadableFile
-from prefect_assay.tables.text import Block
 
 HEADER: Final = ">"
 COMMENT: Final = ";"

@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from prefect_assay.designs.columns import PAIRS
 from prefect_assay.designs.doubt import KEEP
 from prefect_assay.designs.parts import variable_domains
-from prefect_assay.designs.records import Rows
+from prefect_assay.designs.readers.columns import PAIRS
+from prefect_assay.designs.readers.records import Rows
+from prefect_assay.designs.tables import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
-from prefect_assay.tables import key_of
 
 _LISTED: Final = 3
 _PAIR_KEYS: Final = frozenset((key_of(heavy), key_of(light)) for heavy, light in PAIRS) | {

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from prefect_assay.models.selection import SelectionSettings
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.service.bounds import (
     CENTS_MAX,
     Count,

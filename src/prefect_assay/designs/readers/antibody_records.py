@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from prefect_assay.designs.chain_labels import Side, find_label
-from prefect_assay.designs.complexes import CHOOSE
 from prefect_assay.designs.doubt import KEEP, spread
+from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.parts import MOTIFS, variable_domains
-from prefect_assay.designs.records import Rows
-from prefect_assay.models.options import ReadingOptions
+from prefect_assay.designs.readers.chain_labels import Side, find_label
+from prefect_assay.designs.readers.complexes import CHOOSE
+from prefect_assay.designs.readers.records import Rows
+from prefect_assay.designs.tables import key_of
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
 from prefect_assay.service.words import listed, many
-from prefect_assay.tables import key_of
 
 _SAMPLE: Final = 100  # records that show whether antibodies are here
 _COLUMN_SAMPLE: Final = 20

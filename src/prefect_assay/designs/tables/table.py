@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
-from prefect_assay.tables.content import Sheet, content
-from prefect_assay.tables.errors import NoHeader, UnreadableFile
-from prefect_assay.tables.text import Block
-from prefect_assay.tables.workbook import Layout
+from prefect_assay.designs.tables.content import Sheet, content
+from prefect_assay.designs.tables.errors import NoHeader, UnreadableFile
+from prefect_assay.designs.tables.text import Block
+from prefect_assay.designs.tables.workbook import Layout
 
 SPACE: Final = " "
 DELIMITERS: Final = (",", "\t", ";", "|")
