@@ -7,9 +7,13 @@ import pytest
 from prefect_assay.service.description import find_problems, list_operations, load_description
 from support.lab.core import advance, lab_core, order
 from support.lab.sim_client import served
-from support.service_description import find_strict_problems
+from support.service_description import find_places, find_strict_problems
 from support.services.hook_server import hook_server
 from support.tour import Tour
+
+EACH = pytest.mark.parametrize("operation", list_operations(), ids=lambda operation: operation.operation_id)
+# A new experiment has no quote yet, and what fails in part is a refusal of the lab.
+NEVER_ANSWERED = {"experiments.create": {"costs.expires_at", "costs.provider_quote_url", "error"}}
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +28,23 @@ def test_the_lab_takes_and_answers_what_is_described_and_nothing_else(tour):
     assert sorted(set(tour.problems)) == []
 
 
-@pytest.mark.parametrize("operation", list_operations(), ids=lambda operation: operation.operation_id)
+@EACH
 def test_every_answer_and_every_parameter_was_played(tour, operation):
     assert tour.statuses[operation.operation_id] == operation.statuses
     parameters = {part["name"] for part in operation.parameters if part["in"] == "query"}
     assert parameters <= tour.query[operation.operation_id]
+
+
+@EACH
+def test_every_field_was_sent_and_answered(tour, operation):
+    name = operation.operation_id
+    if operation.body_schema is not None:
+        assert set(find_places(operation.body_schema)) - tour.sent[name] == set()
+    described = set()
+    for status in operation.statuses:
+        schema = operation.answer_schema(status) if status < 400 else None
+        described |= set(find_places(schema)) if schema is not None else set()
+    assert described - tour.answered[name] == NEVER_ANSWERED.get(name, set())
 
 
 def test_a_delivery_is_as_described():

@@ -17,6 +17,31 @@ def find_strict_problems(value: Any, schema: Schema) -> list[str]:
     return [*find_problems(value, schema), *_gaps(value, schema, "body")]
 
 
+def find_places(schema: Schema, value: Any = ..., place: str = "") -> Iterator[str]:
+    """The place of every field that a schema describes, such as `items[].id`; with a value, only of those it has.
+
+    Keys that the caller chooses are `*`.
+    """
+    for form in _forms(value, schema):
+        if "items" in form:
+            for item in [...] if value is ... else value if isinstance(value, list) else ():
+                yield from find_places(form["items"], item, f"{place}[]")
+        for name, below in _fields(form, value):
+            field = form.get("properties", {}).get(name, form.get("additionalProperties"))
+            here = f"{place}.{name if name in form.get('properties', {}) else '*'}".lstrip(".")
+            if isinstance(field, Mapping):
+                yield here
+                yield from find_places(field, below, here)
+
+
+def _fields(form: Schema, value: Any) -> Iterator[tuple[str, Any]]:
+    if value is ...:
+        names = [*form.get("properties", ()), *(["*"] if "additionalProperties" in form else ())]
+        yield from ((name, ...) for name in names)
+    elif isinstance(value, dict):
+        yield from value.items()
+
+
 def _gaps(value: Any, schema: Schema, place: str) -> Iterator[str]:
     forms = list(_forms(value, schema))
     if isinstance(value, list):
@@ -47,7 +72,7 @@ def _forms(value: Any, schema: Schema) -> Iterator[Schema]:
         yield from _forms(value, part)
     for word in ("anyOf", "oneOf"):
         for part in schema.get(word, ()):
-            if not find_problems(value, part):
+            if value is ... or not find_problems(value, part):
                 yield from _forms(value, part)
 
 

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections import defaultdict
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -14,7 +15,7 @@ from prefect_assay.payments.rails.x402 import X402Rail
 from prefect_assay.service.description import Operation, find_operation, find_problems, list_operations
 from support.lab.core import BY_LOT, PRICED, UNPRICED, advance, spec
 from support.lab.sim_client import Served
-from support.service_description import find_strict_problems
+from support.service_description import find_places, find_strict_problems
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 _FIRST_ERROR = 400
@@ -35,6 +36,7 @@ _METADATA = {
     "linker": "GS",
     "tag_location": "N",
     "chain_order": "VH-VL",
+    "framework_regions": {"ch": "a", "cl": "b"},
 }
 FULL = spec(
     sequences={"a": {"aa_string": "MKTAYIAKQR", "control": True, "metadata": _METADATA}, "b": "GSHMKLVFFA"},
@@ -46,6 +48,14 @@ _OTHER_TYPES = ("thermostability", "fluorescence", "expression", "enzyme_activit
 _BINNING = spec(
     experiment_type="epitope_binning", method=None, sequences={name: f"MKT{name}" for name in "ACDE"}
 )
+_SPECS = {
+    **{kind: spec(experiment_type=kind, method=None, target_id=None) for kind in _OTHER_TYPES},
+    "screening": spec(experiment_type="screening"),
+    "affinity": spec(
+        sequences={**spec()["sequences"], "control": {"aa_string": "MKTWWAIAKQR", "control": True}}
+    ),
+    "epitope_binning": _BINNING,
+}
 _HOOK = {"url": "https://example.org/hook", "secret": "s" * 32, "headers": {"X-A": "b"}}
 
 
@@ -56,6 +66,8 @@ class Tour:
         self.served, self.core = served, served.core
         self.statuses: dict[str, set[int]] = defaultdict(set)
         self.query: dict[str, set[str]] = defaultdict(set)
+        self.sent: dict[str, set[str]] = defaultdict(set)  # places of bodies that were taken
+        self.answered: dict[str, set[str]] = defaultdict(set)  # places of successes
         self.problems: list[str] = []
         served.http.event_hooks = {"response": [self._note]}
 
@@ -91,8 +103,16 @@ class Tour:
         self.statuses[operation.operation_id].add(status)
         if status < _FIRST_ERROR:
             self.query[operation.operation_id] |= set(request.url.params)
+            self._note_places(operation, response)
         found = _problems(operation, response)
         self.problems += [f"{operation.operation_id} {status}: {problem}" for problem in found]
+
+    def _note_places(self, operation: Operation, response: httpx.Response) -> None:
+        name, answer_schema = operation.operation_id, operation.answer_schema(response.status_code)
+        if operation.body_schema is not None:
+            self.sent[name] |= set(find_places(operation.body_schema, json.loads(response.request.content)))
+        if answer_schema is not None:
+            self.answered[name] |= set(find_places(answer_schema, response.json()))
 
 
 def _problems(operation: Operation, response: httpx.Response) -> list[str]:
@@ -126,7 +146,7 @@ def _order(tour: Tour) -> None:
         tour.ask("GET", f"/experiments/{draft['experiment_id']}")
     tour.create(FULL, skip_draft=True, webhook_url="https://example.org/hook", webhook_secret="s" * 32)
     for kind in _OTHER_TYPES:
-        tour.create(spec(experiment_type=kind, method=None, target_id=None))
+        tour.create(_SPECS[kind])
     draft = tour.create(FULL)
     entry = {"name": "c", "aa_string": "MKV", "control": False, "metadata": {"free": 1}}
     added = {"experiment_code": draft["experiment_code"], "sequences": [entry]}
@@ -164,23 +184,17 @@ def _quote(tour: Tour) -> None:
     tour.ask("POST", f"/quotes/{quote_id}/reject")  # 415
     for body in ({"reason": "mood"}, {"reason": "price", "feedback": "f"}, {"reason": "other"}):
         tour.ask("POST", f"/quotes/{quote_id}/reject", json=body)  # 400, 200, 409
-    for confirm in ("/quotes/{}/confirm", f"{path}/quote/confirm"):
-        tour.ask("POST", f"{path}/submit")
+    for by_id in (True, False):
+        path = f"/experiments/{tour.create(FULL, skip_draft=True)['experiment_id']}"
         tour.advance(hours=1)
         quote_id = tour.ask("GET", path).json()["provider_quote_id"]
-        address = confirm.format(quote_id)
-        tour.ask("POST", address)  # 415
-        tour.ask("POST", address, json={"colour": 1})  # 400
-        tour.ask("POST", address, json={"purchase_order_number": "PO", "notes": "n"})
-        tour.ask("POST", address, json={})  # 409
+        confirm = f"/quotes/{quote_id}/confirm" if by_id else f"{path}/quote/confirm"
+        tour.ask("POST", confirm)  # 415
+        tour.ask("POST", confirm, json={"colour": 1})  # 400
+        tour.ask("POST", confirm, json={"purchase_order_number": "PO", "notes": "n"})
+        tour.ask("POST", confirm, json={})  # 409
         tour.ask("GET", f"{path}/invoice")
         tour.ask("GET", path)
-        path = f"/experiments/{tour.create(FULL)['experiment_id']}"
-        if "{}" in confirm:
-            tour.ask("POST", f"{path}/submit")
-            tour.advance(hours=1)
-            tour.ask("POST", f"{path}/quote/confirm", json={})
-            tour.ask("POST", f"{path}/quote/confirm", json={})  # 409
 
 
 def _pay(tour: Tour) -> None:
@@ -203,12 +217,8 @@ def _pay(tour: Tour) -> None:
 
 def _measure(tour: Tour) -> None:
     """Results of every type, while the laboratory works and when it is done."""
-    for kind in (*_OTHER_TYPES, "screening", "affinity", "epitope_binning"):
-        binds = kind in ("screening", "affinity")
-        plain = (
-            spec(experiment_type=kind) if binds else spec(experiment_type=kind, method=None, target_id=None)
-        )
-        done = tour.create(_BINNING if kind == "epitope_binning" else plain, skip_draft=True)["experiment_id"]
+    for specification in _SPECS.values():
+        done = tour.create(specification, skip_draft=True)["experiment_id"]
         tour.advance(hours=1)
         tour.ask("POST", f"/experiments/{done}/quote/confirm", json={})
         for _ in range(16):
@@ -252,7 +262,8 @@ def _read_lists(tour: Tour) -> None:
             tour.ask("GET", path, params={"limit": 0})  # 400
     for row in tour.ask("GET", "/sequences").json()["items"][:1]:
         tour.ask("GET", f"/sequences/{row['id']}")
-    tour.ask("GET", f"/targets/{PRICED['id']}")
+    for target in (PRICED, BY_LOT):
+        tour.ask("GET", f"/targets/{target['id']}")
 
 
 def _account(tour: Tour) -> None:
@@ -279,7 +290,9 @@ def _account(tour: Tour) -> None:
     tour.ask("POST", "/targets/request-custom", json={**custom, "product_id": "P-2", "sequence": "M1"})  # 422
     decision = {"event": "decide_custom_target", "request_id": request_id, "approved": True}
     tour.served.sim("POST", "/events", json=decision)
-    tour.ask("GET", f"/targets/request-custom/{request_id}")
+    own = tour.ask("GET", f"/targets/request-custom/{request_id}").json()["target_id"]
+    tour.ask("GET", f"/targets/{own}")
+    tour.ask("GET", f"/experiments/{tour.create({**FULL, 'target_id': own})['experiment_id']}")
     webhook = tour.ask("POST", "/webhooks", json=_HOOK).json()["id"]
     tour.ask("POST", "/webhooks", json={**_HOOK, "headers": {"Host": "x"}})  # 422
     tour.ask("GET", "/webhooks")
@@ -305,6 +318,7 @@ def _account(tour: Tour) -> None:
         "user": {"email": "a@x.example", "name": "A"},
         "role": "viewer",
     }
+    mint |= {"name": "first", "expires_at": _in_a_week(tour)}
     partner = tour.core.seeded.partner_token
     minted = tour.ask("POST", "/partners/mint-token", token=partner, json=mint).json()
     tour.ask("POST", "/partners/mint-token", token=partner, json=mint)  # 409
@@ -313,6 +327,11 @@ def _account(tour: Tour) -> None:
         "user": {"email": "b@x.example"},
     }
     tour.ask("POST", "/partners/mint-token", token=partner, json=existing)
+
+
+def _in_a_week(tour: Tour) -> str:
+    now = tour.core.lab.clock.now(tour.core.seeded.organization_id)
+    return (now + timedelta(days=7)).isoformat()
 
 
 def _attenuate(tour: Tour, token: str, restrictions: dict[str, Any], **fields: Any) -> dict[str, Any]:
