@@ -185,7 +185,7 @@ lock:
 
 # docs/service.md, from the code.
 service-page: $(VENV)/.installed
-	@$(BIN)/python tests/support/interface/coverage_table.py
+	@$(BIN)/python tests/support/interface/service_page.py
 
 # The site, with its tools in an environment of their own. The reference reads the rooms where they are installed.
 DOCS := build/docs-env

@@ -3,11 +3,14 @@
 import json
 import re
 
+import httpx
 import pytest
 from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
+from prefect_assay.errors import AssayError
 from prefect_assay.lab.api import ROUTES
+from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.drift import usage_by_operation
 from prefect_assay.service.client.drift.usage import USES
 from prefect_assay.service.client.http.address import API_PREFIX
@@ -167,6 +170,34 @@ def test_bodies_of_the_client_are_as_described(use):
         if request is not None and isinstance(request.json, dict):
             operation = find_operation(request.method, API_PREFIX + request.path)
             assert find_problems(request.json, operation.body_schema) == ()
+
+
+# Statuses that the client gives back as a value: who pays decides by them, and who looks at the health.
+ANSWERS = {"invoices.pay": {402, 409}, "health.check_database": {503}}
+
+
+def refusals():
+    for use in USES:
+        request = getattr(use.make(**use.arguments[0]), "request", None)
+        if request is None:  # a walk or a file: both make plain requests
+            continue
+        operation = find_operation(request.method, API_PREFIX + request.path)
+        answers = ANSWERS.get(operation.operation_id, set())
+        yield from ((use, status) for status in sorted(operation.statuses - answers) if status >= 400)
+
+
+@pytest.mark.parametrize(
+    ("use", "status"), [*refusals()], ids=lambda value: getattr(value, "method", str(value))
+)
+def test_the_client_makes_an_error_of_every_refusal(use, status):
+    def refuse(request):
+        return httpx.Response(status, json={"error": "no", "request_id": "req_1"})
+
+    transport = httpx.MockTransport(refuse)
+    client = AssayClient("https://lab.example", "token", transport=transport, retries=0)
+    with client, pytest.raises(AssayError) as caught:
+        getattr(client, use.method)(**use.arguments[0])
+    assert caught.value.request_id == "req_1"
 
 
 def test_a_request_finds_its_operation():

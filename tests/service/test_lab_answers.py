@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from prefect_assay.lab.words import WireWords
 from prefect_assay.service.description import find_problems, list_operations, load_description
 from support.lab.core import advance, lab_core, order
 from support.lab.sim_client import served
@@ -16,9 +17,10 @@ EACH = pytest.mark.parametrize("operation", list_operations(), ids=lambda operat
 NEVER_ANSWERED = {"experiments.create": {"costs.expires_at", "costs.provider_quote_url", "error"}}
 
 
-@pytest.fixture(scope="module")
-def tour():
-    with served() as lab:
+@pytest.fixture(scope="module", params=[WireWords(), WireWords("stripe", "Acme")], ids=["neutral", "foreign"])
+def tour(request):
+    """Once in the neutral words, and once in those of a deployment."""
+    with served(words=request.param) as lab:
         played = Tour(lab)
         played.play()
         yield played

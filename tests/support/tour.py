@@ -64,6 +64,7 @@ class Tour:
 
     def __init__(self, served: Served) -> None:
         self.served, self.core = served, served.core
+        self.words = served.core.lab.settings.words
         self.statuses: dict[str, set[int]] = defaultdict(set)
         self.query: dict[str, set[str]] = defaultdict(set)
         self.sent: dict[str, set[str]] = defaultdict(set)  # places of bodies that were taken
@@ -80,12 +81,20 @@ class Tour:
         """One call, by default with the member's token."""
         return self.served.api(method, path, token=token, **request)
 
+    def read(self, response: httpx.Response) -> Any:
+        """The JSON of an answer, in neutral words."""
+        return self.words.from_wire(response.json())
+
+    def get(self, path: str) -> Any:
+        """What a GET answers, in neutral words."""
+        return self.read(self.ask("GET", path))
+
     def create(self, specification: dict[str, Any], **fields: Any) -> dict[str, Any]:
         """An experiment that is taken."""
         body = {"experiment_spec": specification, "name": "tour", **fields}
         answer = self.ask("POST", "/experiments", json=body)
         assert answer.is_success, answer.text
-        created: dict[str, Any] = answer.json()
+        created: dict[str, Any] = self.read(answer)
         return created
 
     def advance(self, **span: float) -> None:
@@ -104,7 +113,9 @@ class Tour:
         if status < _FIRST_ERROR:
             self.query[operation.operation_id] |= set(request.url.params)
             self._note_places(operation, response)
-        found = _problems(operation, response)
+        if self.words.provider != "provider" and '"provider_' in response.text:
+            self.problems.append(f"{operation.operation_id}: a field in neutral words")
+        found = self._problems(operation, response)
         self.problems += [f"{operation.operation_id} {status}: {problem}" for problem in found]
 
     def _note_places(self, operation: Operation, response: httpx.Response) -> None:
@@ -112,30 +123,29 @@ class Tour:
         if operation.body_schema is not None:
             self.sent[name] |= set(find_places(operation.body_schema, json.loads(response.request.content)))
         if answer_schema is not None:
-            self.answered[name] |= set(find_places(answer_schema, response.json()))
+            self.answered[name] |= set(find_places(answer_schema, self.read(response)))
 
-
-def _problems(operation: Operation, response: httpx.Response) -> list[str]:
-    status = response.status_code
-    if status not in operation.statuses:
-        return [f"is not described: {response.text[:200]}"]
-    answer = operation.answer(status)
-    described = {name.lower() for name in answer["headers"]}
-    found = [
-        f"the header {name} is not described" for name in (response.headers.keys() & _HEADERS) - described
-    ]
-    if not response.headers.get("x-request-id", "").startswith("req_"):
-        found.append("x-request-id is missing")
-    media = response.headers.get("content-type")
-    if media not in answer.get("content", {None: {}}):
-        return [*found, f"{media} is not described"]
-    schema = operation.answer_schema(status)
-    if schema is not None:
-        found += find_strict_problems(response.json(), schema)
-    if status < _FIRST_ERROR and operation.body_schema is not None:
-        body = json.loads(response.request.content)
-        found += [f"takes {problem}" for problem in find_problems(body, operation.body_schema)]
-    return found
+    def _problems(self, operation: Operation, response: httpx.Response) -> list[str]:
+        status = response.status_code
+        if status not in operation.statuses:
+            return [f"is not described: {response.text[:200]}"]
+        answer = operation.answer(status)
+        described = {name.lower() for name in answer["headers"]}
+        found = [
+            f"the header {name} is not described" for name in (response.headers.keys() & _HEADERS) - described
+        ]
+        if not response.headers.get("x-request-id", "").startswith("req_"):
+            found.append("x-request-id is missing")
+        media = response.headers.get("content-type")
+        if media not in answer.get("content", {None: {}}):
+            return [*found, f"{media} is not described"]
+        schema = operation.answer_schema(status)
+        if schema is not None:
+            found += find_strict_problems(self.read(response), schema)
+        if status < _FIRST_ERROR and operation.body_schema is not None:
+            body = json.loads(response.request.content)
+            found += [f"takes {problem}" for problem in find_problems(body, operation.body_schema)]
+        return found
 
 
 def _order(tour: Tour) -> None:
@@ -179,7 +189,7 @@ def _quote(tour: Tour) -> None:
     tour.advance(hours=1)
     for part in ("", "/quote", "/quote/pdf"):
         tour.ask("GET", f"{path}{part}")
-    quote_id = tour.ask("GET", path).json()["provider_quote_id"]
+    quote_id = tour.get(path)["provider_quote_id"]
     tour.ask("GET", f"/quotes/{quote_id}")
     tour.ask("POST", f"/quotes/{quote_id}/reject")  # 415
     for body in ({"reason": "mood"}, {"reason": "price", "feedback": "f"}, {"reason": "other"}):
@@ -187,7 +197,7 @@ def _quote(tour: Tour) -> None:
     for by_id in (True, False):
         path = f"/experiments/{tour.create(FULL, skip_draft=True)['experiment_id']}"
         tour.advance(hours=1)
-        quote_id = tour.ask("GET", path).json()["provider_quote_id"]
+        quote_id = tour.get(path)["provider_quote_id"]
         confirm = f"/quotes/{quote_id}/confirm" if by_id else f"{path}/quote/confirm"
         tour.ask("POST", confirm)  # 415
         tour.ask("POST", confirm, json={"colour": 1})  # 400
@@ -205,7 +215,7 @@ def _pay(tour: Tour) -> None:
     (terms,) = rail.offers(tour.ask("POST", pay)).terms
     nonce = rail.nonce("http://lab", order["invoice_id"])
     credential = rail.credential(terms, nonce=nonce, valid_before=int(time.time()) + 120)
-    for headers in ({}, credential, credential, {"X-Service-Payment-Method": _MPP}):
+    for headers in ({}, credential, credential, {tour.words.header("Payment-Method"): _MPP}):
         sent = {"Authorization": f"Bearer {tour.core.seeded.member_token}", **headers}
         tour.served.http.post(f"/api/v1{pay}", headers=sent)
     order = tour.create(FULL, auto_accept_quote=True, payment={"method": _MPP})
@@ -374,7 +384,7 @@ def _refuse(tour: Tour) -> None:
     tour.ask("POST", "/sequences", json=wrong)  # 422
     tour.ask("POST", "/sequences", json={**wrong, "experiment_code": "X-1-1"})  # 404
     conflict = {"json": {"experiment_spec": FULL, "payment": {"method": _X402}}}
-    headers = {"Authorization": f"Bearer {member}", "X-Service-Payment-Method": _MPP}
+    headers = {"Authorization": f"Bearer {member}", tour.words.header("Payment-Method"): _MPP}
     refusal = tour.served.http.post("/api/v1/experiments", headers=headers, **conflict)
     assert refusal.json()["code"] == "payment_method_selector_conflict"
 
@@ -402,7 +412,9 @@ def _fail(tour: Tour) -> None:
     tour.served.fault("partial_create", "/experiments")
     body = {"experiment_spec": FULL, "name": "x", "auto_accept_quote": True}
     refusal = tour.ask("POST", "/experiments", json=body)
-    assert {"experiment_id", "provider_invoice_id", "provider_hosted_invoice_url"} <= refusal.json().keys()
+    assert {"experiment_id", "provider_invoice_id", "provider_hosted_invoice_url"} <= tour.read(
+        refusal
+    ).keys()
 
 
 @contextmanager
