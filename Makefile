@@ -48,7 +48,7 @@ endef
 export NO_PACKAGES
 
 # One environment for everything, from the committed lock; made again when the lock or the project file changes.
-$(VENV)/.installed: requirements.lock pyproject.toml
+$(VENV)/.installed: requirements.lock pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "prefect-assay needs Python 3.11 or newer; choose one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "setting up $(VENV), once: some minutes, mostly for downloads"
@@ -60,8 +60,9 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	@{ test -x $(BIN)/uv && $(BIN)/uv pip install $$(test -t 2 || echo --quiet) --compile-bytecode --python $(BIN)/python -r requirements.lock; } || \
 	  { echo "        pip installs them without uv, step by step:"; $(PIP) -r requirements.lock; } || \
 	  { echo "$$NO_PACKAGES"; exit 1; }
-	@echo "4 of 4: prefect-assay itself, in $(BIN)"
+	@echo "4 of 4: prefect-assay itself and the lab, in $(BIN)"
 	@$(PIP) --quiet --no-deps --editable . --config-settings editable_mode=strict
+	@$(PIP) --quiet --no-deps --editable lab
 	@touch $@
 
 install: requirements.lock
@@ -97,7 +98,8 @@ NEWEST ?= $(shell .ci/newest-python)
 newest-env: $(VENV)/.installed
 	@test -x build/newest-env/bin/python || $(NEWEST) -m venv build/newest-env
 	@$(BIN)/uv pip install --quiet --python build/newest-env/bin/python -r requirements.lock
-	@$(BIN)/uv pip install --quiet --python build/newest-env/bin/python --no-deps --reinstall-package prefect-assay .
+	@$(BIN)/uv pip install --quiet --python build/newest-env/bin/python --no-deps --reinstall-package prefect-assay . \
+	  --reinstall-package assay-lab ./lab
 
 test-newest: newest-env
 	@echo "fast tests on $(NEWEST)"
@@ -107,11 +109,12 @@ test-newest: newest-env
 lowest-env: $(VENV)/.installed
 	@test -x build/lowest-env/bin/python || $(PYTHON) -m venv build/lowest-env
 	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --no-annotate --extra all \
-	  --output-file build/lowest.txt pyproject.toml
+	  --output-file build/lowest.txt pyproject.toml lab/pyproject.toml
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --extra test --constraint build/lowest.txt \
-	  --output-file build/lowest-test.txt pyproject.toml
+	  --output-file build/lowest-test.txt pyproject.toml lab/pyproject.toml
 	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python -r build/lowest-test.txt
-	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python --no-deps --reinstall-package prefect-assay .
+	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python --no-deps --reinstall-package prefect-assay . \
+	  --reinstall-package assay-lab ./lab
 
 test-lowest: lowest-env
 	@$(FAST_CLOCK) build/lowest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
@@ -155,7 +158,7 @@ conformance: $(VENV)/.installed
 	@$(CONFORMANCE)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  "x402-conformance==1.6.0" "roc-validator==0.13.0"
 	@ASSAY_CONFORMANCE_ENV=$(abspath $(CONFORMANCE)) $(BIN)/pytest -q -m "conformance or not conformance" \
-	  tests/conformance tests/lab/api/test_schemathesis.py tests/archive/test_archive_ro_crate.py
+	  tests/conformance lab/tests/api/test_schemathesis.py tests/archive/test_archive_ro_crate.py
 
 check: $(VENV)/.installed
 	@$(BIN)/ruff check .
@@ -164,9 +167,11 @@ check: $(VENV)/.installed
 	@$(BIN)/mypy
 	@$(BIN)/pyright
 	@$(BIN)/pylint --score=n src/prefect_assay flows tasks blocks deployments
+	@$(BIN)/pylint --score=n lab/src/assay_lab
+	@cd lab && ../$(BIN)/lint-imports && ../$(BIN)/mypy && ../$(BIN)/pyright
 	@$(BIN)/vulture
-	@! $(BIN)/vulture --min-confidence 60 src flows tasks blocks deployments tests bench | \
-	  grep -vE "^(tests|bench)/" | grep -E "unused (function|class)"
+	@! $(BIN)/vulture --min-confidence 60 src flows tasks blocks deployments lab/src lab/tests tests bench | \
+	  grep -vE "^(tests|lab/tests|bench)/" | grep -E "unused (function|class)"
 
 # The linters of the deployment files, in an environment of their own.
 check-deployments:
@@ -181,7 +186,7 @@ lock:
 	@$(PYTHON) -m venv build/lock-env
 	@build/lock-env/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
 	@build/lock-env/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-find-links --all-extras --output-file requirements.lock pyproject.toml
+	  --no-emit-index-url --no-emit-find-links --all-extras --output-file requirements.lock pyproject.toml lab/pyproject.toml
 
 # docs/service.md, from the code.
 service-page: $(VENV)/.installed
@@ -225,4 +230,4 @@ bench-long: $(VENV)/.installed
 	@$(BIN)/python bench/run.py --long
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info
+	rm -rf $(VENV) build dist src/*.egg-info lab/build lab/src/*.egg-info

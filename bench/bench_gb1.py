@@ -20,7 +20,7 @@ from prefect_assay.results import DesignSummary, Outcome
 from prefect_assay.selection import history_of, select
 from prefect_assay.service.models.sequences import Pool
 
-LANDSCAPE = Path(__file__).parents[1] / "src/prefect_assay/lab/data/gb1/gb1_four_sites.csv.gz"
+LANDSCAPE = Path(__file__).parents[1] / "lab/src/assay_lab/data/gb1/gb1_four_sites.csv.gz"
 SEEDS = int(os.environ.get("BENCH_SEEDS", "10"))
 ROUNDS, BATCH = 4, 96
 NOISE = 0.15

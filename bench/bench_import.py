@@ -11,7 +11,7 @@ medians = compare(
         "import prefect, prefect_assay": python("import prefect, prefect_assay"),
         "python": python("pass"),
         "prefect-assay --help": [sys.executable, "-m", "prefect_assay.cli", "--help"],
-        "import prefect_assay.lab.__main__": python("import prefect_assay.lab.__main__"),
+        "import assay_lab.__main__": python("import assay_lab.__main__"),
     },
     rounds=5,
 )

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from figures import Growth, Ratio, report
 
-from prefect_assay.lab.kernel.settings import LabSettings
-from prefect_assay.lab.measure import CATALOG
-from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.kernel.settings import LabSettings
+from assay_lab.measure import CATALOG
+from assay_lab.service.core import LabCore
+from assay_lab.testing import LocalLab
 
 CONNECTIONS = 8
 PAIRS = 40  # create + get pairs per connection and round

@@ -25,13 +25,14 @@ from installation import EGFR, installation
 from prefect import flow, task
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "lab" / "tests"))
 
+from assay_lab.testing import LocalLab
+from lab_support.designs import invented_designs
 from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
 from prefect_assay.designs.options import CampaignOptions, WaitingOptions
 from prefect_assay.flows import campaign
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.service.models.spec import Assay
-from support.lab.designs import invented_designs
 
 DESIGNS = 24
 SECONDS_PER_DAY = 0.005

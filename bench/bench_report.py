@@ -14,13 +14,14 @@ from figures import Ratio, report
 from side_by_side import compare, python
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "lab" / "tests"))
 
+from assay_lab.measure.bundled import data_folder
+from assay_lab.testing import LocalLab
+from lab_support.designs import invented_designs
 from prefect_assay.archive import LocalStore
-from prefect_assay.lab.measure.bundled import data_folder
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.reporting.page.documents import make_report
 from support.archive.campaign_archive import lab_campaign
-from support.lab.designs import invented_designs
 
 LIMIT_BYTES = 5_000_000
 LIBRARIES = "import prefect_assay.reporting.page.documents, matplotlib.figure, scipy.optimize, jinja2"

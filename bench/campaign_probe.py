@@ -14,6 +14,7 @@ import psutil
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
+from assay_lab.kernel.settings import X402Settings
 from prefect_assay.blocks import (
     AssayAccount,
     AssayCredentials,
@@ -22,7 +23,6 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
-from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.stack import LocalStack
 
 EGFR = "Human EGFR, extracellular domain"

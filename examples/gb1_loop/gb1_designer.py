@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
+from assay_lab.measure import gb1
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import SelectionSettings
-from prefect_assay.lab.measure import gb1
 from prefect_assay.results import DesignSummary
 from prefect_assay.selection import history_of, select
 from prefect_assay.service.models.sequences import Pool

@@ -69,10 +69,10 @@ def prepare(folder: Path) -> None:
 
 def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
     """Run one loop and score what it bought."""
+    from assay_lab.testing import LocalLab
     from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, SpendingPolicy
     from prefect_assay.designs.options import CampaignOptions, LoopOptions, WaitingOptions
     from prefect_assay.flows import design_build_test
-    from prefect_assay.lab.testing import LocalLab
     from prefect_assay.service.models.spec import Assay
 
     began = time.monotonic()
@@ -106,7 +106,7 @@ def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
 
 def scored(table: str) -> dict[str, float]:
     """The designs of an archived table of results, with their true fitness over the landscape's maximum."""
-    from prefect_assay.lab.measure import gb1
+    from assay_lab.measure import gb1
     from prefect_assay.results import from_csv
 
     fitness = gb1.fitness()

@@ -479,6 +479,14 @@ class ConfigurationError(AssayError):
         """A missing optional dependency."""
         return cls(f"{purpose} needs an extra: pip install 'prefect-assay[{extra}]'")
 
+    @classmethod
+    def missing_lab(cls, purpose: str) -> Self:
+        """The local lab is not installed; it is a distribution of its own."""
+        return cls(
+            f"{purpose} needs the local lab, a package of its own in the folder lab/ of the repository: in a checkout, run "
+            "pip install ./lab"
+        )
+
 
 class MissingBlock(ConfigurationError, InputError):
     """No saved block has the name that was given; nothing was done."""

@@ -7,8 +7,8 @@ from prefect.blocks.abstract import CredentialsBlock
 from prefect.blocks.core import Block
 from prefect.testing.standard_test_suites import BlockStandardTestSuite
 
+from assay_lab.testing import LocalLab
 from prefect_assay import blocks
-from prefect_assay.lab.testing import LocalLab
 
 TYPES = [
     kind

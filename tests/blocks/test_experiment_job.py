@@ -12,6 +12,7 @@ from prefect.client.orchestration import get_client
 from prefect.states import Cancelled, Completed, Failed, Running
 from prefect.testing.utilities import prefect_test_harness
 
+from assay_lab.testing import LocalLab
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import (
     AssayExperiment,
@@ -26,7 +27,6 @@ from prefect_assay.errors import (
     NotReady,
     Overdue,
 )
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.payments.interfaces import address
 from prefect_assay.service.models.spec import Assay
 from support.accounts import make_account, make_options, save_account

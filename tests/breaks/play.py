@@ -33,7 +33,7 @@ SHOWN_TESTS = 3  # in the result
 CHUNK = 12  # breaks between two looks at whether their tests fail without them
 TIME_LIMIT = "the time limit"
 ROOMS_AT_THE_TOP = ("blocks", "deployments", "flows", "tasks")
-CODE = ("src", *ROOMS_AT_THE_TOP)
+CODE = ("src", "lab/src", *ROOMS_AT_THE_TOP)
 # Imported once: each break is played in a fork.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -143,6 +143,7 @@ class Copy:
             *(root / room for room in ROOMS_AT_THE_TOP),
         ]:
             (package / path.name).symlink_to(path)
+        (package.parent / "assay_lab").symlink_to(root / "lab" / "src" / "assay_lab")
         return cls(root, limit_seconds)
 
     def run(
@@ -255,7 +256,7 @@ def run_pytest(
     # The editable install maps the package to the original tree; the copy's comes before it.
     sys.path[:] = [package, *(place for place in sys.path if Path(place) != HERE)]
     # A process has one fork server, and tests of commands let it import the original.
-    for name in [name for name in sys.modules if name.partition(".")[0] == "prefect_assay"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"prefect_assay", "assay_lab"}]:
         del sys.modules[name]
     import pytest
 

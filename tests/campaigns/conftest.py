@@ -5,7 +5,7 @@ from prefect.client.orchestration import get_client
 from prefect.events.worker import EventsWorker
 from prefect.testing.utilities import prefect_test_harness
 
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import pytest
 from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
+from assay_lab.testing import LocalLab
 from prefect_assay.blocks import X402Wallet
 from prefect_assay.campaigns import advance as advance_module
 from prefect_assay.campaigns import play as play_module
@@ -17,7 +18,6 @@ from prefect_assay.campaigns.play import Campaign, CampaignLook, look_at_orders
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.ordering import find_or_create, resolve_target
 from prefect_assay.ordering.stages import OVER, Stage
 from prefect_assay.payments import settle

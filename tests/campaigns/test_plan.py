@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 from pydantic import SecretStr
 
+from assay_lab.testing import LocalLab
 from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.campaigns import plan as campaign_plan
 from prefect_assay.campaigns.plan import CampaignInput, make_plan, read_kept_plan
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ArchiveError, InvalidSequences, InvalidSpec
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.tasks.collate import keep_plan

@@ -6,6 +6,7 @@ import zipfile
 
 import pytest
 
+from assay_lab.testing import LocalLab
 from prefect_assay.blocks import (
     AssayAccount,
     AssayCredentials,
@@ -17,7 +18,6 @@ from prefect_assay.blocks import (
 from prefect_assay.campaigns.rehearsal import make_bundle, rehearse
 from prefect_assay.designs import read_sequences
 from prefect_assay.designs.options import ReadingOptions
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.drift.fields import FieldState
 from prefect_assay.service.models.experiment import CreateRequest

@@ -13,6 +13,7 @@ from prefect.states import Running, Scheduled, Suspended
 from prefect.testing.utilities import prefect_test_harness
 from typer.testing import CliRunner
 
+from assay_lab.testing import LocalLab
 from prefect_assay.blocks import AssayAccount, LocalArchive, S3Archive
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.play import stop_with_run
@@ -25,7 +26,6 @@ from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.campaigns.answer import AnswerRequest
 from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.errors import InputError
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.job import Order
 from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
 from prefect_assay.payments.interfaces import address

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from assay_lab.api import document
 from prefect_assay.cli.drift import show_drift
 from prefect_assay.errors import InputError, MixedAnswer, UnexpectedAnswer
-from prefect_assay.lab.api import document
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.drift import compare, facts_of, known_interface
 from prefect_assay.service.client.drift.compare import field_of

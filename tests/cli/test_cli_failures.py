@@ -6,10 +6,10 @@ import httpx
 import pytest
 import typer
 
+from assay_lab import __main__ as lab
 from prefect_assay import errors
 from prefect_assay.cli.failures import exit_code, reported
 from prefect_assay.cli.prefect_api import api_errors
-from prefect_assay.lab import __main__ as lab
 from prefect_assay.models.question import Question, QuestionKind
 from support.command import command
 

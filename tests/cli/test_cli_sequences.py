@@ -5,7 +5,7 @@ from prefect_assay.designs.options import CampaignOptions, ReadingOptions
 from prefect_assay.tasks.read import read_designs
 from support.command import command
 
-EGFR = str(files("prefect_assay.lab") / "data" / "egfr_round1_designs.fasta")
+EGFR = str(files("assay_lab") / "data" / "egfr_round1_designs.fasta")
 
 
 def test_good_file(tmp_path):

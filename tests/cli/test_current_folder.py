@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import prefect_assay
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 
 
 @pytest.fixture

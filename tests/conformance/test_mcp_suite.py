@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 from support.conformance.token_proxy import token_proxy
 
 # The last version that runs on Node 20.

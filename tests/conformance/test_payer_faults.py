@@ -11,10 +11,10 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import OrderLedger
 from prefect_assay.errors import PaymentOutcomeUnknown, PaymentRefused
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments import PaymentPolicy, X402Rail, settle
 from prefect_assay.service.client import AssayClient

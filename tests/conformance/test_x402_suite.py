@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 from support.conformance.token_proxy import token_proxy
 from support.lab.orders import booked, open_invoice
 

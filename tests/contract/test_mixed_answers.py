@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 from pydantic import SecretStr
 
+from assay_lab.testing import LocalLab
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.campaigns.play import Campaign
 from prefect_assay.errors import AssayError
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.ordering import confirm_order
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.exchange import RetryPolicy

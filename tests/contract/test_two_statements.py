@@ -4,8 +4,8 @@ from enum import EnumType
 
 import pytest
 
-from prefect_assay.lab import vocabulary as lab_vocabulary
-from prefect_assay.lab import words as lab_words
+from assay_lab import vocabulary as lab_vocabulary
+from assay_lab import words as lab_words
 from prefect_assay.service.models import service as client_words
 from prefect_assay.service.models import vocabulary as client_vocabulary
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 from support.crash.core_player import a_core_player
 from support.crash.limits import END, SEED
 from support.crash.story import Schedule, judge, play

@@ -1,10 +1,10 @@
 """The local rules refuse exactly what the lab refuses, as far as that does not take the catalog."""
 
+from lab_support.core import PRICED
 from prefect_assay.designs import read_sequences, split
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from support.fuzz.specs import SpecFuzz, judged
-from support.lab.core import PRICED
 
 
 def test_client_and_lab_judge_random_orders_alike():

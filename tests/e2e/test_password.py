@@ -12,9 +12,9 @@ import httpx
 import psutil
 import pytest
 
+from assay_lab.testing import LocalLab
 from prefect_assay.deployments.settings_files import RUNNER, settings_of
 from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, worker_command
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
 from prefect_assay.service.client import AssayClient
 from support.runs.world import eventually, healthy

@@ -15,8 +15,8 @@ import httpx
 import psutil
 import pytest
 
+from assay_lab.testing import LocalLab
 from prefect_assay.deployments.work_pool import FLOW_QUEUE
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.localstack.environment import free_ports
 from prefect_assay.localstack.processes import command_of, descendants
 from support.pages import QUICK_START, commands
@@ -36,7 +36,7 @@ class Machine:
         self.lab, self.home, self.work = lab, folder / "home", folder / "work"
         for place in (self.home, self.work, self.home / "designs"):
             place.mkdir()
-        text = (files("prefect_assay.lab") / "data" / "egfr_round1_designs.fasta").read_text()
+        text = (files("assay_lab") / "data" / "egfr_round1_designs.fasta").read_text()
         records = [f">{record}" for record in text.split(">")[1:]]
         (self.work / "designs.fasta").write_text("".join(records[:3]))
         (self.home / "designs" / "round-1.fasta").write_text("".join(records[3:5]))

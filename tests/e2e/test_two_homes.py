@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
+from assay_lab.kernel.settings import X402Settings
+from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import Books
-from prefect_assay.lab.kernel.settings import X402Settings
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.service.client import AssayClient
 from support.runs import here
 from support.runs.world import EGFR, UNPRICED, WALLET_KEY, eventually

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.lab.measure import gb1
+from assay_lab.measure import gb1
 from prefect_assay.results import DesignSummary, Outcome
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gb1_loop"

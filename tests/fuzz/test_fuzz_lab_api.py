@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from prefect_assay.lab.api import ROUTES, operation_id
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.api import ROUTES, operation_id
+from assay_lab.testing import LocalLab
+from lab_support.states import inhabit_lab
 from support.fuzz.settings import FUZZ
-from support.lab.states import inhabit_lab
 
 NAMES = [operation_id(route) for route in ROUTES]
 FEW = FUZZ.__class__(FUZZ, max_examples=30)
@@ -24,7 +24,7 @@ def lab():
 
 @pytest.fixture
 def probe(lab):
-    from support.fuzz.schema_probe import Probe
+    from lab_support.schema_probe import Probe
 
     numbers = itertools.count()
     made = Probe(

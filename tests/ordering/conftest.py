@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 from prefect_assay.service.client import AssayClient
 
 

@@ -13,6 +13,8 @@ import httpx
 import pytest
 from prefect.logging import disable_run_logger
 
+from assay_lab.testing import LocalLab
+from lab_support.core import PRICED, UNPRICED
 from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy, X402Wallet
 from prefect_assay.books import Books
@@ -21,7 +23,6 @@ from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.campaigns.open_money import record_look
 from prefect_assay.campaigns.remains import settle_cancellation
 from prefect_assay.errors import AssayError
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.models.job import OrderRoute
 from prefect_assay.models.open_money import OpenKind
 from prefect_assay.ordering import experiment_name, find_or_create, find_order, order_key
@@ -33,7 +34,6 @@ from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks.pay import pay_invoice
 from prefect_assay.tasks.quote import confirm_quote
-from support.lab.core import PRICED, UNPRICED
 
 MUCH = 10**9
 RESIDUES = "ACDEFGHIKLMNPQRSTVWY"

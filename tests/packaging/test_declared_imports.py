@@ -1,4 +1,4 @@
-"""pyproject.toml declares every third-party package that the product imports; an optional one in an extra."""
+"""Each pyproject.toml declares every third-party package that its code imports; an optional one in an extra."""
 
 import ast
 import sys
@@ -15,15 +15,16 @@ from packaging.utils import canonicalize_name
 pytest.importorskip("mypy_boto3_s3", reason="the extra dev is not installed")
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT, LAB = (
+    tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for folder in ("", "lab")
+)
 PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
 ROOMS_OF_EXTRAS = {
-    "lab": ("src/prefect_assay/lab/", "src/prefect_assay/localstack/"),
     "kinetics": ("src/prefect_assay/results/kinetics/",),
     "design": ("src/prefect_assay/selection/",),
     "report": ("src/prefect_assay/reporting/page/", "src/prefect_assay/reporting/plots/"),
     "demo": ("src/prefect_assay/cli/demo/",),
-    "test": ("src/prefect_assay/lab/fixture.py",),  # a pytest plugin
     "dev": ("src/prefect_assay/archive/s3.py",),  # annotations only
 }
 ANYWHERE = (
@@ -60,13 +61,13 @@ def imported(path):
             yield node.module.partition(".")[0]
 
 
-def third_party():
+def third_party(folders, own):
     """Each imported third-party module with the files that import it."""
     found = {}
-    for folder in PRODUCT:
+    for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
             for module in imported(path):
-                if module not in sys.stdlib_module_names and module != "prefect_assay":
+                if module not in sys.stdlib_module_names and module not in own:
                     found.setdefault(module, set()).add(path.relative_to(ROOT).as_posix())
     return found
 
@@ -75,7 +76,7 @@ def test_every_imported_package_is_declared():
     always = names(PROJECT["dependencies"]).union(*(extra(name) for name in ANYWHERE))
     distributions = packages_distributions()
     undeclared = []
-    for module, files in third_party().items():
+    for module, files in third_party(PRODUCT, {"prefect_assay", "assay_lab"}).items():
         provided_by = {canonicalize_name(name) for name in distributions[module]}
         for file in sorted(files):
             declared = always.union(
@@ -86,13 +87,36 @@ def test_every_imported_package_is_declared():
     assert undeclared == []
 
 
+def test_the_lab_declares_every_imported_package():
+    distributions = packages_distributions()
+    declared = names(LAB["dependencies"])
+    undeclared = {
+        module
+        for module in third_party(["lab/src"], {"assay_lab"})
+        if not declared & {canonicalize_name(name) for name in distributions[module]}
+    }
+    assert undeclared == {"pytest"}  # of `assay_lab.fixture`, a pytest plugin
+
+
+@pytest.mark.parametrize("project", [PROJECT, LAB], ids=lambda project: project["name"])
+def test_neither_distribution_requires_the_other(project):
+    """The lab is on no index: whoever registered its name would run code beside a wallet."""
+    both = {"prefect-assay", "assay-lab"}
+    declared = names(chain(project["dependencies"], *project["optional-dependencies"].values()))
+    assert declared & both <= {project["name"]}
+
+
 def test_the_lock_satisfies_what_is_declared():
     pins = defaultdict(list)  # several of one name, for different systems
     for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             requirement = Requirement(line)
             pins[canonicalize_name(requirement.name)] += [pin.version for pin in requirement.specifier]
-    declared = chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    projects = (PROJECT, LAB)
+    declared = chain(
+        *(project["dependencies"] for project in projects),
+        *chain(*(project["optional-dependencies"].values() for project in projects)),
+    )
     wanted = [one for one in map(Requirement, declared) if one.name != PROJECT["name"]]
     assert [str(one) for one in wanted if not pins[canonicalize_name(one.name)]] == []
     assert [

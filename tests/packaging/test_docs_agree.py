@@ -100,7 +100,12 @@ def test_every_extra_is_documented():
         assert [name for name in within.split(",") if name and f"`{name}`" not in purpose] == [], extra
 
 
-PAGES = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *DOCS.rglob("*.md"),
+    ROOT / "lab" / "README.md",
+    *(ROOT / "lab" / "docs").glob("*.md"),
+]
 
 
 def anchors(page):

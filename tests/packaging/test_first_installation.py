@@ -15,6 +15,8 @@ pytestmark = pytest.mark.timeout(300)
 def test_without_a_package_index_the_failure_is_explained(tmp_path):
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "lab").mkdir()
+    shutil.copy(ROOT / "lab" / "pyproject.toml", tmp_path / "lab")
     (tmp_path / "wheels").mkdir()
     no_index = {
         "PIP_NO_INDEX": "1",

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
 PAGE = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
-CONTRACTS = {contract["name"]: contract for contract in PYPROJECT["importlinter"]["contracts"]}
+LAB = ROOT / "lab"
 BELOW_ALL = {"errors", "foreign_text"}
 PACKAGE_DIR = PYPROJECT["setuptools"]["package-dir"]
 
@@ -21,19 +21,18 @@ def folder_of(package):
     raise AssertionError(package)
 
 
-def documented(prefix=""):
+def documented(page):
     """The packages of the lab's table, level by level."""
     levels = {}
-    for level, room in re.findall(rf"^\| (\d+) \| `{prefix}(\w+)` \|", PAGE, re.MULTILINE):
+    for level, room in re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE):
         levels.setdefault(int(level), set()).add(room)
     return [levels[level] for level in sorted(levels)]
 
 
-def enforced(contract, prefix):
-    return [
-        {name.strip().removeprefix(prefix) for name in layer.split("|")}
-        for layer in CONTRACTS[contract]["layers"]
-    ]
+def enforced(tool, prefix):
+    contracts = tool["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract["name"] == "imports run one way"]
+    return [{name.strip().removeprefix(prefix) for name in layer.split("|")} for layer in layers]
 
 
 def packages_of_the_page():
@@ -46,21 +45,28 @@ SHOWN = set().union(*packages_of_the_page())
 
 
 def test_the_page_lists_the_packages_in_the_order_that_the_import_rules_enforce():
-    order = [level for level in enforced("imports run one way", "prefect_assay.") if not level & BELOW_ALL]
+    order = [level for level in enforced(PYPROJECT, "prefect_assay.") if not level & BELOW_ALL]
     place = {package: number for number, level in enumerate(reversed(order)) for package in level}
     page = [package for level in packages_of_the_page() for package in sorted(level) if package in place]
     assert page == sorted(page, key=place.__getitem__)
     section = PAGE.partition("## Packages")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == SHOWN
-    assert documented("lab/") == enforced("the lab's rooms import one way", "prefect_assay.lab.")
+
+
+def test_the_labs_page_lists_its_packages_in_the_order_that_its_import_rules_enforce():
+    page = (LAB / "README.md").read_text(encoding="utf-8")
+    rules = tomllib.loads((LAB / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    assert documented(page) == enforced(rules, "assay_lab.")
+    source = LAB / "src" / "assay_lab"
+    packages = {path.parent.name for path in source.glob("*/__init__.py")}
+    modules = {path.stem for path in source.glob("*.py")} - {"__init__"}
+    assert set().union(*documented(page)) == packages | modules
 
 
 def test_every_package_is_in_the_import_rules():
     packages = {name.split(".")[1] for name in PYPROJECT["setuptools"]["packages"] if "." in name}
     modules = {path.stem for path in (ROOT / "src" / "prefect_assay").glob("*.py")} - {"__init__"}
-    assert set().union(*enforced("imports run one way", "prefect_assay.")) == (packages | modules) - {"lab"}
-    lab = ROOT / "src" / "prefect_assay" / "lab"
-    assert set().union(*documented("lab/")) == {path.parent.name for path in lab.glob("*/__init__.py")}
+    assert set().union(*enforced(PYPROJECT, "prefect_assay.")) == packages | modules
 
 
 def test_every_package_describes_itself_and_lists_its_public_names():

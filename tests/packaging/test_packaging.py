@@ -93,13 +93,13 @@ def test_the_collection_entry_point_loads_no_client_and_no_heavy_library():
         "eth_account",
         "pyarrow",
         "prefect_assay.service.client",
-        "prefect_assay.lab",
+        "assay_lab",
         "prefect_assay.flows",
     }
     assert not loaded & heavy
 
 
 def test_the_lab_never_loads_prefect():
-    loaded = modules_after("import prefect_assay.lab.__main__")
-    assert "prefect_assay.lab" in loaded
+    loaded = modules_after("import assay_lab.__main__")
+    assert "assay_lab" in loaded
     assert not {m for m in loaded if m == "prefect" or m.startswith("prefect.")}

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from prefect_assay.lab.experiments import experiments
+from assay_lab.experiments import experiments
 from support.fuzz import parsers as parser_fuzz
 from support.fuzz.filters import LISTINGS, FilterFuzz
 

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from assay_lab.kernel.refusals import Refusal
+from assay_lab.requests import filters
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import AssayError
-from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.requests import filters
 from prefect_assay.service.client.http.failures import problem_of
 from prefect_assay.service.client.http.request import Answer
 from prefect_assay.service.webhook_signature import verify

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prefect_assay.lab.kernel.refusals import Refusal
-from support.lab.core import lab_core
+from assay_lab.kernel.refusals import Refusal
+from lab_support.core import lab_core
 
 LETTERS = "AQgw_-09z"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 from support.services.x402_world import x402_world
 
 

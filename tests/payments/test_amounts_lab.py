@@ -6,6 +6,7 @@ import shutil
 import httpx
 import pytest
 
+from lab_support.core import spec
 from prefect_assay.books import OrderLedger
 from prefect_assay.errors import (
     PaymentFailed,
@@ -18,7 +19,6 @@ from prefect_assay.payments import settle
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import ExperimentSpec
 from support.archive.memory_store import a_book
-from support.lab.core import spec
 from support.lab.orders import booked
 
 from .test_payments_lab import Payer

@@ -8,13 +8,13 @@ from datetime import timedelta
 import pytest
 from pydantic import SecretStr
 
+from lab_support.core import lab_core
 from prefect_assay.books import OrderLedger
 from prefect_assay.errors import PaymentOutcomeUnknown
 from prefect_assay.models.job import PaymentState
 from prefect_assay.payments import MppRail, PaymentPolicy, X402Rail, settle
 from prefect_assay.payments.settle import utc_now
 from support.archive.memory_store import MemoryStore, a_book, spent_cents
-from support.lab.core import lab_core
 from support.lab.pay import LabPayApi, ordered_invoice
 from support.services.order_service import Killed, Killer, KillingStore
 from support.services.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC, PayServer, pay_client, running

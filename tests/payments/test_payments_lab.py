@@ -7,6 +7,7 @@ import pytest
 from prefect.logging import disable_run_logger
 from pydantic import SecretStr
 
+from lab_support.core import spec
 from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.books import OrderLedger
@@ -25,7 +26,6 @@ from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks import pay as pay_task
 from support.archive.memory_store import MemoryStore, a_book
-from support.lab.core import spec
 from support.lab.orders import booked, client_of, open_invoice
 from support.services.issuer import ISSUER_KEY, issuer_server
 

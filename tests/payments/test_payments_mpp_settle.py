@@ -12,6 +12,7 @@ from datetime import timedelta
 import pytest
 from pydantic import SecretStr
 
+from lab_support.core import lab_core
 from prefect_assay.books import OrderLedger
 from prefect_assay.errors import (
     BudgetExceeded,
@@ -30,7 +31,6 @@ from prefect_assay.payments import (
 from prefect_assay.payments.settle import utc_now
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, a_book, spent_cents
-from support.lab.core import lab_core
 from support.lab.pay import Answer, LabPayApi, ordered_invoice
 
 CANARY = "spt_canary"

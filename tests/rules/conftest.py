@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 from support.lab.organisations import organisation, plain
 
 DEPLOYMENT_SECRET = "deployment-secret-" * 2

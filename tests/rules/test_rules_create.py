@@ -5,12 +5,12 @@ import re
 import pytest
 from pydantic import ValidationError
 
+from assay_lab.testing import LocalLab
+from lab_support.core import PRICED, UNPRICED, spec
 from prefect_assay.errors import NotFound, PartialOrder, RequestRefused
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.service.client.http.request import NO_BODY, Operation, Request
 from prefect_assay.service.client.operations import experiments as operations
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
-from support.lab.core import PRICED, UNPRICED, spec
 from support.lab.organisations import organisation, refused, typed
 from support.rules.register import client_holds, lab_holds
 

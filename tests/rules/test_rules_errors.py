@@ -6,6 +6,8 @@ import uuid
 import httpx
 import pytest
 
+from assay_lab.api import ROUTES, Route
+from lab_support.core import spec
 from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
@@ -15,10 +17,8 @@ from prefect_assay.errors import (
     ServiceUnavailable,
     Unauthorized,
 )
-from prefect_assay.lab.api import ROUTES, Route
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
-from support.lab.core import spec
 from support.lab.organisations import plain, refused, typed
 from support.rules.register import client_holds, lab_holds
 

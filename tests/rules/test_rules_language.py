@@ -2,9 +2,9 @@
 
 import pytest
 
+from lab_support.core import spec
 from prefect_assay.service.client import filters as f
 from prefect_assay.service.client import parameters as p
-from support.lab.core import spec
 from support.lab.organisations import organisation, refused
 from support.rules.register import client_holds, lab_holds
 

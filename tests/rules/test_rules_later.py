@@ -2,9 +2,9 @@
 
 import pytest
 
+from lab_support.core import spec
 from prefect_assay.errors import Conflict, NotReady
 from prefect_assay.service.models.sequences import ProteinSequence
-from support.lab.core import spec
 from support.lab.organisations import refused
 from support.rules.register import client_holds, lab_holds
 

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
+from lab_support.core import BY_LOT, PRICED, spec
+from lab_support.hook_server import hook_server
 from prefect_assay.service.client import filters
 from prefect_assay.service.models.experiment import CreateRequest
-from support.lab.core import BY_LOT, PRICED, spec
 from support.lab.organisations import plain, refused, typed
 from support.rules.register import client_holds, lab_holds
-from support.services.hook_server import hook_server
 
 LISTS = (
     "experiments", "iter_experiments", "targets", "quotes", "invoices", "updates", "result_summaries",

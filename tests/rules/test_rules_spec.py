@@ -3,9 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
+from lab_support.core import spec
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.service.models.experiment import CreateRequest
-from support.lab.core import spec
 from support.lab.organisations import refused, typed
 from support.rules.register import client_holds, lab_holds
 

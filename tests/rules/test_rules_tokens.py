@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
+from lab_support.core import spec
 from prefect_assay.errors import Conflict, Forbidden, Unauthorized
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.tokens import Attenuation, MintRequest, NewOrg
-from support.lab.core import spec
 from support.lab.organisations import plain, refused
 from support.rules.register import client_holds, lab_holds
 

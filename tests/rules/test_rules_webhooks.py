@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import pytest
 
+from lab_support.hook_server import hook_server
 from prefect_assay.errors import MalformedDelivery, SignatureError
 from prefect_assay.service.webhook_signature import verify
 from support.lab.organisations import organisation
 from support.rules.register import client_holds, lab_holds
-from support.services.hook_server import hook_server
 
 SECRET = "experiment-secret-" + "x" * 32
 ORG_SECRET = "organisation-secret-" + "y" * 32

@@ -105,7 +105,7 @@ def test_the_competitions_files_are_read_per_design_and_per_replicate():
 
 
 def test_the_published_file_of_a_competition_is_read():
-    path = Path(__file__).parents[2] / "src/prefect_assay/lab/data/egfr_round1/egfr_round1_summary.csv"
+    path = Path(__file__).parents[2] / "lab/src/assay_lab/data/egfr_round1/egfr_round1_summary.csv"
 
     designs = read_history(path).designs
 

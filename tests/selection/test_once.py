@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab_support.designs import invented_designs, measure, order
 from prefect_assay.results import (
     Outcome,
     competition_csv,
@@ -19,7 +20,6 @@ from prefect_assay.results import (
 )
 from prefect_assay.selection import read_history
 from prefect_assay.service.models.result import Result
-from support.lab.designs import invented_designs, measure, order
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = Path(__file__).parents[1] / "golden" / "archive"

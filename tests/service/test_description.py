@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
+from assay_lab.api import ROUTES
 from prefect_assay.errors import AssayError
-from prefect_assay.lab.api import ROUTES
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.drift import usage_by_operation
 from prefect_assay.service.client.drift.usage import USES

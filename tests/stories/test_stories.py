@@ -7,7 +7,7 @@ is ordered once, each invoice paid once, every result archived, and the ledgers 
 import pytest
 from prefect.states import Failed
 
-from prefect_assay.lab.testing import LocalLab
+from assay_lab.testing import LocalLab
 from support.archive.s3_proxy import LOST, Refused
 from support.stories.stack import apply_deployments
 from support.stories.told import Stories

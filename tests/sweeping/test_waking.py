@@ -8,16 +8,16 @@ import pytest
 from prefect.client.schemas.objects import State, StateDetails, StateType
 from prefect.states import Cancelled, Cancelling, Failed, Running
 
+from assay_lab.testing import LocalLab
+from lab_support.core import spec
 from prefect_assay.alerts import kinds
 from prefect_assay.alerts.saved import read_saved
 from prefect_assay.books.campaign_log import EXPIRED, StartedKind
 from prefect_assay.campaigns.price import PriceApproval
 from prefect_assay.campaigns.waking import form_key
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.runs.queries import ASSAY_TAG
 from prefect_assay.runs.tags import EXPERIMENT_TAG
 from support.campaign_logs import question_of
-from support.lab.core import spec
 from support.runs.sweeps import SweptHome, asleep, swept
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

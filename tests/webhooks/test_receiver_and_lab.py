@@ -3,17 +3,17 @@
 import pytest
 from pydantic import SecretStr
 
-from prefect_assay.lab.control import actions as sim_actions
-from prefect_assay.lab.control import bodies
-from prefect_assay.lab.control import deliveries as sim_deliveries
-from prefect_assay.lab.kernel.faults import WebhookFault
-from prefect_assay.lab.kernel.settings import LabSettings
-from prefect_assay.lab.service.core import LabCore
+from assay_lab.control import actions as sim_actions
+from assay_lab.control import bodies
+from assay_lab.control import deliveries as sim_deliveries
+from assay_lab.kernel.faults import WebhookFault
+from assay_lab.kernel.settings import LabSettings
+from assay_lab.service.core import LabCore
+from lab_support.core import order
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.webhook_signature import delivery_url, derive_secret
 from prefect_assay.webhooks.receiver import create_app
 from prefect_assay.webhooks.settings import ReceiverSettings
-from support.lab.core import order
 from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY
 

@@ -1,24 +1,19 @@
-"""Where a stack runs: the ports and the environment of its processes, its database and its lab."""
+"""Where a stack runs: the ports and the environment of its processes, and its database."""
 
 import os
-import secrets
 import socket
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
-
-import httpx
+from typing import TYPE_CHECKING, Final
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lab.control.client import NO_TLS
-from prefect_assay.lab.testing import LocalLab
+from prefect_assay.localstack.loopback import HOST
 
 if TYPE_CHECKING:
     from prefect_assay.database import EmbeddedDatabase
 
-HOST: Final = "127.0.0.1"
 _DATABASE_FOLDER: Final = "PREFECT_ASSAY_DATABASE_FOLDER"
 # The lab's days pass in seconds here; `runner.env` polls half as often.
 _POLLING: Final = {"PREFECT_RUNNER_POLL_FREQUENCY": "1", "PREFECT_WORKER_QUERY_SECONDS": "1"}
@@ -81,46 +76,3 @@ class StackDatabase:
 
             return EmbeddedDatabase.of(Path(self._env["PREFECT_HOME"]), self._env)
         return None
-
-
-class StackLab(LocalLab):
-    """A `LocalLab` on a process of the stack; its tokens survive a restart."""
-
-    def __init__(self, port: int, database: Path) -> None:
-        """Choose address and tokens; nothing is started."""
-        self.base_url = f"http://{HOST}:{port}"
-        self.token = f"assay_lab{secrets.token_urlsafe(24)}"
-        self.viewer_token = f"assay_lab{secrets.token_urlsafe(24)}"
-        self.partner_token = f"assay_lab{secrets.token_urlsafe(24)}"
-        self.sim_token = secrets.token_urlsafe(24)
-        super().__init__(port=port, database=database, token=self.token, sim_token=self.sim_token)
-
-    def arguments(self) -> list[str]:
-        """Arguments for the interpreter to start the process."""
-        # The stack ends the process, which has no input to watch.
-        return [argument for argument in self._command[1:] if argument != "--until-input-ends"]
-
-    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The process's environment: the stack's, and the tokens."""
-        return {
-            **env,
-            "PREFECT_ASSAY_LAB_TOKEN": self.token,
-            "PREFECT_ASSAY_LAB_VIEWER_TOKEN": self.viewer_token,
-            "PREFECT_ASSAY_LAB_PARTNER_TOKEN": self.partner_token,
-            "PREFECT_ASSAY_LAB_SIM_TOKEN": self.sim_token,
-        }
-
-    def answers(self) -> bool:
-        """Whether the process is up."""
-        with suppress(httpx.TransportError):
-            httpx.get(self.base_url, timeout=5, trust_env=False, verify=NO_TLS)
-            return True
-        return False
-
-    def start(self) -> Self:
-        """Attach to the process that the stack has started."""
-        self._connect()
-        self.organization_id = self.clock()["organization_id"]
-        key = httpx.get(f"{self.base_url}/.well-known/token-key", timeout=5, trust_env=False, verify=NO_TLS)
-        self.token_public_key = key.json()["public_key"]
-        return self

@@ -30,7 +30,7 @@ def main() -> None:
 def _wait_for_api(seconds: float) -> None:
     import httpx
 
-    from prefect_assay.lab.control.client import NO_TLS
+    from prefect_assay.localstack.loopback import NO_TLS
 
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

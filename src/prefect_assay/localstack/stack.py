@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 import httpx
 import psutil
@@ -20,15 +20,12 @@ from prefect_assay.deployments.work_pool import (
     worker_command,
 )
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lab.control.client import NO_TLS
-from prefect_assay.localstack.environment import (
-    HOST,
-    StackDatabase,
-    StackLab,
-    free_ports,
-    stack_environment,
-)
+from prefect_assay.localstack.environment import StackDatabase, free_ports, stack_environment
+from prefect_assay.localstack.loopback import HOST, NO_TLS, answers
 from prefect_assay.localstack.processes import StackProcesses, command_of, descendants, tail
+
+if TYPE_CHECKING:
+    from prefect_assay.localstack.stack_lab import StackLab
 
 RunnerKind = Literal["serve", "worker"]
 
@@ -46,7 +43,7 @@ class LocalStack:
         api_url: the Prefect API, with /api.
         receiver_url: the address for a `WebhookEndpoint` block, as is `signing_key`.
         database: the Prefect server's database, to copy or to change.
-        lab: `base_url`, tokens, clock, journal, faults (`prefect_assay.lab.testing.LocalLab`).
+        lab: `base_url`, tokens, clock, journal, faults (`assay_lab.testing.LocalLab`).
     """
 
     def __init__(
@@ -68,6 +65,9 @@ class LocalStack:
             runner: flows served by one process, or Prefect's process workers as `prefect-assay up` starts them.
             worker_limit: flow runs at once, besides the sweep (worker only); None for what memory and cores allow.
             start_seconds: how long any part may take to answer.
+
+        Raises:
+            ConfigurationError: the local lab is not installed.
         """
         self.folder = folder.resolve()
         self._parts = StackProcesses(self.folder)
@@ -76,7 +76,7 @@ class LocalStack:
         self.api_url = f"{self.ui_url}/api"
         self.receiver_url = f"http://{HOST}:{receiver}/assay"
         self.signing_key = secrets.token_urlsafe(32)
-        self.lab = StackLab(lab, self.folder / "lab.sqlite")
+        self.lab = _prepare_lab(lab, self.folder / "lab.sqlite")
         self._ports = {"server": server, "receiver": receiver}
         self._sweep = sweep
         self._runner_kind = runner
@@ -287,8 +287,7 @@ def _is_helper(process: psutil.Process) -> bool:
     return True
 
 
-def answers(url: str) -> bool:
-    """Whether an address answers with success."""
-    with contextlib.suppress(httpx.TransportError):
-        return httpx.get(url, timeout=5, trust_env=False, verify=NO_TLS).is_success
-    return False
+def _prepare_lab(port: int, database: Path) -> "StackLab":
+    from prefect_assay.localstack.stack_lab import StackLab  # the lab is a distribution of its own
+
+    return StackLab(port, database)

@@ -4,11 +4,11 @@ import shutil
 
 import pytest
 
+from assay_lab.measure.bundled import data_folder
+from assay_lab.testing import LocalLab
+from lab_support.designs import invented_designs
 from prefect_assay.archive import LocalStore
-from prefect_assay.lab.measure.bundled import data_folder
-from prefect_assay.lab.testing import LocalLab
 from support.archive.campaign_archive import lab_campaign
-from support.lab.designs import invented_designs
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from assay_lab.measure import build_package, measure_records
+from lab_support.designs import EGFR, invented_designs, order
 from prefect_assay.archive import Document, LocalStore, archive_version
-from prefect_assay.lab.measure import build_package, measure_records
 from prefect_assay.reporting.page.documents import make_report
 from prefect_assay.service.models.vocabulary import METHOD_TYPES, ExperimentType
-from support.lab.designs import EGFR, invented_designs, order
 
 
 def report_of(kind, folder):

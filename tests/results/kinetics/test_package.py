@@ -9,9 +9,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from assay_lab.measure.assays import build_package
+from assay_lab.measure.bundled import CATALOG
 from prefect_assay.errors import InputError
-from prefect_assay.lab.measure.assays import build_package
-from prefect_assay.lab.measure.bundled import CATALOG
 from prefect_assay.results.kinetics import zip_reader
 from prefect_assay.results.kinetics.analysis import PackageAnalysis, Verdict
 from prefect_assay.results.kinetics.package import analyze

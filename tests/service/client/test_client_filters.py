@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay_lab.requests.filters import parse, parse_list
 from prefect_assay.errors import InputError
-from prefect_assay.lab.requests.filters import parse, parse_list
 from prefect_assay.service.client import filters as f
 from prefect_assay.service.models.vocabulary import ExperimentStatus
 

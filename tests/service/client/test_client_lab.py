@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
+from assay_lab.testing import LocalLab
+from assay_lab.tokens.permissions import ACTIONS as LAB_ACTIONS
 from prefect_assay import errors
-from prefect_assay.lab.testing import LocalLab
-from prefect_assay.lab.tokens.permissions import ACTIONS as LAB_ACTIONS
 from prefect_assay.service.client import filters as f
 from prefect_assay.service.client import parameters as p
 from prefect_assay.service.client.operations.tokens import ACTIONS

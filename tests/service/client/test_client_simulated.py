@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 
+from assay_lab.testing import LocalLab
 from prefect_assay.errors import AssayError
 from prefect_assay.service.client import AssayClient, AsyncAssayClient
 from support.contract.service import TOKEN, ContractService, running
@@ -67,3 +68,9 @@ def test_a_service_of_the_contract_is_live():
     with running(ContractService()) as service, AssayClient(service.base_url, TOKEN) as client:
         assert list(client.iter_experiments()) == []
         assert not client.is_simulated
+
+
+def test_the_client_of_a_lab_process_knows_it():
+    with LocalLab() as lab, AssayClient(lab.base_url, lab.token) as client:
+        client.whoami()
+        assert client.is_simulated

@@ -6,11 +6,11 @@ from urllib.parse import parse_qs
 import httpx
 import pytest
 
+from assay_lab.testing import LocalLab
+from lab_support.core import spec
 from prefect_assay.errors import RequestRefused, UnexpectedAnswer
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.service.client import AssayClient, AsyncAssayClient
 from support.contract.service import TOKEN, ContractService, running
-from support.lab.core import spec
 
 URL_MAX = 2_000
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.books import Books, OrderBook
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.ordering import experiment_name, order_key
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import ExperimentSpec

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from assay_lab.testing import LocalLab
 from prefect_assay.books import OrderBook, OrderState
-from prefect_assay.lab.testing import LocalLab
 from prefect_assay.service.client import AssayClient
 from support.crash.process import KILLED, Execution
 

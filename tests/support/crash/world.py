@@ -25,7 +25,8 @@ from prefect_assay.books import OrderBook
 from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.answers import answer_question
 from prefect_assay.database.host import FOLDER_SETTING
-from prefect_assay.localstack.environment import HOST, StackDatabase, free_ports
+from prefect_assay.localstack.environment import StackDatabase, free_ports
+from prefect_assay.localstack.loopback import HOST
 from prefect_assay.localstack.processes import Child
 from prefect_assay.models.question import QuestionKind
 from prefect_assay.ordering import order_key

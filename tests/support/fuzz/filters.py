@@ -9,17 +9,17 @@ import sqlite3
 from contextlib import contextmanager
 from datetime import timedelta
 
-from prefect_assay.lab.billing import invoices, quotes
-from prefect_assay.lab.experiments import experiments, results, sequences, targets
-from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.requests import lists
-from prefect_assay.lab.requests.core import Call
-from prefect_assay.lab.requests.lists import Listing
-from prefect_assay.lab.service import seeding
-from prefect_assay.lab.service.core import LabCore
-from prefect_assay.lab.webhooks import updates
+from assay_lab.billing import invoices, quotes
+from assay_lab.experiments import experiments, results, sequences, targets
+from assay_lab.kernel.refusals import Refusal
+from assay_lab.requests import lists
+from assay_lab.requests.core import Call
+from assay_lab.requests.lists import Listing
+from assay_lab.service import seeding
+from assay_lab.service.core import LabCore
+from assay_lab.webhooks import updates
+from lab_support.core import lab_core, order, spec
 from support.fuzz.mutations import Mutator
-from support.lab.core import lab_core, order, spec
 
 LISTINGS: dict[str, Listing] = {
     "experiments": experiments.LISTING,

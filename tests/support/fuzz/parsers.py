@@ -9,17 +9,17 @@ import hmac
 import json
 from datetime import UTC, datetime
 
+from assay_lab.kernel.refusals import Refusal
+from assay_lab.requests.core import Call
+from lab_support.core import lab_core
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import InvalidSequences, MalformedDelivery, SignatureError
-from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.requests.core import Call
 from prefect_assay.service.client.http.failures import problem_of, retry_after
 from prefect_assay.service.client.http.request import Answer
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 from prefect_assay.service.webhook_signature import verify
 from support.fuzz.mutations import Mutator
 from support.fuzz.payments import MppFuzz, X402Fuzz
-from support.lab.core import lab_core
 from support.webhooks.deliveries import SIGNING_KEY, body_of
 
 _NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -5,9 +5,9 @@ import json
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from assay_lab.rails import mpp as lab_mpp
+from assay_lab.rails import x402 as lab_x402
 from prefect_assay.errors import PaymentRefused
-from prefect_assay.lab.rails import mpp as lab_mpp
-from prefect_assay.lab.rails import x402 as lab_x402
 from prefect_assay.payments.rails import mpp
 from prefect_assay.payments.rails.headers import parse_challenges
 from prefect_assay.payments.rails.x402 import read_offers, read_settlement

@@ -6,7 +6,7 @@ python tests/support/interface/manifest.py
 import json
 from pathlib import Path
 
-from prefect_assay.lab.api import document
+from assay_lab.api import document
 from prefect_assay.service.client import drift
 from prefect_assay.service.client.drift import facts_of
 

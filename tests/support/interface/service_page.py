@@ -32,7 +32,7 @@ _VARIANTS_HEAD = """## Any service that keeps the contract
 
 `tests/contract` runs a deployed run's steps against a service that has the contract's calls and nothing more, without a `Date`.
 What the contract does not show, it answers in every form of `tests/support/contract/forms.py`. In no case is anything ordered,
-accepted or paid twice. The local lab below is one such service. What it [chooses](lab.md) where the contract is open is no promise
+accepted or paid twice. The local lab below is one such service. What it [chooses](../lab/docs/lab.md) where the contract is open is no promise
 of the service. Its choices:
 
 - The lab has no maximum length of a sequence or a name, and none of a request; the contract shows none (8).

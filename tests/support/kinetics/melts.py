@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
-from prefect_assay.lab.measure.model import unfolded_fraction
+from assay_lab.measure.model import unfolded_fraction
 
 CELSIUS = np.arange(20.0, 95.01, 0.5)
 NOISE = 0.0015

@@ -6,7 +6,7 @@ from importlib import resources
 
 from support.kinetics.simulate import CONCENTRATIONS_M
 
-PUBLISHED = resources.files("prefect_assay.lab") / "data" / "egfr_round1"
+PUBLISHED = resources.files("assay_lab") / "data" / "egfr_round1"
 SUMMARY_COLUMNS = ("name", "replicate", "expression", "binding", "kd", "kon", "koff", "sequence")
 
 

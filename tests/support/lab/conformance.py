@@ -4,10 +4,10 @@ import json
 from functools import wraps
 from typing import Any
 
-from prefect_assay.lab.api import Route
-from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.kernel.settings import API_PREFIX
-from prefect_assay.lab.requests.core import Answer
+from assay_lab.api import Route
+from assay_lab.kernel.refusals import Refusal
+from assay_lab.kernel.settings import API_PREFIX
+from assay_lab.requests.core import Answer
 from prefect_assay.service.description import Operation, find_operation, find_problems
 from support.service_description import find_strict_problems
 

@@ -1,7 +1,7 @@
 """Orders on machine rails from a running lab, over HTTP, and what its books say of them."""
 
+from lab_support.core import spec
 from prefect_assay.service.client import AssayClient
-from support.lab.core import spec
 
 
 def open_invoice(lab, method):

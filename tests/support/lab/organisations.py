@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from assay_lab.testing import LabOrganization, LocalLab
+from lab_support.core import spec
 from prefect_assay.errors import AssayError, InputError, RequestRefused
-from prefect_assay.lab.testing import LabOrganization, LocalLab
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import ExperimentSpec
-from support.lab.core import spec
 
 _numbers = itertools.count(1)
 

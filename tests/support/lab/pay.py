@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
+from assay_lab.kernel.faults import PaymentFault
+from assay_lab.kernel.refusals import Refusal
+from assay_lab.service.core import LabCore
+from lab_support.core import get, order
 from prefect_assay.errors import PaymentOutcomeUnknown
-from prefect_assay.lab.kernel.faults import PaymentFault
-from prefect_assay.lab.kernel.refusals import Refusal
-from prefect_assay.lab.service.core import LabCore
 from prefect_assay.service.models.billing import Invoice
-from support.lab.core import get, order
 
 
 @dataclass(frozen=True)

@@ -1,57 +1,15 @@
-"""Tokens in tests: attenuating online and offline, and taking a Biscuit apart."""
+"""Attenuating a lab's token with the client, without the lab."""
 
-import base64
 from typing import Any
 
 from pydantic import SecretStr
 
-from prefect_assay.lab.service.core import LabCore
+from assay_lab.service.core import LabCore
 from prefect_assay.service.client import attenuate_offline
 from prefect_assay.service.models.tokens import Attenuation
 
-AUTHORITY, BLOCK, PROOF = 2, 3, 4
-
-
-def online(core: LabCore, token: str, parent: str | None = None, **restrictions: Any) -> dict[str, Any]:
-    """POST /tokens/attenuate with the token itself: `id` and `token`."""
-    body: dict[str, Any] = {"attenuation": restrictions, "name": "less", "token": token}
-    if parent is not None:
-        body["attenuated_parent_token_id"] = parent
-    answer: dict[str, Any] = core.request("POST", "/tokens/attenuate", token=token, json_body=body).body
-    return answer
-
 
 def offline(core: LabCore, token: str, **restrictions: Any) -> str:
-    """The same without the service."""
+    """The token that may do less."""
     made = attenuate_offline(SecretStr(token), Attenuation(**restrictions), core.lab.tokens.public_key)
     return made.get_secret_value()
-
-
-def split(token: str, slug: str = "lab") -> tuple[str, bytes]:
-    """What stands before the Biscuit, and its bytes."""
-    before, _, body = token.partition(f"_{slug}")
-    return f"{before}_{slug}", base64.urlsafe_b64decode(body)
-
-
-def join(before: str, body: bytes) -> str:
-    """The opposite of `split`."""
-    return before + base64.urlsafe_b64encode(body).decode()
-
-
-def parts(body: bytes) -> list[tuple[int, bytes]]:
-    """Field number and raw bytes (with its header) of each top-level protobuf field; all are length-delimited."""
-    found, at = [], 0
-    while at < len(body):
-        start, number = at, body[at] >> 3
-        at += 1
-        length = shift = 0
-        while True:
-            byte = body[at]
-            at += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-        at += length
-        found.append((number, body[start:at]))
-    return found

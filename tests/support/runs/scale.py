@@ -14,7 +14,8 @@ import asyncpg
 import redis
 
 from prefect_assay.deployments.settings_files import POSTGRES, settings_of
-from prefect_assay.localstack.environment import HOST, free_ports
+from prefect_assay.localstack.environment import free_ports
+from prefect_assay.localstack.loopback import HOST
 from prefect_assay.localstack.processes import Child
 from support.runs.world import healthy
 

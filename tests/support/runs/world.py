@@ -27,6 +27,7 @@ from prefect.settings import (
 )
 from pydantic import BaseModel
 
+from assay_lab.kernel.settings import X402Settings
 from prefect_assay.blocks import (
     AssayAccount,
     AssayCredentials,
@@ -38,7 +39,6 @@ from prefect_assay.blocks import (
 from prefect_assay.blocks.order_books import open_books
 from prefect_assay.books import OrderBook
 from prefect_assay.cli.services.server import URL as DATABASE_URL
-from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack
 from prefect_assay.service.client import AssayClient

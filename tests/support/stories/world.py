@@ -22,6 +22,8 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import temporary_settings
 from typer.testing import CliRunner
 
+from assay_lab.control.client import LabOrganization
+from assay_lab.kernel.settings import X402Settings
 from prefect_assay.archive.store import Store
 from prefect_assay.blocks import (
     AssayAccount,
@@ -35,8 +37,6 @@ from prefect_assay.blocks import (
 )
 from prefect_assay.books.books import Books, OrderBook
 from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind
-from prefect_assay.lab.control.client import LabOrganization
-from prefect_assay.lab.kernel.settings import X402Settings
 from prefect_assay.localstack.processes import tail
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference

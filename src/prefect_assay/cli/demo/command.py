@@ -36,6 +36,8 @@ def run_demo(folder: Path | None, *, keep: bool) -> None:
     """Run the demo; everything that it started has ended when this returns or raises."""
     if importlib.util.find_spec("eth_account") is None:
         raise ConfigurationError.missing_extra("demo", "the demo pays with a wallet and")
+    if importlib.util.find_spec("assay_lab") is None:
+        raise ConfigurationError.missing_lab("the demo")
     console = TerminalConsole(highlight=False, markup=True)
     if not console.is_terminal:
         console = TerminalConsole(highlight=False, markup=True, width=_WIDTH)
@@ -60,7 +62,7 @@ def _play(console: Console, place: Path, machinery: Path, ending: EndingSignals,
 
     began = time.monotonic()
     designs = place / "designs.fasta"
-    designs.write_bytes((files("prefect_assay.lab") / "data" / _DESIGNS).read_bytes())
+    designs.write_bytes((files("assay_lab") / "data" / _DESIGNS).read_bytes())
     stack, here = LocalStack(machinery, start_seconds=_START_SECONDS), Path.cwd()
     try:
         with _prefect_of(stack):

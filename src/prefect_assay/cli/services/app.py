@@ -188,7 +188,7 @@ def lab(
     landscape: Annotated[
         str | None,
         typer.Option(
-            help="Table to measure designs from, or gb1, which is bundled (docs/lab-measurements.md)."
+            help="Table to measure designs from, or gb1, which is bundled (lab/docs/lab-measurements.md)."
         ),
     ] = None,
     allow_http_webhooks: Annotated[
@@ -205,7 +205,7 @@ def lab(
         typer.Option(help="With --save-blocks: address of the receiver. Default: where `up` runs it."),
     ] = None,
 ) -> None:
-    """Run the local stand-in of the laboratory service; further options go to `python -m prefect_assay.lab`."""
+    """Run the local stand-in of the laboratory service; further options go to `assay-lab`."""
     with reported():
         if not save_blocks:
             refuse_ignored({"--receiver": receiver}, "it belongs to --save-blocks")

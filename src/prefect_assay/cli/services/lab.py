@@ -1,6 +1,7 @@
 """`prefect-assay lab`: the lab in the foreground; prints its address and tokens."""
 
 import contextlib
+import importlib.util
 import json
 import signal
 import subprocess
@@ -42,12 +43,14 @@ def run_lab(
     """Run the lab until Ctrl-C or SIGTERM; with `save_blocks`, its account is saved as `lab`.
 
     Without a `receiver` the webhook's block leads to that of `prefect-assay up`. `options` are further ones of
-    `python -m prefect_assay.lab`.
+    `assay-lab`.
     """
+    if importlib.util.find_spec("assay_lab") is None:
+        raise ConfigurationError.missing_lab("`prefect-assay lab`")
     if save_blocks:
         require_api()
     mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
-    command = [sys.executable, "-P", "-m", "prefect_assay.lab"]
+    command = [sys.executable, "-P", "-m", "assay_lab"]
     command += ["--host", host, "--port", str(port), "--clock", mode]
     command += ["--database", str(database)] if database else []
     command += ["--landscape", landscape] if landscape else []
@@ -89,8 +92,8 @@ def _introduce(output: IO[str] | None, *, in_blocks: bool) -> dict[str, Any]:
         ("viewer token", "viewer_token", "only reads"),
         ("partner token", "partner_token", "also mints tokens for customers' users"),
         ("control token", "sim_token", f"moves the clock: POST {ready['base_url']}/_sim/clock/advance"),
-        ("portal", "portal_url", "signs a person in: the member's pages (docs/portal.md)"),
-        ("tools", "mcp_url", "every call as a tool, for an assistant (docs/tools.md)"),
+        ("portal", "portal_url", "signs a person in: the member's pages (lab/docs/portal.md)"),
+        ("tools", "mcp_url", "every call as a tool, for an assistant (lab/docs/tools.md)"),
     ):
         if not (in_blocks and key in _API_TOKENS):
             console.print(f"  {name:<14}{ready[key]}  [dim]{purpose}[/dim]")

@@ -91,8 +91,8 @@ def new_lab_wallet() -> "X402Wallet":
     from eth_account import Account
     from pydantic import SecretStr
 
+    from assay_lab.kernel.settings import X402Settings
     from prefect_assay.blocks import X402Wallet
-    from prefect_assay.lab.kernel.settings import X402Settings
 
     offer, key = X402Settings(), SecretStr(Account.create().key.hex())
     return X402Wallet(private_key=key, networks=[offer.network], assets=[offer.asset], pay_to=[offer.pay_to])

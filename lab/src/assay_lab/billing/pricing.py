@@ -1,0 +1,207 @@
+"""Prices an experiment (contract 2.5). Integer US cents, excluding VAT. Knows no database.
+
+The figures are invented. The parts of an estimate have two published sets of field names; every part carries both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from assay_lab.kernel.settings import LabSettings
+from assay_lab.kernel.store import Row, load
+from assay_lab.vocabulary import BINDING_TYPES, REPLICATES_DEFAULT, ExperimentType
+
+# Per sequence: one replicate, and every further replicate.
+_ASSAY_CENTS: Final[dict[str, tuple[int, int]]] = {
+    ExperimentType.AFFINITY: (11_900, 3_000),
+    ExperimentType.SCREENING: (6_900, 2_000),
+    ExperimentType.THERMOSTABILITY: (4_900, 1_200),
+    ExperimentType.FLUORESCENCE: (4_500, 1_000),
+    ExperimentType.EXPRESSION: (3_900, 900),
+    ExperimentType.EPITOPE_BINNING: (14_900, 0),
+    ExperimentType.ENZYME_ACTIVITY: (8_900, 2_500),
+}
+# Charged per sequence for a target without self-service price, which staff quote by hand.
+_HAND_QUOTED_TARGET_CENTS: Final = 9_500
+# Antigen for one sequence, where a target is sold by the lot.
+_UG_PER_SEQUENCE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """The parts of a price. `materials` is None for assays without a target and for unpriced targets."""
+
+    assay: dict[str, Any]
+    target: dict[str, Any] | None
+    materials: dict[str, Any] | None
+    n_sequences: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every part is priced: a target needs materials (contract 2.5)."""
+        return self.target is None or self.materials is not None
+
+    @property
+    def total_cents(self) -> int:
+        """Sum of the known parts; a price only when `complete`."""
+        return int(self.assay["subtotal_cents"]) + int((self.materials or {}).get("subtotal_cents", 0))
+
+
+def version(settings: LabSettings) -> str:
+    """The pricing rules, shape `v<n>_<date>` (contract 2.5)."""
+    return f"v1_{settings.pricing_v1.date().isoformat()}"
+
+
+def began(settings: LabSettings, at: datetime) -> bool:
+    """Whether there was pricing at that time; nothing older can be estimated (contract 4.2 and 9)."""
+    return at >= settings.pricing_v1
+
+
+def price(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Price:
+    """Price a checked specification."""
+    kind = spec["experiment_type"]
+    assay = _assay(kind, spec.get("n_replicates"), n_sequences)
+    warnings: list[str] = []
+    if kind != ExperimentType.EPITOPE_BINNING and spec.get("n_replicates") is None:
+        warnings.append(f"n_replicates is not given: priced with {REPLICATES_DEFAULT} replicates")
+    if kind not in BINDING_TYPES or target is None:
+        return Price(assay, None, None, n_sequences, tuple(warnings))
+    named = {"name": target["name"], "target_catalog_id": target["id"]}
+    priced = load(target, "pricing")["pricing"]
+    materials = _materials(named, priced, n_sequences) if priced else None
+    warnings += _material_warnings(materials, priced, n_sequences)
+    return Price(assay, named, materials, n_sequences, tuple(warnings))
+
+
+def _assay(kind: str, replicates: int | None, n_sequences: int) -> dict[str, Any]:
+    unit, addon = _ASSAY_CENTS[kind]
+    count = 1 if kind == ExperimentType.EPITOPE_BINNING else replicates or REPLICATES_DEFAULT
+    base_cents = unit * n_sequences
+    addon_cents = addon * (count - 1) * n_sequences
+    return {
+        "name": kind,
+        "experiment_type": kind,
+        "unit_price_cents": unit,
+        "replicate_price_cents": addon,
+        "n_replicates": count,
+        "sequence_count": n_sequences,
+        "base_cents": base_cents,
+        "replicate_addon_cents": addon_cents,
+        "subtotal_cents": base_cents + addon_cents,
+    }
+
+
+def _materials(target: dict[str, Any], priced: dict[str, Any], n_sequences: int) -> dict[str, Any]:
+    if priced["type"] == "per_sequence":
+        cents = priced["price_per_sequence_cents"]
+        return {
+            "type": "per_sequence",
+            **_named(target),
+            "price_per_sequence_cents": cents,
+            "sequence_count": n_sequences,
+            "subtotal_cents": cents * n_sequences,
+        }
+    lots = _lots(priced["lot_prices"], n_sequences)
+    subtotal = sum(lot["lot_price_cents"] * lot["quantity"] for lot in lots)
+    return {
+        "type": "per_broken_lot",
+        **_named(target),
+        "lots": lots,
+        # contract 2.5 has one price per sequence: here the average, rounded up
+        "price_per_sequence_cents": -(-subtotal // n_sequences),
+        "sequence_count": n_sequences,
+        "subtotal_cents": subtotal,
+    }
+
+
+def _named(target: dict[str, Any] | None) -> dict[str, Any]:
+    """The target in the contract's field names (2.5), and in the other published ones."""
+    if target is None:
+        return {}
+    return {"target": target, "target_id": target["target_catalog_id"], "target_name": target["name"]}
+
+
+def _lots(lots: list[dict[str, int]], n_sequences: int) -> list[dict[str, int]]:
+    """The lots opened: whole largest lots, then the smallest that covers the rest."""
+    ordered = sorted(lots, key=lambda lot: lot["num_sequences"])
+    whole, rest = divmod(n_sequences, ordered[-1]["num_sequences"])
+    opened = [(ordered[-1], whole)] if whole else []
+    if rest:
+        opened.append((next(lot for lot in ordered if lot["num_sequences"] >= rest), 1))
+    return [
+        {
+            "lot_size_ug": lot["num_sequences"] * _UG_PER_SEQUENCE,
+            "lot_price_cents": lot["price_usdcent"],
+            "quantity": quantity,
+        }
+        for lot, quantity in opened
+    ]
+
+
+def _material_warnings(
+    materials: dict[str, Any] | None, priced: dict[str, Any] | None, n_sequences: int
+) -> list[str]:
+    if materials is None or priced is None:
+        return ["this is no price: the target has no self-service pricing"]
+    if materials["type"] == "per_sequence":
+        return []
+    covered = sum(lot["lot_size_ug"] * lot["quantity"] for lot in materials["lots"]) // _UG_PER_SEQUENCE
+    if covered == n_sequences:
+        return []
+    return [
+        f"the target is sold by the lot: the lots are enough for {covered} sequences, not only {n_sequences}"
+    ]
+
+
+def estimate(price: Price, pricing_version: str) -> dict[str, Any]:
+    """The cost estimate response (contract 2.5)."""
+    return {
+        "breakdown": _breakdown(price, pricing_version) if price.complete else None,
+        "incomplete": None if price.complete else _incomplete(price, pricing_version),
+        "warnings": list(price.warnings),
+    }
+
+
+def _breakdown(price: Price, pricing_version: str) -> dict[str, Any]:
+    body: dict[str, Any] = {"pricing_version": pricing_version, "assay": price.assay}
+    if price.materials is not None:
+        body["materials"] = price.materials
+    return body | {"total_cents": price.total_cents}
+
+
+def _incomplete(price: Price, pricing_version: str) -> dict[str, Any]:
+    reason = "the target has no self-service pricing; submit the experiment to get a quote"
+    return {
+        "pricing_version": pricing_version,
+        "assay": price.assay,
+        "materials_unavailable": {**_named(price.target), "reason": reason},
+    }
+
+
+def costs(price: Price, pricing_version: str) -> dict[str, Any]:
+    """`costs` of an experiment that has no quote yet."""
+    if price.complete:
+        return {"type": "estimate", "breakdown": _breakdown(price, pricing_version)}
+    return {"type": "incomplete_estimate", **_incomplete(price, pricing_version), "total_cents": None}
+
+
+def line_items(price: Price) -> list[dict[str, Any]]:
+    """The lines of a quote: as estimated, or at the staff price for a target without self-service pricing."""
+    count = price.n_sequences
+    lines = [_line(f"{price.assay['name']} assay", count, int(price.assay["subtotal_cents"]))]
+    if price.target is not None:
+        unpriced = {"subtotal_cents": _HAND_QUOTED_TARGET_CENTS * count}
+        subtotal = int((price.materials or unpriced)["subtotal_cents"])
+        lines.append(_line(f"target: {price.target['name']}", count, subtotal))
+    return lines
+
+
+def _line(description: str, quantity: int, total_cents: int) -> dict[str, Any]:
+    return {
+        "description": description,
+        "quantity": quantity,
+        "unit_price_cents": -(-total_cents // quantity),
+        "total_cents": total_cents,
+    }

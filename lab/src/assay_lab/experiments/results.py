@@ -1,0 +1,150 @@
+"""Results of an experiment: measured at their release, packaged at the first download.
+
+What a release is measured from is stored with it, so that no later change alters a result.
+"""
+
+import json
+import secrets
+import uuid
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from assay_lab.kernel.store import Db, Row, load
+from assay_lab.measure import build_package, consulted, measure_records
+from assay_lab.requests import lists
+from assay_lab.requests.core import Answer, Call, Lab, experiment_of, owned, uuid_or_none
+from assay_lab.requests.lists import Column, Listing, Sql
+from assay_lab.vocabulary import REPLICATES_DEFAULT, ResultsStatus
+
+LISTING: Final = Listing(
+    source="results",
+    columns={
+        "id": Column("results.id", "uuid"),
+        "experiment_id": Column("results.experiment_id", "uuid"),
+        "result_type": Column("result_type"),
+        "title": Column("title"),
+        "size_bytes": Column("size_bytes", "int"),
+        "created_at": Column("created_at", "timestamp"),
+    },
+    search=("title",),
+    plain=("experiment_id", "result_type"),
+)
+IN_ORDER: Final = replace(LISTING, plain=(), order="position, results.seq")
+
+
+def release(
+    lab: Lab,
+    db: Db,
+    experiment: Row,
+    status: ResultsStatus,
+    at: datetime,
+    *,
+    only: Collection[str] | None = None,
+) -> None:
+    """Measure and publish results, `partial` or `all`; the complete release replaces the preliminary one.
+
+    `only` names the sequences that have a result. The caller writes the experiment's `results_status`.
+    """
+    partial_release = status == ResultsStatus.PARTIAL
+    sequences = db.all("SELECT * FROM sequences WHERE experiment_id = ? ORDER BY seq", experiment["id"])
+    spec = json.loads(experiment["spec"])
+    target = db.get("targets", spec.get("target_id"))
+    request: dict[str, Any] = {
+        "experiment_id": experiment["code"],
+        "experiment_type": experiment["experiment_type"],
+        "method": spec.get("method"),
+        "target": target,
+        "sequences": [
+            {
+                "id": row["id"],
+                "name": row["name"],
+                "aa_string": row["aa_string"],
+                "control": bool(row["is_control"]),
+                "metadata": load(row, "metadata")["metadata"],
+            }
+            for row in sequences
+            if only is None or row["name"] in only
+        ],
+        "n_replicates": spec.get("n_replicates") or REPLICATES_DEFAULT,
+        "antigen_concentrations": spec.get("antigen_concentrations"),
+        "partial": partial_release,
+    }
+    if lab.landscape is not None:
+        designs = [row["aa_string"].strip().upper() for row in request["sequences"]]
+        kind = experiment["experiment_type"]
+        request["landscape"] = consulted(lab.landscape, lab.landscape_rules, kind, target, designs)
+    key = secrets.token_urlsafe(18)
+    package = {
+        "id": key,
+        "file_name": f"{experiment['code']}{'_preliminary' if partial_release else ''}.zip",
+        "request": request,
+    }
+    db.insert("packages", package)
+    for position, record in enumerate(measure_records(**request)):
+        _publish(db, experiment, key, position, record, at)
+
+
+def _publish(
+    db: Db, experiment: Row, package_key: str, position: int, record: dict[str, Any], at: datetime
+) -> None:
+    row = {
+        **{name: record[name] for name in ("result_type", "title", "summary", "metadata")},
+        "package_key": package_key,
+        "size_bytes": len(json.dumps(record)),
+        "created_at": at,
+    }
+    owner = {"org_id": experiment["org_id"], "experiment_id": experiment["id"], "position": position}
+    known = db.one(
+        "SELECT id FROM results WHERE experiment_id = ? AND position = ?", experiment["id"], position
+    )
+    if known:
+        db.update("results", known["id"], **row)
+    else:
+        db.insert("results", {"id": str(uuid.uuid4()), **owner, **row})
+
+
+def package(db: Db, key: str) -> tuple[str, bytes] | None:
+    """File name and content of a data package, built at its first download; None for an unknown key."""
+    row = db.get("packages", key)
+    if row is None:
+        return None
+    if row["content"] is None:
+        row["content"] = build_package(**json.loads(row["request"]))
+        db.update("packages", key, content=row["content"])
+    return row["file_name"], row["content"]
+
+
+def listing(call: Call) -> Answer:
+    """GET /results: summaries (contract 2.10). `size_bytes` is the size of the record."""
+    return lists.page(call, LISTING, _summary)
+
+
+def of_experiment(call: Call) -> Answer:
+    """GET /experiments/{id}/results: whole records; empty until something is released."""
+    with call.lab.store.transaction() as db:
+        experiment = experiment_of(db, call)
+        own = Sql("results.experiment_id = ?", (experiment["id"],))
+        return lists.page(call, IN_ORDER, partial(view, call.lab), only=(own,))
+
+
+def detail(call: Call) -> Answer:
+    """GET /results/{result_id}."""
+    with call.lab.store.transaction() as db:
+        row = owned(db, call, "results", uuid_or_none(call.path["result_id"]), "result")
+    return Answer(view(call.lab, row))
+
+
+def _summary(row: Row) -> dict[str, Any]:
+    names = ("id", "experiment_id", "result_type", "title", "created_at", "size_bytes")
+    return {name: row[name] for name in names}
+
+
+def view(lab: Lab, row: Row) -> dict[str, Any]:
+    """A whole result."""
+    names = ("id", "title", "experiment_id", "result_type", "created_at", "summary", "metadata")
+    row = load(row, "summary", "metadata")
+    url = lab.portal_url("packages", row["package_key"])
+    return {name: row[name] for name in names} | {"data_package_url": url}

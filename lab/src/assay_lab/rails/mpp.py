@@ -1,0 +1,192 @@
+"""The lab's mpp-spt rail: the challenge of the "Payment" scheme, and settlement of a shared payment token.
+
+The challenge's id is a MAC over its parts, so nothing is stored before a settlement; the charge is invented.
+The caller looks up used credentials, and records payer and nonce with the invoice in one transaction.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Any, Final
+
+from assay_lab.kernel import times
+from assay_lab.kernel.settings import MppSettings
+from assay_lab.rails.credentials import HEADER_BYTES_MAX, CredentialError, CredentialVerdict, decoded
+
+SCHEME: Final = "Payment"
+INTENT: Final = "charge"
+CHALLENGE_HEADER: Final = "WWW-Authenticate"
+CREDENTIAL_HEADER: Final = "Payment-Authorization"
+RECEIPT_HEADER: Final = "Payment-Receipt"
+DECLINED: Final = "spt_declined"
+INSUFFICIENT: Final = "https://paymentauth.org/problems/payment-insufficient"
+_TEN_YEARS: Final = timedelta(days=3650)
+_SPT: Final = re.compile(r"spt_[A-Za-z0-9_]{1,200}")
+# The parts of a challenge, in the order of its header and of its id.
+_PARTS: Final = ("realm", "method", "intent", "request", "expires", "digest", "header", "opaque")
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The invoice to be paid, and the pay request."""
+
+    invoice_id: str  # becomes `externalId`
+    amount_cents: int
+    currency: str  # lower case
+    realm: str  # the service, as `host[:port]`
+    body: bytes  # of the pay request; challenge and credential are for the same one
+    fault: str | None = None  # a wrong term in the challenge, to test a client's guard
+
+
+def encode(value: Mapping[str, Any]) -> str:
+    """base64url of canonical JSON, without padding."""
+    text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
+
+
+def challenge(bill: Bill, settings: MppSettings, now: datetime) -> str:
+    """The value of WWW-Authenticate for an open invoice. `now` is wall time, as challenges expire on it."""
+    parts = _fixed(bill, settings)
+    parts["expires"] = times.stamp(_expiry(bill, settings, now))
+    # Every challenge is unique, so that each can be used once.
+    parts["opaque"] = encode({"challenge": secrets.token_hex(8), "invoice": bill.invoice_id})
+    parts["id"] = _id(parts, settings)
+    return f"{SCHEME} " + ", ".join(f'{name}="{parts[name]}"' for name in ("id", *_PARTS) if name in parts)
+
+
+def _fixed(bill: Bill, settings: MppSettings) -> dict[str, str]:
+    """The parts that all challenges for this invoice share."""
+    digest = base64.b64encode(hashlib.sha256(bill.body).digest()).decode("ascii")
+    parts = {
+        "realm": bill.realm,
+        "method": "other" if bill.fault == "wrong_network" else settings.method,
+        "intent": INTENT,
+        "request": encode(_request(bill, settings)),
+        "digest": f"sha-256=:{digest}:",
+        "header": CREDENTIAL_HEADER,
+    }
+    if bill.fault == "missing_header":
+        del parts["header"]
+    return parts
+
+
+def _request(bill: Bill, settings: MppSettings) -> dict[str, Any]:
+    """The terms. A fault is consistent, so a client without a guard would really pay them."""
+    fault = bill.fault
+    return {
+        "amount": str(bill.amount_cents * (2 if fault == "wrong_amount" else 1)),
+        "currency": "eur" if fault == "wrong_asset" else bill.currency,
+        "externalId": f"{bill.invoice_id}-other" if fault == "wrong_resource" else bill.invoice_id,
+        "methodDetails": {
+            "networkId": "profile_other" if fault == "wrong_payee" else settings.network_id,
+            "paymentMethodTypes": list(settings.payment_method_types),
+        },
+    }
+
+
+def _expiry(bill: Bill, settings: MppSettings, now: datetime) -> datetime:
+    if bill.fault == "expired_challenge":
+        return now - timedelta(seconds=settings.valid_seconds)
+    if bill.fault == "ten_year_window":
+        return now + _TEN_YEARS
+    return now + timedelta(seconds=settings.valid_seconds)
+
+
+def _id(parts: Mapping[str, str], settings: MppSettings) -> str:
+    """base64url HMAC-SHA256 over the parts; without a `header` part its place is left out."""
+    covered = [parts.get(name, "") for name in _PARTS if name != "header" or name in parts]
+    made = hmac.new(
+        settings.secret.encode(), "|".join(covered).encode("utf-8", "replace"), hashlib.sha256
+    ).digest()
+    return base64.urlsafe_b64encode(made).decode("ascii").rstrip("=")
+
+
+def settle(
+    header_value: str,
+    bill: Bill,
+    settings: MppSettings,
+    *,
+    used: Callable[[str, str], bool],
+    now: datetime,
+) -> CredentialVerdict:
+    """Check a Payment-Authorization against the challenge for this bill, and settle it at wall time `now`.
+
+    `used` returns whether this payer or this nonce settled something before.
+    """
+    try:
+        return _settled(header_value, bill, settings, used, now)
+    except CredentialError as error:
+        return CredentialVerdict(False, error.detail, error.status)
+
+
+def _settled(
+    header_value: str, bill: Bill, settings: MppSettings, used: Callable[[str, str], bool], now: datetime
+) -> CredentialVerdict:
+    credential = _decode(header_value)
+    echo = _echo(credential)
+    _check_issued(echo, bill, settings)
+    if times.read(echo["expires"]) <= now:
+        raise CredentialError("the challenge has expired")
+    token = _token(credential, bill, settings)
+    payer = f"spt:{hashlib.sha256(token.encode()).hexdigest()[:32]}"
+    if used(payer, echo["id"]):
+        detail = "the token or the challenge was used before; read the invoice"
+        raise CredentialError(detail, status=HTTPStatus.FORBIDDEN)
+    if token.startswith(DECLINED):
+        raise CredentialError("the payment was declined")
+    reference = "pi_" + hashlib.sha256(f"{payer}|{echo['id']}".encode()).hexdigest()[:24]
+    receipt = {
+        "status": "success",
+        "method": echo["method"],
+        "reference": reference,
+        "timestamp": times.stamp(now),
+        "externalId": bill.invoice_id,
+    }
+    return CredentialVerdict(
+        True, "settled", payer=payer, nonce=echo["id"], reference=reference, header=encode(receipt)
+    )
+
+
+def _decode(header_value: str) -> dict[str, Any]:
+    scheme, _, content = header_value.strip().partition(" ")
+    if scheme.lower() != SCHEME.lower() or len(header_value) > HEADER_BYTES_MAX:
+        raise CredentialError(f"{CREDENTIAL_HEADER} takes one credential of the scheme {SCHEME}")
+    return decoded(content.strip(), "credential", url_safe=True)
+
+
+def _echo(credential: dict[str, Any]) -> dict[str, str]:
+    echo = credential.get("challenge")
+    if not isinstance(echo, dict):
+        raise CredentialError("the credential has no challenge")
+    parts = {name: echo[name] for name in ("id", *_PARTS) if echo.get(name) is not None}
+    if not all(isinstance(value, str) for value in parts.values()):
+        raise CredentialError("the challenge is not echoed as it was sent")
+    return parts
+
+
+def _check_issued(echo: dict[str, str], bill: Bill, settings: MppSettings) -> None:
+    """The echo is a challenge of this lab, verbatim, for this invoice and request."""
+    if not hmac.compare_digest(_id(echo, settings).encode(), echo.get("id", "").encode("utf-8", "replace")):
+        raise CredentialError("the challenge was not issued here, or is not echoed as it was sent")
+    expected = _fixed(bill, settings)
+    differing = [name for name, value in expected.items() if echo.get(name) != value]
+    if differing or "expires" not in echo:
+        raise CredentialError(f"the challenge is for another request: {', '.join(differing) or 'expires'}")
+
+
+def _token(credential: dict[str, Any], bill: Bill, settings: MppSettings) -> str:
+    payload = credential.get("payload")
+    token = payload.get("spt") if isinstance(payload, dict) else None
+    if not isinstance(payload, dict) or not isinstance(token, str) or not _SPT.fullmatch(token):
+        raise CredentialError("payload.spt is no shared payment token")
+    external = payload.get("externalId")
+    if external is not None and external != _request(bill, settings)["externalId"]:
+        raise CredentialError("payload.externalId is another invoice's")
+    return token

@@ -1,0 +1,202 @@
+"""Actions, resources and roles (contract 5.3), and the seven restrictions of contract 2.13 as checks of a Biscuit block.
+
+The client, which must not know the lab, writes the same checks; a test compares the two. Offline attenuation writes
+checks on the facts of `facts` (docs/tokens.md). Where the contract lists no values, they are the lab's own.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal, get_args
+from uuid import UUID
+
+from pydantic import AfterValidator, Field
+
+from assay_lab.kernel import times
+from assay_lab.kernel.refusals import Body, documented
+from assay_lab.vocabulary import PaymentMethod
+
+# service shapes, Tokens and identity: the actions that tokens allow.
+Action = Literal["list", "read", "create", "update", "delete", "issue", "revoke", "mint_token"]
+# What tokens can be restricted to; the contract does not list the values (4.6).
+Resource = Literal[
+    "experiment",
+    "sequence",
+    "target",
+    "result",
+    "update",
+    "quote",
+    "invoice",
+    "token",
+    "webhook",
+    "partner",
+    "feedback",
+    "identity",
+]
+Role = Literal["member", "viewer", "partner"]
+
+ACTIONS: Final[tuple[str, ...]] = get_args(Action)
+RESOURCES: Final[tuple[str, ...]] = get_args(Resource)
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+READING: Final = frozenset({"list", "read"})
+# Actions that remove something for good, however the route is marked.
+DESTRUCTIVE: Final = frozenset({"delete", "revoke"})
+PARTNER_ONLY: Final = "partner"
+NAME_MAX: Final = 200
+
+# Every capability that a call of the service requires, as whoami lists them.
+CAPABILITIES: Final[Mapping[str, tuple[Action, ...]]] = {
+    "experiment": ("list", "read", "create", "update"),
+    "sequence": ("list", "read", "create"),
+    "target": ("list", "read", "create"),
+    "result": ("list", "read"),
+    "update": ("list",),
+    "quote": ("list", "read", "update"),
+    "invoice": ("list", "read", "update"),
+    "token": ("list", "read", "issue", "revoke"),
+    "webhook": ("list", "create", "update", "delete"),
+    "feedback": ("create",),
+    "identity": ("read",),
+    "partner": ("mint_token",),
+}
+
+
+def plural(resource: str) -> str:
+    """`experiments` of `experiment`: the other spelling that restrictions may use."""
+    return "identities" if resource == "identity" else f"{resource}s"
+
+
+def may(role: str, action: str, resource: str) -> bool:
+    """Whether a role allows it (contract 5.3: members read and write, viewers read, partners also mint)."""
+    if resource == PARTNER_ONLY:
+        return role == "partner"
+    return role != "viewer" or action in READING
+
+
+def of_role(role: str) -> list[tuple[str, str]]:
+    """The role's capabilities as (resource, action), in a fixed order."""
+    return [
+        (resource, action)
+        for resource, actions in CAPABILITIES.items()
+        for action in actions
+        if may(role, action, resource)
+    ]
+
+
+_SINGULAR: Final = {plural(resource): resource for resource in RESOURCES}
+
+
+def _one_of(known: tuple[str, ...]) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"{value!r} is not known; known are {', '.join(known)}")
+        return value
+
+    return check
+
+
+def _singular(value: str) -> str:
+    """Restrictions name resources as routes do; the plural spelling means the same."""
+    return _SINGULAR.get(value, value)
+
+
+def _whole(value: datetime) -> datetime:
+    """As a token keeps it: whole seconds of UTC, rounded down. RFC 3339 needs an offset (contract 1)."""
+    if value.tzinfo is None:
+        raise ValueError("a time needs a zone, such as Z")
+    try:
+        return value.astimezone(UTC).replace(microsecond=0)
+    except OverflowError as error:
+        raise ValueError("lies outside the calendar") from error
+
+
+Moment = Annotated[datetime, AfterValidator(_whole)]
+_Resource = Annotated[
+    str,
+    AfterValidator(_singular),
+    AfterValidator(_one_of(RESOURCES)),
+    documented(enum=[*RESOURCES, *(name for name in _SINGULAR if name not in RESOURCES)]),
+]
+_Action = Annotated[str, AfterValidator(_one_of(ACTIONS)), documented(enum=list(ACTIONS))]
+_Method = Annotated[str, AfterValidator(_one_of(tuple(PaymentMethod))), documented(enum=list(PaymentMethod))]
+# An empty list would make a token that can do nothing at all, which is hardly intended.
+_NonEmpty: Final = Field(min_length=1, max_length=100)
+Label = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
+
+
+class Restrictions(Body):
+    """`attenuation` (contract 2.13). A field that is left out, null or false restricts nothing."""
+
+    allowed_actions: Annotated[list[_Action], _NonEmpty] | None = None
+    allowed_org_ids: Annotated[list[UUID], _NonEmpty] | None = None
+    allowed_resources: Annotated[list[_Resource], _NonEmpty] | None = None
+    expires_at: Moment | None = None
+    non_destructive: bool | None = None
+    payment_policy: Annotated[list[_Method], _NonEmpty] | None = None
+    read_only: bool | None = None
+
+
+class AttenuateToken(Body):
+    """POST /tokens/attenuate (contract 4.6)."""
+
+    attenuation: Restrictions
+    name: Label
+    token: str
+    attenuated_parent_token_id: UUID | None = None
+
+
+_CHECKS: Final = {
+    "allowed_actions": "check if action($action), {allowed_actions}.contains($action);",
+    "allowed_org_ids": "check if org($org), {allowed_org_ids}.contains($org);",
+    "allowed_resources": "check if resource($resource), {allowed_resources}.contains($resource);",
+    "expires_at": "check if time($time), $time < {expires_at};",
+    "non_destructive": "check if destructive(false);",
+    # Only a request that chooses or uses a payment method is held to the policy, whose order is the preference.
+    "payment_policy": "check if payment(false) or payment_method($method), {payment_policy}.contains($method);",
+    "read_only": "check if action($action), {reading}.contains($action);",
+}
+
+
+def checks(wanted: Restrictions) -> tuple[str, dict[str, Any]]:
+    """The block's text and the values of its parameters; each restriction is one check."""
+    given = {name: value for name in _CHECKS if (value := getattr(wanted, name))}
+    values: dict[str, Any] = {
+        name: set(map(str, value)) if name.startswith("allowed_") else value
+        for name, value in given.items()
+        if f"{{{name}}}" in _CHECKS[name]
+    }
+    if wanted.read_only:
+        values["reading"] = set(READING)
+    return "\n".join(_CHECKS[name] for name in given), values
+
+
+def spec(wanted: Restrictions) -> dict[str, Any]:
+    """`attenuation_spec` of the token's record: the restrictions as requested."""
+    kept = wanted.model_dump(mode="json", exclude_none=True)
+    if wanted.expires_at is not None:
+        kept["expires_at"] = times.stamp(wanted.expires_at)
+    return kept
+
+
+def facts(
+    *, action: str, resource: str, destructive: bool, at: datetime, method: str | None
+) -> tuple[str, dict[str, Any]]:
+    """What a request is, for the checks of its token: action on a resource (singular) at lab time `at`.
+
+    `destructive` requests take something away for good; `method` is the payment method that one chooses or uses.
+    """
+    values: dict[str, Any] = {
+        "action": action,
+        "resource": resource,
+        "resources": plural(resource),
+        "destructive": destructive or action in DESTRUCTIVE,
+        "time": at,
+        "payment": method is not None,
+    }
+    code = (
+        "action({action}); resource({resource}); resource({resources}); destructive({destructive});"
+        " time({time}); payment({payment});"
+    )
+    if method is not None:
+        values["method"] = method
+        code += " payment_method({method});"
+    return code, values

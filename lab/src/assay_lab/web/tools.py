@@ -1,0 +1,169 @@
+"""Every call of the API as a tool, made from `openapi.json`, so that a new route is a tool at once (contract 1)."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from assay_lab import api
+from assay_lab.kernel.refusals import Refusal
+from assay_lab.kernel.settings import API_PREFIX
+from assay_lab.words import WireWords
+
+# The one argument that is no parameter of the call. No body field has this name, other than plain `headers`.
+HEADERS: Final = "request_headers"
+
+_COMPONENTS: Final = "#/components/schemas/"
+_NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The API request of a tool call. Header names are lower case; the path is whole."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One call of the API as a tool; `name` is its `operationId`, `schema` the JSON Schema of its arguments."""
+
+    name: str
+    title: str
+    description: str
+    method: str
+    path: str
+    schema: Mapping[str, Any] = field(default_factory=lambda: _NO_ARGUMENTS)
+    query: tuple[str, ...] = ()
+    headers: frozenset[str] = frozenset()
+    has_body: bool = False
+    reads: bool = True
+    destructive: bool = False
+    partner: bool = False
+
+    def request(self, arguments: Mapping[str, Any]) -> Request:
+        """The request that these arguments make; 400 for a missing path part or a header that may not be passed."""
+        left = dict(arguments)
+        headers = self._headers(left.pop(HEADERS, None) or {})
+        parts = re.findall(r"\{(\w+)\}", self.path)
+        missing = [name for name in parts if not isinstance(left.get(name), str) or not left[name]]
+        if missing:
+            raise Refusal.of_all(400, [f"{name}: a text is required" for name in missing])
+        # Encoded, so that no id reaches into another path.
+        path = self.path.format_map({name: quote(left.pop(name), safe="") for name in parts})
+        # Lists take every field in the per-field form, and not all of these are listed (contract 4.1).
+        names = list(left) if self.method == "GET" else [name for name in self.query if name in left]
+        query = {name: _text(value) for name in names if (value := left.pop(name)) is not None}
+        body = b""
+        if self.has_body or left:
+            headers |= {"content-type": "application/json"}
+            body = json.dumps(left).encode()
+        return Request(self.method, path, urlencode(query), headers, body)
+
+    def _headers(self, given: Any) -> dict[str, str]:
+        if not isinstance(given, Mapping):
+            raise Refusal(400, f"{HEADERS}: an object of header names and values is required")
+        taken: dict[str, str] = {}
+        for name, value in given.items():
+            if str(name).lower() not in self.headers or not isinstance(value, str):
+                raise Refusal(400, f"{HEADERS}: takes texts for {', '.join(sorted(self.headers))} only")
+            if not value.isascii() or not value.isprintable():
+                raise Refusal(400, f"{HEADERS}: {name} may hold printable ASCII only")
+            taken[str(name).lower()] = value
+        return taken
+
+
+def catalog(words: WireWords) -> dict[str, Tool]:
+    """All tools by name, in the order of the route table; the description of the API comes last."""
+    document = api.document(words, partner=True)
+    made = [_tool(route, document, words) for route in api.ROUTES]
+    path = f"{API_PREFIX}/openapi.json"
+    described = f"GET {path}. The machine-readable description."
+    made.append(Tool("get_openapi_json", "Describe the API", described, "GET", path))
+    return {tool.name: tool for tool in made}
+
+
+def _tool(route: api.Route, document: Mapping[str, Any], words: WireWords) -> Tool:
+    """The call as openapi.json describes it, its parameters and the fields of its body side by side."""
+    path = API_PREFIX + route.path
+    operation = document["paths"][path][route.method.lower()]
+    schemas = document["components"]["schemas"]
+    body = _body(operation, schemas)
+    fields = body.get("properties", {})
+    given = {part["name"]: part for part in operation.get("parameters", ()) if part["in"] != "header"}
+    if twice := (set(given) | {HEADERS}) & set(fields):
+        raise ValueError(f"{route.method} {route.path} has two parameters named {', '.join(sorted(twice))}")
+    properties = {name: part["schema"] | {"description": part["description"]} for name, part in given.items()}
+    headers = _headers_schema(words)
+    properties |= fields | ({HEADERS: headers} if route.writes else {})
+    required = [*(name for name, part in given.items() if part["required"]), *body.get("required", ())]
+    schema = {"type": "object", "properties": properties, "required": required}
+    return Tool(
+        name=operation["operationId"],
+        title=operation["summary"],
+        description=f"{route.method} {path}. {operation.get('description', '')}".strip(),
+        method=route.method,
+        path=path,
+        schema=_self_contained(schema, schemas),
+        query=tuple(name for name, part in given.items() if part["in"] == "query"),
+        headers=frozenset(name.lower() for name in headers["properties"]),
+        has_body=route.body is not None,
+        reads=not route.writes,
+        destructive=route.destructive,
+        partner=route.partner,
+    )
+
+
+def _body(operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "requestBody" not in operation:
+        return {}
+    schema: Mapping[str, Any] = operation["requestBody"]["content"]["application/json"]["schema"]
+    while "$ref" in schema:
+        schema = schemas[schema["$ref"].removeprefix(_COMPONENTS)]
+    return schema
+
+
+def _self_contained(schema: dict[str, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with everything it refers to inside it: a tool client does not read openapi.json."""
+    wanted = _references(schema)
+    found: dict[str, Any] = {}
+    while left := wanted - set(found):
+        name = left.pop()
+        found[name] = schemas[name]
+        wanted |= _references(schemas[name])
+    if not found:
+        return schema
+    text = json.dumps(schema | {"$defs": {name: found[name] for name in sorted(found)}})
+    whole: dict[str, Any] = json.loads(text.replace(f'"{_COMPONENTS}', '"#/$defs/'))
+    return whole
+
+
+def _references(schema: Any) -> set[str]:
+    return set(re.findall(rf'"{_COMPONENTS}(\w+)"', json.dumps(schema)))
+
+
+def _headers_schema(words: WireWords) -> dict[str, Any]:
+    """The headers that a call may carry: those of machine payments (contract 5.10), and a key against repeats."""
+    known = {
+        "PAYMENT-SIGNATURE": "x402-exact: the credential that answers PAYMENT-REQUIRED.",
+        "Payment-Authorization": "mpp-spt: the credential that answers WWW-Authenticate: Payment.",
+        words.header("Payment-Method"): "The payment rail, as in `payment.method`.",
+        "Idempotency-Key": "Kept in the lab's journal; the service has no such key.",
+    }
+    return {
+        "type": "object",
+        "description": "HTTP headers of the call; names in any case.",
+        "properties": {name: {"type": "string", "description": text} for name, text in known.items()},
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else json.dumps(value)

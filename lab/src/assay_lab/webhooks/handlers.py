@@ -1,0 +1,215 @@
+"""The organisation's webhooks: destinations for experiments without one of their own (service shapes).
+
+The secret is never returned. Header values may be credentials: a caller that may change a webhook gets them, a reader
+gets a mask. No host is looked up: a name that resolves to a private address passes.
+"""
+
+import ipaddress
+import re
+import uuid
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from assay_lab.kernel.refusals import Refusal
+from assay_lab.kernel.store import Db, Row, load
+from assay_lab.requests import validation
+from assay_lab.requests.core import Answer, Call, owned, uuid_or_none
+from assay_lab.requests.schemas import CreateWebhook, ModifyWebhook
+from assay_lab.requests.validation import Violation
+from assay_lab.webhooks import delivery
+from assay_lab.webhooks.delivery import MASK
+
+_HEADERS_MAX: Final = 20
+_HEADER_VALUE_MAX: Final = 4_096
+_URL_MAX: Final = 2_048
+# RFC 9110: a field name is a token; a value has no control characters and no spaces around it.
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
+_HOST: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
+# The last label of an address in one of its old spellings, such as 127.1 or 0x7f000001.
+_NUMERIC: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_PRIVATE_SUFFIXES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
+# Decided by the sender: framing, the connection, and the type of the body.
+_RESERVED: Final = frozenset(
+    {
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+def listing(call: Call) -> Answer:
+    """GET /webhooks: a plain array, oldest first."""
+    masked = not _may_change(call)
+    with call.lab.store.transaction() as db:
+        rows = db.all("SELECT * FROM webhooks WHERE org_id = ? ORDER BY seq", call.who.org_id)
+    return Answer([_view(row, masked=masked) for row in rows])
+
+
+def create(call: Call) -> Answer:
+    """POST /webhooks."""
+    wanted = validation.read(CreateWebhook, call.json(), partial(_violations, call))
+    at = call.now()
+    row: Row = {
+        "id": str(uuid.uuid4()),
+        "org_id": call.who.org_id,
+        "url": wanted.url,
+        "secret": wanted.secret,
+        "headers": wanted.headers or {},
+        "enabled": 1,
+        "created_at": at,
+        "updated_at": at,
+    }
+    with call.lab.store.transaction() as db:
+        db.insert("webhooks", row)
+        return Answer(_view(_find(db, call, row["id"])), 201)
+
+
+def modify(call: Call) -> Answer:
+    """PATCH /webhooks/{webhook_id}: changes the named fields, from the next attempt on."""
+    raw = call.json()
+    wanted, violations = validation.shape(ModifyWebhook, raw)
+    if wanted is not None:
+        violations += _violations(call, wanted)
+    with call.lab.store.transaction() as db:
+        row = _find(db, call, call.path["webhook_id"])
+        validation.refuse(violations)
+        changes = _changes(row, raw)
+        if "secret" in changes:
+            before, _ = delivery.organization_secret(db, row["org_id"], row)
+            changes["replaced_secret"] = before or call.lab.settings.deployment_secret
+        if changes:
+            db.update("webhooks", row["id"], **changes, updated_at=call.now())
+        return Answer(_view(_find(db, call, row["id"])))
+
+
+def delete(call: Call) -> Answer:
+    """DELETE /webhooks/{webhook_id}, with its queued deliveries."""
+    with call.lab.store.transaction() as db:
+        row = _find(db, call, call.path["webhook_id"])
+        db.run("DELETE FROM webhooks WHERE id = ?", row["id"])
+        db.run("DELETE FROM outbox WHERE webhook_id = ?", row["id"])
+    return Answer(None, 204)
+
+
+def _changes(row: Row, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Null clears the secret; any other null leaves the field alone."""
+    found = {name: raw[name] for name in ("url", "headers") if raw.get(name) is not None}
+    if raw.get("enabled") is not None:
+        found["enabled"] = int(raw["enabled"])
+    if "secret" in raw and raw["secret"] != row["secret"]:
+        found["secret"] = raw["secret"]
+    return {name: value for name, value in found.items() if value != load(row, "headers")[name]}
+
+
+def _find(db: Db, call: Call, webhook_id: str) -> Row:
+    return owned(db, call, "webhooks", uuid_or_none(webhook_id), "webhook")
+
+
+def _may_change(call: Call) -> bool:
+    try:
+        call.lab.tokens.authorize(call.who, "update", "webhook", destructive=False)
+    except Refusal:
+        return False
+    return True
+
+
+def _view(row: Row, *, masked: bool = False) -> dict[str, Any]:
+    headers = load(row, "headers")["headers"]
+    return {
+        "id": row["id"],
+        "url": row["url"],
+        "secret_set": row["secret"] is not None,
+        "headers": dict.fromkeys(headers, MASK) if masked else headers,
+        "enabled": bool(row["enabled"]),
+        "created_at": row["created_at"],
+        "updated_at": row["updated_at"],
+    }
+
+
+def _violations(call: Call, wanted: CreateWebhook | ModifyWebhook) -> list[Violation]:
+    settings = call.lab.settings
+    cause = _url_problem(wanted.url, private=settings.allow_http_webhooks) if wanted.url is not None else None
+    found = [Violation(f"url: must be a public HTTPS URL{cause}")] if cause is not None else []
+    return found + _header_violations(wanted.headers or {}, settings.words.header("").lower())
+
+
+def _url_problem(url: str, *, private: bool) -> str | None:
+    """What keeps an address from being public HTTPS. `private` allows private hosts, by http, too."""
+    host = _host(url)
+    if host is None:
+        return ""
+    inside = _is_private(host)
+    scheme = urlsplit(url).scheme
+    if (scheme == "https" and (private or not inside)) or (scheme == "http" and private and inside):
+        return None
+    return f"; this is {'a private or loopback host' if inside and scheme == 'https' else 'not HTTPS'}"
+
+
+def _host(url: str) -> str | None:
+    """The host, lower case; None for an address to which nothing can be delivered."""
+    if len(url) > _URL_MAX or not re.fullmatch(r"[\x21-\x7e]+", url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not host or port == 0 or "@" in parts.netloc:  # a password does not belong into an address
+        return None
+    host = host.removesuffix(".")
+    if _address(host) is not None:
+        return host
+    plain = _HOST.fullmatch(host) and not _NUMERIC.fullmatch(host.rpartition(".")[2])
+    return host if plain else None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return mapped or found
+
+
+def _is_private(host: str) -> bool:
+    address = _address(host)
+    if address is not None:
+        return not address.is_global or address.is_multicast
+    return "." not in host or host.endswith(_PRIVATE_SUFFIXES)
+
+
+def _header_violations(headers: Mapping[str, str], own_prefix: str) -> list[Violation]:
+    found: list[Violation] = []
+    if len(headers) > _HEADERS_MAX:
+        found.append(Violation(f"headers: at most {_HEADERS_MAX}", 422))
+    if len({name.lower() for name in headers}) != len(headers):
+        found.append(Violation("headers: a name is given twice", 422))
+    for name, value in headers.items():
+        if cause := _header_problem(name, value, own_prefix):
+            found.append(Violation(f"headers: {name[:64]!r} {cause}", 422))
+    return found
+
+
+def _header_problem(name: str, value: str, own_prefix: str) -> str | None:
+    if not _NAME.fullmatch(name):
+        return "is not the name of a header"
+    if name.lower() in _RESERVED or name.lower().startswith((own_prefix, "proxy-")):
+        return "belongs to the service"
+    if value == MASK:
+        return "has the mask of a hidden value, not a value"
+    if len(value) > _HEADER_VALUE_MAX or not _VALUE.fullmatch(value):
+        return f"takes at most {_HEADER_VALUE_MAX} printable ASCII characters, without line breaks"
+    return None

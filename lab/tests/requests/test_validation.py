@@ -1,0 +1,117 @@
+"""What the lab refuses (contract 2.2, 2.3, 4.2, 7 and 8): it must pass nothing that the service refuses."""
+
+import json
+
+import pytest
+
+from assay_lab.api import ROUTES
+from assay_lab.kernel.refusals import Refusal
+from lab_support.core import BY_LOT, PRICED, UNPRICED, get, lab_core, order, refusal, spec
+
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture(scope="module")
+def core():
+    made = lab_core()
+    yield made
+    made.close()
+
+
+def create(core, specification, **fields):
+    return refusal(
+        core, "POST", "/experiments", json_body={"experiment_spec": specification, "name": "x", **fields}
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"method": "elisa"}, 400, "experiment_spec.method: Input should be"),
+        ({"target_id": UNKNOWN}, 404, "not in the catalog"),
+        ({"n_replicates": True}, 400, "experiment_spec.n_replicates: Input should be a valid integer"),
+        ({"n_replicates": "3"}, 400, "experiment_spec.n_replicates: Input should be a valid integer"),
+        ({"n_replicates": 2.5}, 400, "experiment_spec.n_replicates"),
+        ({"antigen_concentrations": [1e400]}, 400, "malformed JSON"),
+        ({"sequences": None}, 400, "experiment_spec.sequences: Field required"),
+        ({"sequences": {"a": 5}}, 400, "experiment_spec.sequences.a"),
+        ({"sequences": {"a": {"aa_string": "MKV", "kind": "x"}}}, 400, "sequences.a.kind: Extra inputs"),
+        ({"sequences": {"a": {"control": True}}}, 400, "sequences.a.aa_string: Field required"),
+        ({"notes": "hello"}, 400, "experiment_spec.notes: Extra inputs"),
+        ({"experiment_type": "expression", "method": None}, 400, "target_id: not applicable to expression"),
+    ],
+)
+def test_a_bad_specification_is_refused(core, changes, status, words):
+    answer = create(core, spec(**changes))
+    assert answer.status == status
+    assert words in answer.message
+
+
+def test_http_webhooks_need_the_flag_and_loopback():
+    core = lab_core(allow_http_webhooks=True)
+    for url in ("http://127.0.0.1:9/x", "http://localhost/x", "http://[::1]:8080/x", "https://example.org/x"):
+        assert order(core, webhook_url=url).status == 201
+    for url in ("http://example.org/x", "http://127.0.0.1.example.org/x", "http://10.0.0.1/x"):
+        assert create(core, spec(), webhook_url=url).status == 400
+    core.close()
+
+
+def test_a_number_beyond_all_bounds_is_not_stored(core):
+    route = next(route for route in ROUTES if (route.method, route.path) == ("POST", "/experiments"))
+    text = json.dumps({"experiment_spec": spec(parameters={"x": "@"}), "name": "x"}).replace('"@"', "-1e400")
+    headers = {"authorization": f"Bearer {core.seeded.member_token}", "content-type": "application/json"}
+    with pytest.raises(Refusal, match="too large"):
+        core.perform(route, path={}, query={}, headers=headers, body=text.encode())
+
+
+def estimate(core, specification):
+    return core.request(
+        "POST", "/experiments/cost-estimate", json_body={"experiment_spec": specification}
+    ).body
+
+
+def test_estimates_add_up(core):
+    body = estimate(core, spec(n_replicates=2))
+    assert body["incomplete"] is None
+    breakdown = body["breakdown"]
+    assay, materials = breakdown["assay"], breakdown["materials"]
+    assert assay["subtotal_cents"] == assay["base_cents"] + assay["replicate_addon_cents"]
+    assert materials["subtotal_cents"] == 3 * materials["price_per_sequence_cents"]
+    assert materials["target"] == {"name": PRICED["name"], "target_catalog_id": PRICED["id"]}
+    assert (materials["target_id"], materials["target_name"]) == (PRICED["id"], PRICED["name"])
+    assert breakdown["total_cents"] == assay["subtotal_cents"] + materials["subtotal_cents"]
+
+
+def test_a_whole_number_may_be_written_with_a_fraction_of_zero(core):
+    """JSON Schema: 3.0 is an integer."""
+    whole = estimate(core, spec(n_replicates=3.0))
+    assert whole == estimate(core, spec(n_replicates=3))
+    assert isinstance(whole["breakdown"]["total_cents"], int)
+    experiment_id = order(core, spec(n_replicates=4.0)).body["experiment_id"]
+    path = f"/experiments/{experiment_id}"
+    for expected in (4, 2):
+        shown = get(core, path)["experiment_spec"]["n_replicates"]
+        assert (shown, type(shown)) == (expected, int)
+        core.request("PATCH", path, json_body={"n_replicates": 2.0})
+    assert core.request("PATCH", path, json_body={"n_replicates": 2}).body["updated"] is False
+
+
+def test_lots_are_opened_whole(core):
+    lots = {lot["num_sequences"]: lot["price_usdcent"] for lot in BY_LOT["pricing"]["lot_prices"]}
+    smallest, largest = min(lots), max(lots)
+
+    def materials(count):
+        sequences = {f"s{n}": "MKV" + "A" * n for n in range(count)}
+        return estimate(core, spec(target_id=BY_LOT["id"], sequences=sequences))["breakdown"]["materials"]
+
+    assert materials(1)["subtotal_cents"] == materials(smallest)["subtotal_cents"] == lots[smallest]
+    assert materials(largest + 1)["subtotal_cents"] == lots[largest] + lots[smallest]
+
+
+def test_an_unpriced_target_gives_an_incomplete_estimate(core):
+    body = estimate(core, spec(target_id=UNPRICED["id"]))
+    assert body["breakdown"] is None
+    missing = body["incomplete"]["materials_unavailable"]
+    assert missing["target"]["name"] == missing["target_name"] == UNPRICED["name"]
+    assert missing["target_id"] == UNPRICED["id"]
+    assert "total_cents" not in body["incomplete"]

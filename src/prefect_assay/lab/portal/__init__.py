@@ -1,1 +1,0 @@
-"""The web portal of the lab (docs/portal.md): pages for people, behind the links of the API, which does not know it."""
