@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from support.wheels import build_wheel, list_tracked
+
 ROOT = Path(__file__).parents[2]
 TOP_LEVEL = ("flows", "tasks", "blocks", "deployments")
 
 
 def tree_files() -> set[str]:
     """Every file that should be in the wheel, by its name there."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     names = set()
-    for name in listed.splitlines():
+    for name in list_tracked():
         if name.startswith("src/prefect_assay/"):
             names.add(name.removeprefix("src/"))
         elif name.split("/")[0] in TOP_LEVEL:
@@ -26,23 +27,7 @@ def tree_files() -> set[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """A wheel built from a copy of the tracked files, so that nothing untracked helps."""
-    copy = tmp_path_factory.mktemp("tree")
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in listed.splitlines():
-        source = ROOT / name
-        if source.is_file():
-            target = copy / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(source.read_bytes())
-    out = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(copy)],
-        check=True,
-        capture_output=True,
-        timeout=110,
-    )
-    return next(out.glob("*.whl"))
+    return build_wheel(".", tmp_path_factory.mktemp("product"))
 
 
 def test_the_wheel_and_the_tree_hold_the_same_files(wheel):

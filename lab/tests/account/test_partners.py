@@ -111,10 +111,10 @@ def test_it_takes_the_partner_role_and_nothing_less(core):
     partner = core.seeded.partner_token
     for restrictions in (
         {"read_only": True},
-        {"allowed_resources": ("experiment",)},
-        {"allowed_actions": ("create",)},
+        {"allowed_resources": ["experiment"]},
+        {"allowed_actions": ["create"]},
     ):
         assert refused(core, new_org(), offline(core, partner, **restrictions)) == 403
-    assert mint(core, new_org(), offline(core, partner, allowed_actions=("mint_token",)))["token"]
+    assert mint(core, new_org(), offline(core, partner, allowed_actions=["mint_token"]))["token"]
     # A partner may also do a member's work in its own organisation.
     assert core.request("GET", "/experiments", token=partner).status == 200

@@ -315,7 +315,7 @@ def test_without_the_extra_the_error_names_the_install_command(monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr(x402.importlib, "import_module", absent)
-    with pytest.raises(ConfigurationError, match=r"prefect-assay\[x402\]"):
+    with pytest.raises(ConfigurationError, match="pip install eth-account"):
         answer(GENUINE)
 
 

@@ -264,7 +264,7 @@ def test_without_the_extra_the_lab_runs_and_answers_501():
         "assert http.get('/portal/').status_code == 200\n"
         "for path in ('/mcp', '/token'):\n"
         "    answer = http.post(path)\n"
-        "    assert answer.status_code == 501 and 'prefect-assay[lab]' in answer.text, answer.text\n"
+        "    assert answer.status_code == 501 and 'pip install mcp' in answer.text, answer.text\n"
         "core.close()"
     )
     done = subprocess.run(
