@@ -98,6 +98,17 @@ def test_the_lab_declares_every_imported_package():
     assert undeclared == {"pytest"}  # of `assay_lab.fixture`, a pytest plugin
 
 
+def test_the_labs_own_tests_need_neither_prefect_nor_the_product():
+    """So that `cd lab && pytest` works where only the lab is installed."""
+    needing = {
+        path.relative_to(ROOT).as_posix(): modules
+        for path in sorted((ROOT / "lab" / "tests").rglob("*.py"))
+        if (modules := {"prefect", "prefect_assay", "support"}.intersection(imported(path)))
+    }
+    # Where the repository's tests are there as well, answers are also held against the one description.
+    assert needing == {"lab/tests/conftest.py": {"support"}}
+
+
 @pytest.mark.parametrize("project", [PROJECT, LAB], ids=lambda project: project["name"])
 def test_neither_distribution_requires_the_other(project):
     """The lab is on no index: whoever registered its name would run code beside a wallet."""

@@ -11,8 +11,8 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from assay_lab.api import ROUTES, operation_id
+from assay_lab.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
 from lab_support.core import PRICED
-from prefect_assay.service.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
 
 # Why a request that fits its schema may be refused with 400 or 422 all the same.
 _RULES_BEYOND_THE_SCHEMA = {
