@@ -35,7 +35,7 @@ def answers_as_described():
     patch.setattr(LabCore, "perform", conforming(LabCore.perform))
     if importlib.util.find_spec("prefect_assay") and importlib.util.find_spec("support"):
         # Played with the tests of the repository: also against the one description of the service.
-        from lab_support.conformance import conforming as conforming_to_contract
+        from support.lab.conformance import conforming as conforming_to_contract
 
         patch.setattr(LabCore, "perform", conforming_to_contract(LabCore.perform))
     yield
