@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
-.PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
+.PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs description service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make check-deployments  the linters of Dockerfile, Kubernetes and CloudFormation"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     build the site of docs/ in build/site"
+	@echo "make description   copy the description of the service to the lab"
 	@echo "make service-page  write docs/service.md again"
 	@echo "make sbom     list the locked dependencies as CycloneDX, in build/sbom.json"
 	@echo "make kinetics-tables  verdicts and coverage on simulated curves, into docs/kinetics.md: KINETICS_SETS=400 a row"
@@ -187,6 +188,10 @@ lock:
 	@build/lock-env/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
 	@build/lock-env/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --all-extras --output-file requirements.lock pyproject.toml lab/pyproject.toml
+
+# The lab's copy of the description of the service.
+description:
+	@cp src/prefect_assay/service/openapi.yaml lab/src/assay_lab/api/openapi.yaml
 
 # docs/service.md, from the code.
 service-page: $(VENV)/.installed

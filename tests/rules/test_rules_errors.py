@@ -6,7 +6,7 @@ import uuid
 import httpx
 import pytest
 
-from assay_lab.api import ROUTES, Route
+from assay_lab.api import ROUTES, Route, takes_body
 from lab_support.core import spec
 from prefect_assay.errors import (
     AssayError,
@@ -41,7 +41,7 @@ def filled(route: Route, value: str) -> str:
 
 
 def call(http: httpx.Client, route: Route, value: str = UNKNOWN, **request) -> httpx.Response:
-    if route.body is not None:
+    if takes_body(route):
         request.setdefault("json", {})
     return http.request(route.method, filled(route, value), **request)
 
@@ -114,7 +114,7 @@ def test_the_client_raises_forbidden(lab, org):
 def test_ids_that_do_not_exist(shared, route):
     # A good body, so that nothing but the id is wrong.
     bodies = {"/quotes/{quote_id}/reject": {"reason": "price"}}
-    request = {"json": bodies.get(route.path, {})} if route.body else {}
+    request = {"json": bodies.get(route.path, {})} if takes_body(route) else {}
     for value in (UNKNOWN, "nothing", "in_0", "%00", "'%20OR%201=1", "%F0%9F%A7%AC"):
         answer = call(shared.http, route, value, **request)
         refused(answer, 400 if route.path == INVOICE else 404)
@@ -139,7 +139,11 @@ def test_ids_of_another_organisation(org, stranger):
         key = re.search(r"\{(\w+)\}", route.path)
         if key is None or key[1] not in ids:
             continue
-        body = {"json": {"reason": "price"} if route.path.endswith("reject") else {}} if route.body else {}
+        body = (
+            {"json": {"reason": "price"} if route.path.endswith("reject") else {}}
+            if takes_body(route)
+            else {}
+        )
         answer = call(stranger.http, route, ids[key[1]], **body)
         # Contract 7 has two rows for the invoice of a foreign experiment, 400 and 403.
         assert answer.status_code in ((400, 403) if route.path == INVOICE else (404,)), (route, answer.text)
@@ -167,7 +171,7 @@ def test_the_lab_takes_no_ids_of_dots(org):
 
 
 @lab_holds("7.415")
-@routes(lambda route: route.body is not None)
+@routes(takes_body)
 def test_a_body_is_sent_as_json(shared, route):
     # Whatever the id: the body is looked at, unless the thing is not there at all.
     allowed = {415} if "{" not in route.path else {415, 404, 403}
@@ -184,7 +188,7 @@ def test_a_body_is_sent_as_json(shared, route):
 
 
 @lab_holds("7.400.malformed")
-@routes(lambda route: route.body is not None and "{" not in route.path)
+@routes(lambda route: takes_body(route) and "{" not in route.path)
 def test_a_body_is_a_json_object(shared, route):
     token = shared.lab.partner_token if route.partner else shared.lab.token
     with plain(shared.running, token) as http:

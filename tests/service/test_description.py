@@ -2,13 +2,14 @@
 
 import json
 import re
+from importlib.resources import files
 
 import httpx
 import pytest
 from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
-from assay_lab.api import ROUTES
+from assay_lab.api import ROUTES, document
 from prefect_assay.errors import AssayError
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.drift import usage_by_operation
@@ -133,6 +134,12 @@ def test_calls_for_partners_and_calls_without_a_token():
     ]
 
 
+def test_the_lab_serves_a_copy():
+    own = files("prefect_assay.service").joinpath("openapi.yaml").read_bytes()
+    assert files("assay_lab.api").joinpath("openapi.yaml").read_bytes() == own, "copy it: make description"
+    assert document(partner=True) == DOCUMENT
+
+
 def test_the_lab_has_the_same_calls():
     described = {(operation.method, operation.path): operation for operation in list_operations()}
     routes = {(route.method, API_PREFIX + route.path): route for route in ROUTES}
@@ -147,10 +154,7 @@ def test_the_lab_has_the_same_calls():
 def test_the_client_has_the_same_calls_and_sends_nothing_else():
     """Parameters, headers and fields of bodies that the client may send; its pay call names the headers of the rails."""
     usage = usage_by_operation()
-    described = {
-        f"{operation.method} {re.sub(r'{[^}]*}', '{}', operation.path.removeprefix(API_PREFIX))}": operation
-        for operation in list_operations()
-    }
+    described = {operation.name: operation for operation in list_operations()}
     assert described.keys() - usage.keys() == {"GET /openapi.json"}
     for name, used in usage.items():
         known = {

@@ -115,7 +115,7 @@ def test_the_whole_flow_from_the_401(core, http):
     body = token.json()
     assert (body["token_type"], "refresh_token" in body) == ("Bearer", False)
     assert 11 * 3600 < body["expires_in"] <= 12 * 3600
-    assert tools.call("get_whoami", body["access_token"])["body"]["organizations"][0]["role"] == "member"
+    assert tools.call("identity_whoami", body["access_token"])["body"]["organizations"][0]["role"] == "member"
     assert status(http, body["access_token"]) == 200
     row = tools.rest("GET", "/tokens").json()["items"][0]
     assert (row["kind"], row["name"]) == ("oauth", "Bench <b>tool</b>")

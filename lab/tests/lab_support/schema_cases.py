@@ -8,32 +8,33 @@ from typing import Any
 
 from schemathesis import GenerationMode
 from schemathesis.core.parameters import ParameterLocation
-from schemathesis.specs.openapi.checks import positive_data_acceptance
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from assay_lab.api import ROUTES, operation_id
 from assay_lab.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
 from lab_support.core import PRICED
+from lab_support.described import body_schema, find_problems, without_nulls
 
 # Why a request that fits its schema may be refused with 400 or 422 all the same.
 _RULES_BEYOND_THE_SCHEMA = {
-    "post_sequences": "names and residues must not repeat, also among what the experiment has",
-    "patch_experiments_experiment_id": "fields must fit the experiment's type, sequences must differ",
-    "post_experiments_experiment_id_submit": "a draft without a target cannot be submitted",
-    "get_experiments_experiment_id_invoice": "an unknown experiment is a 400 here (contract 7)",
-    "post_invoices_invoice_id_pay": "a challenge (402) answers a call without a credential",
-    "post_targets_request_custom": "one of two fields must be set",
-    "post_tokens_attenuate": "the token must be a real one, and the expiry must lie ahead",
-    "post_webhooks": "the address must be a public one, headers have reserved names",
-    "patch_webhooks_webhook_id": "the address must be a public one, headers have reserved names",
-    "post_partners_mint_token": "the expiry must lie ahead, the organization must be the partner's",
+    "sequences.add": "names and residues must not repeat, also among what the experiment has",
+    "experiments.modify": "fields must fit the experiment's type, sequences must differ",
+    "experiments.submit": "a draft without a target cannot be submitted",
+    "experiments.get_invoice": "an unknown experiment is a 400 here (contract 7)",
+    "invoices.pay": "a challenge (402) answers a call without a credential",
+    "targets.request_custom": "one of two fields must be set",
+    "tokens.attenuate": "the token must be a real one, and the expiry must lie ahead",
+    "webhooks.create": "the address must be a public one, headers have reserved names",
+    "webhooks.modify": "the address must be a public one, headers have reserved names",
+    "partners.mint_token": "the expiry must lie ahead, the organization must be the partner's",
 }
-_ORDERS = frozenset({"post_experiments", "post_experiments_cost_estimate"})
+_ROUTES = {operation_id(route): route for route in ROUTES}
+_ORDERS = frozenset({"experiments.create", "experiments.estimate"})
 # Texts with a grammar of their own, which no schema tells: made up they are refused, so most are replaced.
 _LANGUAGES = {
     "filter": ("is_not_null({0})", "not(is_null({0}))", 'or(eq(text({0}),"a, b"),is_null({0}))'),
     "sort": ("desc({0})", "-{0}", "+{0},{0}", "{0}:asc", "asc(text({0}))"),
 }
-_COLUMNS = {operation_id(route): next(iter(route.listing.columns)) for route in ROUTES if route.listing}
 
 
 def made_real(case: Any, ids: dict[str, list[str]], codes: list[str]) -> list[Any]:
@@ -58,13 +59,19 @@ def made_real(case: Any, ids: dict[str, list[str]], codes: list[str]) -> list[An
     if real and _valid(case, ParameterLocation.QUERY):
         for name in spoken:
             phrases = _LANGUAGES[name]
-            case.query[name] = phrases[chance % len(phrases)].format(_COLUMNS[operation])
+            case.query[name] = phrases[chance % len(phrases)].format("id")  # every list has this column
         spoken = frozenset()
         if chance % 5 == 1:  # generated conditions hardly ever leave an item
             for name in set(case.query) - {"limit", "sort"}:
                 del case.query[name]
     unsure = (operation in _ORDERS and not mended) or operation in _RULES_BEYOND_THE_SCHEMA
-    return [positive_data_acceptance] if unsure or spoken else []
+    excused = [positive_data_acceptance] if unsure or spoken else []
+    return [*excused, negative_data_rejection] if _is_odd_by_nulls_alone(operation, case.body) else excused
+
+
+def _is_odd_by_nulls_alone(name: str, body: Any) -> bool:
+    schema = body_schema(_ROUTES[name]) if name in _ROUTES else None
+    return schema is not None and isinstance(body, dict) and not find_problems(without_nulls(body), schema)
 
 
 def _valid(case: Any, location: ParameterLocation) -> bool:

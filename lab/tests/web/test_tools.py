@@ -14,13 +14,14 @@ from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from assay_lab.api import ROUTES, operation_id
+from assay_lab.api import ROUTES, described, operation_id
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.service.faults import Fault
 from assay_lab.testing import LocalLab
 from assay_lab.web import tools
 from assay_lab.words import WireWords
 from lab_support.core import advance, lab_core, spec
+from lab_support.described import body_schema, resolve_reference
 from lab_support.tool_client import Tools, browser, x402_credential
 
 ABSENT = "7c2b4a52-51a5-4a4e-9c0e-000000000000"
@@ -40,20 +41,25 @@ def for_partners(lab):
 
 
 def create(lab, **fields):
-    answer = lab.call("post_experiments", experiment_spec=spec(), name="by tool", **fields)
+    answer = lab.call("experiments_create", experiment_spec=spec(), name="by tool", **fields)
     assert answer["status"] in (200, 201), answer
     return answer["body"]
 
 
+def name_of(route):
+    return operation_id(route).replace(".", "_")
+
+
 @pytest.mark.parametrize("route", ROUTES, ids=operation_id)
 def test_every_call_is_a_tool_with_the_same_parameters(route, for_partners):
-    tool = for_partners[operation_id(route)]
+    tool = for_partners[name_of(route)]
     schema = tool["inputSchema"]
     Draft202012Validator.check_schema(schema)
-    fields = set(re.findall(r"\{(\w+)\}", route.path)) | set(route.parameters)
     needed = set(re.findall(r"\{(\w+)\}", route.path))
-    if route.body:
-        body = route.body.model_json_schema()
+    parts = [resolve_reference(part) for part in described(route).get("parameters", ())]
+    fields = needed | {part["name"] for part in parts if part["in"] != "header"}
+    if body_schema(route):
+        body = resolve_reference(body_schema(route))
         fields |= set(body["properties"])
         needed |= set(body.get("required", ()))
     assert fields <= set(schema["properties"])
@@ -65,7 +71,7 @@ def test_every_call_is_a_tool_with_the_same_parameters(route, for_partners):
 
 
 def test_partner_calls_are_shown_to_partners_only(lab, for_partners):
-    partners = {operation_id(route) for route in ROUTES if route.partner}
+    partners = {name_of(route) for route in ROUTES if route.partner}
     assert partners
     assert partners <= set(for_partners)
     assert set(lab.listed()) == set(for_partners) - partners
@@ -74,7 +80,7 @@ def test_partner_calls_are_shown_to_partners_only(lab, for_partners):
 
 
 def test_openapi_json_is_a_tool(lab):
-    document = lab.call("get_openapi_json")["body"]
+    document = lab.call("description_get")["body"]
     assert document["info"]["version"] == "0.0.2"
 
 
@@ -94,19 +100,19 @@ def test_answers_and_refusals_equal_those_of_rest(lab):
     new = {"experiment_spec": spec(), "name": "x"}
     entry = {"name": "q", "aa_string": "MKT"}
     cases = [
-        ("get_whoami", None, {}, "GET", "/whoami", {}),
-        ("get_experiments", None, {"limit": 1, "sort": "-created_at"}, "GET", "/experiments", {"params": {"limit": 1, "sort": "-created_at"}}),
-        ("get_experiments", None, {"geq(created_at)": "2090-01-01"}, "GET", "/experiments", {"params": {"geq(created_at)": "2090-01-01"}}),
-        ("get_experiments", None, {"limit": 0}, "GET", "/experiments", {"params": {"limit": 0}}),
-        ("get_targets", None, {"selfservice_only": True, "search": None}, "GET", "/targets", {"params": {"selfservice_only": "true"}}),
-        ("get_info_health", None, {}, "GET", "/info/health", {}),
-        ("get_experiments_experiment_id", None, {"experiment_id": ABSENT}, "GET", f"/experiments/{ABSENT}", {}),
-        ("get_experiments_experiment_id_quote", None, {"experiment_id": one}, "GET", f"/experiments/{one}/quote", {}),
-        ("post_experiments", viewer, new, "POST", "/experiments", {"json": new}),
-        ("post_experiments", None, {"name": "x", "much": 1}, "POST", "/experiments", {"json": {"name": "x", "much": 1}}),
-        ("post_experiments_experiment_id_submit", None, {"experiment_id": one}, "POST", f"/experiments/{one}/submit", {}),
-        ("post_sequences", None, {"experiment_code": code, "sequences": [entry]}, "POST", "/sequences", {"json": {"experiment_code": code, "sequences": [entry]}}),
-        ("post_experiments_experiment_id_quote_confirm", None, {"experiment_id": one}, "POST", f"/experiments/{one}/quote/confirm", {"json": {}}),
+        ("identity_whoami", None, {}, "GET", "/whoami", {}),
+        ("experiments_list", None, {"limit": 1, "sort": "-created_at"}, "GET", "/experiments", {"params": {"limit": 1, "sort": "-created_at"}}),
+        ("experiments_list", None, {"geq(created_at)": "2090-01-01"}, "GET", "/experiments", {"params": {"geq(created_at)": "2090-01-01"}}),
+        ("experiments_list", None, {"limit": 0}, "GET", "/experiments", {"params": {"limit": 0}}),
+        ("targets_list", None, {"selfservice_only": True, "search": None}, "GET", "/targets", {"params": {"selfservice_only": "true"}}),
+        ("health_check", None, {}, "GET", "/info/health", {}),
+        ("experiments_get", None, {"experiment_id": ABSENT}, "GET", f"/experiments/{ABSENT}", {}),
+        ("experiments_get_quote", None, {"experiment_id": one}, "GET", f"/experiments/{one}/quote", {}),
+        ("experiments_create", viewer, new, "POST", "/experiments", {"json": new}),
+        ("experiments_create", None, {"name": "x", "much": 1}, "POST", "/experiments", {"json": {"name": "x", "much": 1}}),
+        ("experiments_submit", None, {"experiment_id": one}, "POST", f"/experiments/{one}/submit", {}),
+        ("sequences_add", None, {"experiment_code": code, "sequences": [entry]}, "POST", "/sequences", {"json": {"experiment_code": code, "sequences": [entry]}}),
+        ("experiments_confirm_quote", None, {"experiment_id": one}, "POST", f"/experiments/{one}/quote/confirm", {"json": {}}),
     ]  # fmt: skip
     met = set()
     for name, token, arguments, method, path, request in cases:
@@ -119,11 +125,11 @@ def test_answers_and_refusals_equal_those_of_rest(lab):
 def test_no_id_reaches_into_another_path(lab):
     one = create(lab)["experiment_id"]
     for odd in (f"{one}/sequences", "../whoami", "..", "%2e%2e", f"{one}?x=1", "a b", "é"):
-        answer = lab.call("get_experiments_experiment_id", experiment_id=odd)
+        answer = lab.call("experiments_get", experiment_id=odd)
         assert answer["status"] in (400, 404)
-    assert lab.call("get_experiments_experiment_id", experiment_id=f"{one}")["status"] == 200
+    assert lab.call("experiments_get", experiment_id=f"{one}")["status"] == 200
     for bad in ({}, {"experiment_id": ""}, {"experiment_id": 7}):
-        assert lab.call("get_experiments_experiment_id", **bad)["status"] == 400
+        assert lab.call("experiments_get", **bad)["status"] == 400
 
 
 @pytest.mark.parametrize("token", ["", "none", "assay_lab"])
@@ -158,15 +164,15 @@ def test_an_order_is_placed_and_paid_over_tools_alone(lab):
         lab, auto_accept_quote=True, request_headers={words.header("Payment-Method"): "x402-exact"}
     )
     invoice_id = order["invoice_id"]
-    challenged = lab.call("post_invoices_invoice_id_pay", invoice_id=invoice_id)
+    challenged = lab.call("invoices_pay", invoice_id=invoice_id)
     assert challenged["status"] == 402
     terms = json.loads(base64.b64decode(challenged["headers"]["PAYMENT-REQUIRED"]))
     assert terms["accepts"] == challenged["body"]["accepts"]
     signed = {"PAYMENT-SIGNATURE": x402_credential(terms), "Idempotency-Key": "once"}
-    paid = lab.call("post_invoices_invoice_id_pay", invoice_id=invoice_id, request_headers=signed)
+    paid = lab.call("invoices_pay", invoice_id=invoice_id, request_headers=signed)
     assert (paid["status"], paid["body"]["status"]) == (200, "paid")
     assert json.loads(base64.b64decode(paid["headers"]["PAYMENT-RESPONSE"]))["success"] is True
-    again = lab.call("post_invoices_invoice_id_pay", invoice_id=invoice_id, request_headers=signed)
+    again = lab.call("invoices_pay", invoice_id=invoice_id, request_headers=signed)
     assert (again["status"], again["body"]["already_paid"]) == (200, True)
     with lab.core.lab.store.transaction() as db:
         assert db.one("SELECT count(*) AS n FROM settlements WHERE invoice_id = ?", invoice_id)["n"] == 1
@@ -180,7 +186,7 @@ def test_an_order_is_placed_and_paid_over_tools_alone(lab):
 )  # fmt: skip
 def test_no_other_header_passes(lab, headers):
     before = len(lab.core.journal.entries())
-    answer = lab.call("post_experiments", experiment_spec=spec(), name="x", request_headers=headers)
+    answer = lab.call("experiments_create", experiment_spec=spec(), name="x", request_headers=headers)
     assert (answer["status"], set(answer["body"])) == (400, {"error", "request_id"})
     assert answer["headers"] == {"x-request-id": answer["body"]["request_id"]}
     assert answer["body"]["request_id"].startswith("req_")
@@ -193,7 +199,7 @@ def test_lone_surrogates_are_refused(lab):
         {"experiment_id": "x", "\udfff": "x"},
         {"experiment_id": "x", "y": "\udfff"},
     ):
-        message = {"name": "get_experiments_experiment_id", "arguments": arguments}
+        message = {"name": "experiments_get", "arguments": arguments}
         answer = lab.post("tools/call", message)
         assert answer.status_code in (200, 400)
         assert "Traceback" not in answer.text
@@ -204,7 +210,7 @@ def test_lone_surrogates_are_refused(lab):
 def test_a_file_comes_as_a_resource(lab):
     one = create(lab, skip_draft=True)["experiment_id"]
     advance(lab.core, hours=1)
-    result = lab.whole("get_experiments_experiment_id_quote_pdf", {"experiment_id": one})
+    result = lab.whole("experiments_get_quote_pdf", {"experiment_id": one})
     content = result["structuredContent"]
     resource = result["content"][1]["resource"]
     pdf = base64.b64decode(resource["blob"])
@@ -215,7 +221,7 @@ def test_a_file_comes_as_a_resource(lab):
 
 def test_faults_hit_tool_calls(lab):
     lab.core.faults.append(Fault(action="status", path="/whoami", status=503, retry_after=7.0))
-    answer = lab.call("get_whoami")
+    answer = lab.call("identity_whoami")
     assert (answer["status"], answer["headers"]["Retry-After"]) == (503, "7")
     assert lab.core.journal.entries()[-1]["fault"] == "status"
 
@@ -231,24 +237,24 @@ def test_tools_use_the_configured_words():
         lab = Tools(core, http)
         one = create(lab, skip_draft=True)["experiment_id"]
         advance(core, hours=1)
-        quote = lab.call("get_experiments_experiment_id_quote", experiment_id=one)["body"]
+        quote = lab.call("experiments_get_quote", experiment_id=one)["body"]
         assert "acmepay_quote_url" in quote
-        headers = lab.listed()["post_experiments"]["inputSchema"]["properties"]["request_headers"]
+        headers = lab.listed()["experiments_create"]["inputSchema"]["properties"]["request_headers"]
         assert "X-Acme-Payment-Method" in headers["properties"]
     core.close()
 
 
 def test_a_parameter_and_a_body_field_of_one_name_raise():
-    route = next(route for route in ROUTES if route.path == "/experiments/{experiment_id}" and route.body)
+    route = next(route for route in ROUTES if route.path == "/experiments/{experiment_id}" and route.writes)
     document = tools.api.document(partner=True)
     operation = document["paths"]["/api/v1/experiments/{experiment_id}"]["patch"]
-    operation["parameters"].append({"name": "name", "in": "query", "schema": {}, "description": ""})
+    operation["parameters"] = [{"name": "name", "in": "query", "schema": {}, "description": ""}]
     with pytest.raises(ValueError, match="two parameters named name"):
         tools._tool(replace(route), document, WireWords())
 
 
 def test_missing_path_arguments_are_refused_without_a_request():
-    tool = tools.catalog(WireWords())["get_experiments_experiment_id"]
+    tool = tools.catalog(WireWords())["experiments_get"]
     with pytest.raises(Refusal):
         tool.request({})
 
@@ -291,10 +297,10 @@ def running():
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_official_client_over_a_real_lab(running, mode):
-    new = ("post_experiments", {"experiment_spec": spec(), "name": f"by {mode}"})
-    absent = ("get_quotes_quote_id", {"quote_id": "none"})
+    new = ("experiments_create", {"experiment_spec": spec(), "name": f"by {mode}"})
+    absent = ("quotes_get", {"quote_id": "none"})
     names, made, refused = asyncio.run(_official(running, mode, new, absent))
-    assert {operation_id(route) for route in ROUTES if not route.partner} <= names
+    assert {name_of(route) for route in ROUTES if not route.partner} <= names
     assert (made.is_error, made.structured_content["status"]) == (False, 201)
     assert (refused.is_error, refused.structured_content["status"]) == (True, 404)
 
@@ -304,7 +310,7 @@ def test_a_lost_answer_breaks_the_tool_call(running):
     running.fault("lose_answer", "/experiments", "POST")
     with pytest.raises((Exception, BaseExceptionGroup)):
         asyncio.run(
-            _official(running, "auto", ("post_experiments", {"experiment_spec": spec(), "name": "lost"}))
+            _official(running, "auto", ("experiments_create", {"experiment_spec": spec(), "name": "lost"}))
         )
     assert [entry["answered"] for entry in running.journal(path="/experiments", method="POST")][-1] is False
     with running.http() as http:

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from assay_lab.api.shapes import Webhook, Webhooks
 from assay_lab.service import seeding
 from assay_lab.webhooks.delivery import MASK
 from lab_support.core import advance, get, lab_core, order, refusal
@@ -58,7 +57,6 @@ def test_a_webhook_lives_from_post_to_delete(strict):
     )
     made = answer.body
     assert answer.status == 201
-    Webhook.model_validate(made)
     assert (made["url"], made["secret_set"], made["headers"], made["enabled"]) == (
         PUBLIC,
         True,
@@ -67,7 +65,6 @@ def test_a_webhook_lives_from_post_to_delete(strict):
     )
     assert SECRETS["first"] not in json.dumps(made)
     listed = get(strict, "/webhooks")
-    Webhooks.model_validate(listed)
     assert listed == [made]
     advance(strict, minutes=5)
     changed = change(strict, made, url=PUBLIC + "/2", headers={}, enabled=False, secret=None)

@@ -22,6 +22,7 @@ from uuid import UUID
 
 import yaml  # type: ignore[import-untyped]
 
+API_PREFIX: Final = "/api/v1"
 _METHODS: Final = ("get", "put", "post", "patch", "delete")
 _JSON: Final = "application/json"
 _SCHEMAS: Final = "components"
@@ -40,6 +41,11 @@ class Operation:
     path: str
     parameters: tuple[Mapping[str, Any], ...]  # with references followed
     raw: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Method and path without names of placeholders, such as `GET /experiments/{}`."""
+        return f"{self.method} {re.sub(r'{[^}]*}', '{}', self.path.removeprefix(API_PREFIX))}"
 
     @property
     def acts(self) -> bool:

@@ -12,9 +12,9 @@ from prefect_assay.service.client.drift.fields import (
     list_published_names,
 )
 from prefect_assay.service.client.witness import Exchange
+from prefect_assay.service.description import list_operations
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.vocabulary import snake_case
-from support.interface.calls import CALLS
 
 
 def fields(body, operation="GET /experiments/{}", private=(), value=None):
@@ -64,8 +64,7 @@ def test_records_by_the_names_of_designs_are_one():
 
 
 def test_each_section_is_that_of_the_interface_s_register():
-    sections = {call.id: call.section for call in CALLS}
-    sections = {name.replace("experiment_id", ""): section for name, section in sections.items()}
+    sections = {call.name: call.raw.get("x-contract") for call in list_operations()}
     assert {name: text.rpartition(", ")[2] for name, text in SECTIONS.items()} == {
         name: sections[name] for name in SECTIONS
     }

@@ -1,7 +1,6 @@
 """What the contract does not show is read in any form: what decides nothing is left out, what decides is an error by name."""
 
 import json
-import re
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +15,7 @@ from prefect_assay.service.client.http.failures import result
 from prefect_assay.service.client.http.request import Answer
 from prefect_assay.service.client.needs import NEEDS, Need
 from prefect_assay.service.client.operations import billing, experiments
+from prefect_assay.service.description import list_operations
 from prefect_assay.service.models.base import DECIDES, WireModel
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.experiment import (
@@ -26,7 +26,6 @@ from prefect_assay.service.models.experiment import (
 )
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import ExperimentStatus
-from support.interface.calls import CALLS
 
 SPEC = ExperimentSpec(experiment_type="thermostability", sequences={"a": SequenceValue(aa_string="MKT")})
 CREATE = experiments.create(CreateRequest(experiment_spec=SPEC, name="pa-1"))
@@ -253,7 +252,7 @@ def test_an_acceptance_names_its_invoice_at_the_service_s_own_pay_path_only(answ
 
 
 def test_only_calls_of_the_contract_are_needed():
-    contract = {re.sub(r"\{[^}]*\}", "{}", call.id) for call in CALLS if call.section != "shapes"}
+    contract = {call.name for call in list_operations() if "x-contract" in call.raw}
     used = {use.operation for use in USES}
     assert {call.operation for call in NEEDS if call.need is Need.NEEDED} <= contract & used
     assert {call.operation for call in NEEDS} <= used

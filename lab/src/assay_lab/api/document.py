@@ -1,50 +1,24 @@
-"""`openapi.json`: the frame of the document, its texts and the schemas it refers to."""
+"""`openapi.json`: the description of the service as this lab sends it, in the words of its deployment.
 
+`openapi.yaml` is the description of the service itself; a test of the product compares the two files.
+"""
+
+import copy
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
-from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
-from pydantic_core import core_schema
+import yaml  # type: ignore[import-untyped]
 
-from assay_lab.api.operations import HEADERS, REFERENCE, TAGS, operation, schema_name
 from assay_lab.api.route import Route
-from assay_lab.api.routes import ROUTES
-from assay_lab.api.shapes import Error
 from assay_lab.kernel.settings import API_PREFIX
 from assay_lab.words import NEUTRAL_PROVIDER, NEUTRAL_SERVICE, WireWords
 
 DOCUMENT_VERSION: Final = "0.0.2"  # contract 9
-# Section numbers help readers of the code only.
-_SECTIONS: Final = re.compile(r"\s*\((?:[Cc]ontract|service shapes)[^)]*\)")
-
-_TITLE: Final = "Protein characterization service (local lab)"
-_BEARER: Final = (
-    "A capability token of the shape `<prefix>_<slug><encoded>`. It belongs to an organisation and a role, and"
-    " may carry further restrictions."
-)
-_DESCRIPTION: Final = """\
-Order measurements of proteins: create an experiment, submit it, accept and pay the quote, wait for the
-laboratory, fetch the results.
-
-**Conventions.** Bodies are JSON. Times are UTC in RFC 3339. Money is integer US cents and excludes VAT. Every
-answer carries `x-request-id`; error bodies repeat it as `request_id`.
-
-**Lists** answer `items`, `total`, `count` and `offset`; fetch pages until fewer than `limit` items return.
-Unknown query parameters are ignored.
-
-**Filters** are expressions: `eq`, `neq`, `gt`, `lt`, `gte`, `lte`, `contains(field,value)`,
-`between(field,low,high)`, `in(field,value,...)`, `is_null(field)`, `is_not_null(field)`, joined by `and(...)`,
-`or(...)`, `not(...)`. A field or a value may be cast with `float`, `int`, `text`, `timestamp` or `date`, and a
-field entered with `at(field,key)` where it is JSON. A value with brackets, commas or spaces is put in double quotes. Each field also
-takes the form `equ(field)=value`, with `geq`, `gtr`, `leq` and `lss` alike.
-
-**Sorting** takes up to eight columns, separated by commas: `desc(field)`, `-field` or `field:desc`, and `asc(field)`,
-`+field`, `field` or `field:asc`.
-"""
+_SCHEMA: Final = "#/components/schemas/"
 
 
 def rendered(words: WireWords, *, partner: bool = False) -> bytes:
@@ -55,7 +29,7 @@ def rendered(words: WireWords, *, partner: bool = False) -> bytes:
 @cache
 def _rendered(provider: str, service: str, *, partner: bool) -> bytes:
     """The document is written in neutral words and spelt as text, so that no name is left out."""
-    text = json.dumps(_neutral(partner=partner))
+    text = json.dumps(_whole() if partner else _public())
     text = re.sub(rf"\b{NEUTRAL_PROVIDER}_", f"{provider}_", text)
     return text.replace(f"X-{NEUTRAL_SERVICE}-", f"X-{service}-").encode()
 
@@ -66,68 +40,55 @@ def document(words: WireWords | None = None, *, partner: bool = False) -> dict[s
     return made
 
 
-def _neutral(*, partner: bool) -> dict[str, Any]:
-    routes = [route for route in ROUTES if partner or not route.partner]
-    paths: dict[str, dict[str, Any]] = {}
-    for route in routes:
-        paths.setdefault(API_PREFIX + route.path, {})[route.method.lower()] = operation(route)
-    described = {route.resource for route in routes}
-    return {
-        "openapi": "3.1.0",
-        # No `servers`: the paths are relative to wherever the document was fetched.
-        "info": {"title": _TITLE, "version": DOCUMENT_VERSION, "description": _DESCRIPTION},
-        "tags": [tag for resource, tag in TAGS.items() if resource in described],
-        "security": [{"bearer": []}],
-        "paths": paths,
-        "components": {
-            "schemas": _schemas(routes),
-            "headers": HEADERS,
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": _BEARER}},
-        },
-    }
+def described(route: Route) -> Mapping[str, Any]:
+    """The operation of a route, as the document has it."""
+    operation: Mapping[str, Any] = _whole()["paths"][API_PREFIX + route.path][route.method.lower()]
+    return operation
 
 
-def _schemas(routes: Iterable[Route]) -> dict[str, Any]:
-    """Every schema that the routes refer to, under its name."""
-    shapes: set[type[BaseModel]] = {Error}
-    for route in routes:
-        named = (route.body, *route.answers.values(), *route.refuses.values())
-        shapes.update(shape for shape in named if shape is not None)
-    _, made = models_json_schema(
-        [(shape, "validation") for shape in sorted(shapes, key=schema_name)],
-        ref_template=REFERENCE,
-        schema_generator=_Generator,
-    )
-    found: dict[str, Any] = _tidy(made["$defs"])
-    if twice := sorted(name for name in found if "__" in name):
-        raise LookupError(f"two schemas of one name: {', '.join(twice)}")
-    return found
+def operation_id(route: Route) -> str:
+    """The name of a route's operation, such as `experiments.create`."""
+    return str(described(route)["operationId"])
 
 
-class _Generator(GenerateJsonSchema):
-    """Leaves out titles that repeat names, and `default: null`."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        del schema
-        return False
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        made = super().default_schema(schema)
-        if made.get("default", ...) is None:
-            del made["default"]
-        return made
+def takes_body(route: Route) -> bool:
+    """Whether a route needs a JSON body."""
+    return "requestBody" in described(route)
 
 
-def _tidy(value: Any) -> Any:
-    """Reduce docstrings to their prose, at any depth."""
-    if isinstance(value, Mapping):
-        return {
-            key: _plain(item) if key == "description" and isinstance(item, str) else _tidy(item)
-            for key, item in value.items()
+@cache
+def _whole() -> Mapping[str, Any]:
+    text = files("assay_lab.api").joinpath("openapi.yaml").read_text(encoding="utf-8")
+    # The loader in C is ten times as fast, and not in every build of PyYAML.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    document: dict[str, Any] = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader in both cases
+    return document
+
+
+def _public() -> Mapping[str, Any]:
+    """The document without what is for partners: calls, their tags and the schemas of these calls alone."""
+    document = copy.deepcopy(dict(_whole()))
+    for path in list(document["paths"]):
+        calls = document["paths"][path]
+        document["paths"][path] = {
+            name: call
+            for name, call in calls.items()
+            if not (isinstance(call, dict) and call.get("x-partner"))
         }
-    return [_tidy(item) for item in value] if isinstance(value, list) else value
+        if not document["paths"][path]:
+            del document["paths"][path]
+    tags = {tag for calls in document["paths"].values() for call in calls.values() for tag in _tags(call)}
+    document["tags"] = [tag for tag in document["tags"] if tag["name"] in tags]
+    _drop_unused(document)
+    return document
 
 
-def _plain(docstring: str) -> str:
-    whole = docstring.partition("\n\nAttributes:")[0]
-    return " ".join(_SECTIONS.sub("", whole).split())
+def _tags(call: Any) -> list[str]:
+    return list(call["tags"]) if isinstance(call, dict) else []
+
+
+def _drop_unused(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    while unused := schemas.keys() - set(re.findall(rf'"{_SCHEMA}(\w+)"', json.dumps(document))):
+        for name in unused:
+            del schemas[name]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 
 class Refusal(Exception):
@@ -43,8 +43,3 @@ class Body(BaseModel):
 def integral(value: Any) -> Any:
     """`3.0` is the integer 3 (JSON Schema)."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def documented(**schema: Any) -> Any:
-    """A rule that openapi.json describes, and that is checked elsewhere."""
-    return Field(json_schema_extra=schema)

@@ -1,16 +1,14 @@
 """Strict schemas of the request bodies, for the lab alone.
 
-Rules that join fields are in `validation`; `documented` ones appear in `openapi.json` and check nothing here.
+Rules that join fields are in `validation`; `api/openapi.yaml` describes both.
 """
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from assay_lab.kernel.refusals import Body, documented, integral
+from assay_lab.kernel.refusals import Body, integral
 from assay_lab.vocabulary import (
-    AMINO_ACIDS,
-    CHAIN_SEPARATOR,
     REPLICATES_MAX,
     REPLICATES_MIN,
     WEBHOOK_SECRET_MIN_LENGTH,
@@ -18,14 +16,11 @@ from assay_lab.vocabulary import (
     Method,
 )
 
-_LETTERS = "".join(sorted(AMINO_ACIDS | {letter.lower() for letter in AMINO_ACIDS}))
-Residues = Annotated[
-    str, documented(pattern=f"^[{_LETTERS}]+({CHAIN_SEPARATOR}[{_LETTERS}]+)*$", examples=["MKTAYIAKQR"])
-]
-TargetId = Annotated[str, documented(format="uuid")]
+Residues = str  # checked letter by letter in `validation`
+TargetId = str
 Text = Annotated[str, Field(min_length=1)]
 Secret = Annotated[str, Field(min_length=WEBHOOK_SECRET_MIN_LENGTH)]
-HttpsUrl = Annotated[str, documented(format="uri", pattern="^https://")]
+HttpsUrl = str  # checked in `validation`
 
 
 class SequenceObject(Body):

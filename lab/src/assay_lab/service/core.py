@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from assay_lab.api import Route, find
+from assay_lab.api import Route, described, find
 from assay_lab.experiments.clock_driver import ClockDriver
 from assay_lab.kernel.faults import FaultList, WebhookFault
 from assay_lab.kernel.refusals import Refusal, database_away
@@ -113,7 +113,7 @@ class LabCore:
         try:
             who = self.lab.tokens.authenticate(headers.get("authorization"))
         except sqlite3.Error as error:
-            if HTTPStatus.SERVICE_UNAVAILABLE not in route.refuses:
+            if str(HTTPStatus.SERVICE_UNAVAILABLE.value) not in described(route)["responses"]:
                 raise
             raise database_away() from error  # the token is looked up in what the call asks about
         name_caller(who.org_id, who.token_id)

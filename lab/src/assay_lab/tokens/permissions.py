@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from assay_lab.kernel import times
-from assay_lab.kernel.refusals import Body, documented
+from assay_lab.kernel.refusals import Body
 from assay_lab.vocabulary import PaymentMethod
 
 # service shapes, Tokens and identity: the actions that tokens allow.
@@ -114,10 +114,9 @@ _Resource = Annotated[
     str,
     AfterValidator(_singular),
     AfterValidator(_one_of(RESOURCES)),
-    documented(enum=[*RESOURCES, *(name for name in _SINGULAR if name not in RESOURCES)]),
 ]
-_Action = Annotated[str, AfterValidator(_one_of(ACTIONS)), documented(enum=list(ACTIONS))]
-_Method = Annotated[str, AfterValidator(_one_of(tuple(PaymentMethod))), documented(enum=list(PaymentMethod))]
+_Action = Annotated[str, AfterValidator(_one_of(ACTIONS))]
+_Method = Annotated[str, AfterValidator(_one_of(tuple(PaymentMethod)))]
 # An empty list would make a token that can do nothing at all, which is hardly intended.
 _NonEmpty: Final = Field(min_length=1, max_length=100)
 Label = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]

@@ -16,6 +16,7 @@ from assay_lab.words import WireWords
 HEADERS: Final = "request_headers"
 
 _COMPONENTS: Final = "#/components/schemas/"
+_PARAMETERS: Final = "#/components/parameters/"
 _NO_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
@@ -32,7 +33,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One call of the API as a tool; `name` is its `operationId`, `schema` the JSON Schema of its arguments."""
+    """One call of the API as a tool; `name` is its `operationId` with an underscore for the dot, `schema` the JSON Schema of its arguments."""
 
     name: str
     title: str
@@ -85,35 +86,40 @@ def catalog(words: WireWords) -> dict[str, Tool]:
     made = [_tool(route, document, words) for route in api.ROUTES]
     path = f"{API_PREFIX}/openapi.json"
     described = f"GET {path}. The machine-readable description."
-    made.append(Tool("get_openapi_json", "Describe the API", described, "GET", path))
+    made.append(Tool("description_get", "Describe the API", described, "GET", path))
     return {tool.name: tool for tool in made}
 
 
 def _tool(route: api.Route, document: Mapping[str, Any], words: WireWords) -> Tool:
     """The call as openapi.json describes it, its parameters and the fields of its body side by side."""
     path = API_PREFIX + route.path
-    operation = document["paths"][path][route.method.lower()]
+    item = document["paths"][path]
+    operation = item[route.method.lower()]
     schemas = document["components"]["schemas"]
     body = _body(operation, schemas)
     fields = body.get("properties", {})
-    given = {part["name"]: part for part in operation.get("parameters", ()) if part["in"] != "header"}
+    named = document["components"]["parameters"]
+    listed = (*item.get("parameters", ()), *operation.get("parameters", ()))
+    parts = [named[part["$ref"].removeprefix(_PARAMETERS)] if "$ref" in part else part for part in listed]
+    given = {part["name"]: part for part in parts if part["in"] != "header"}
     if twice := (set(given) | {HEADERS}) & set(fields):
         raise ValueError(f"{route.method} {route.path} has two parameters named {', '.join(sorted(twice))}")
     properties = {name: part["schema"] | {"description": part["description"]} for name, part in given.items()}
     headers = _headers_schema(words)
     properties |= fields | ({HEADERS: headers} if route.writes else {})
-    required = [*(name for name, part in given.items() if part["required"]), *body.get("required", ())]
+    required = [*(name for name, part in given.items() if part.get("required")), *body.get("required", ())]
     schema = {"type": "object", "properties": properties, "required": required}
+    needs = "" if route.open else f"Needs `{route.resource}:{route.action}`."
     return Tool(
-        name=operation["operationId"],
+        name=operation["operationId"].replace(".", "_"),  # not every client takes a dot
         title=operation["summary"],
-        description=f"{route.method} {path}. {operation.get('description', '')}".strip(),
+        description=" ".join(filter(None, (f"{route.method} {path}.", operation.get("description"), needs))),
         method=route.method,
         path=path,
         schema=_self_contained(schema, schemas),
         query=tuple(name for name, part in given.items() if part["in"] == "query"),
         headers=frozenset(name.lower() for name in headers["properties"]),
-        has_body=route.body is not None,
+        has_body=api.takes_body(route),
         reads=not route.writes,
         destructive=route.destructive,
         partner=route.partner,

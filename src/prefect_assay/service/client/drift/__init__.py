@@ -1,4 +1,4 @@
-"""Compares `interface.json`, which the client was written for, with a description of today's service. Sends nothing."""
+"""Compares the description that the client was written for with a description of today's service. Sends nothing."""
 
 from prefect_assay.service.client.drift.compare import Change, compare
 from prefect_assay.service.client.drift.document import Facts, facts_of, known_interface

@@ -4,13 +4,13 @@ References are followed, unions are joined, a deployment's words become the neut
 and names of schemas are no facts, because they are not on the wire.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from functools import cache
 from typing import Any, Final
 
 from prefect_assay.errors import InputError
+from prefect_assay.service.description import load_description
 from prefect_assay.service.models.service import NEUTRAL_PROVIDER, WireWords
 
 Facts = dict[str, dict[str, Any]]
@@ -54,11 +54,10 @@ def facts_of(document: Mapping[str, Any], words: WireWords | None = None) -> dic
     return dict(sorted(found.items()))
 
 
+@cache
 def known_interface() -> dict[str, Facts]:
-    """The facts that the client was written for, from the local lab's description."""
-    text = files("prefect_assay.service.client.drift").joinpath("interface.json").read_text(encoding="utf-8")
-    found: dict[str, Facts] = json.loads(text)
-    return found
+    """The facts that the client was written for, from the description of the service; do not change them."""
+    return facts_of(load_description())
 
 
 def above(place: str) -> str | None:
@@ -171,7 +170,8 @@ class _Reader:
                 yield from self._variants(self._target(reference), (*seen, reference))
             return
         for word in ("anyOf", "oneOf"):
-            if schema.get(word):
+            # Beside properties it says which of them are needed, and has no fields of its own.
+            if schema.get(word) and "properties" not in schema:
                 for variant in schema[word]:
                     yield from self._variants(variant, seen)
                 return

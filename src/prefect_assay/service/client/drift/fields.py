@@ -129,7 +129,6 @@ class _Seen:
 
 
 _usage = cache(usage_by_operation)
-_known = cache(known_interface)
 
 
 def compare_answers(
@@ -239,7 +238,7 @@ class _Reader:
 
 def _always_sent(operation: str) -> frozenset[str]:
     """The fields that each answer has by the interface that the client was written for."""
-    facts = _known().get(operation, {})
+    facts = known_interface().get(operation, {})
     return frozenset(
         name for place, fact in facts.items() if fact.get("required") and (name := field_of(place))
     )

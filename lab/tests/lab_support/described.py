@@ -7,9 +7,40 @@ contract. Neither is allowed to the lab.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from prefect_assay.service.description import find_problems, resolve_reference
+from jsonschema import Draft202012Validator
+
+from assay_lab.api import Route, described, document
 
 Schema = Mapping[str, Any]
+DOCUMENT = document(partner=True)
+
+
+def find_problems(value: Any, schema: Schema) -> list[str]:
+    """Where a value is off a schema of the description."""
+    whole = {**schema, "components": DOCUMENT["components"]}
+    checker = Draft202012Validator(whole, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    return [f"{error.json_path}: {error.message}" for error in checker.iter_errors(value)]
+
+
+def resolve_reference(part: Schema) -> Schema:
+    """What `$ref` names, with what stands beside it."""
+    while "$ref" in part:
+        found: Any = DOCUMENT
+        for step in part["$ref"].removeprefix("#/").split("/"):
+            found = found[step]
+        part = {**found, **{name: value for name, value in part.items() if name != "$ref"}}
+    return part
+
+
+def body_schema(route: Route) -> Schema | None:
+    """The schema of a route's JSON body."""
+    return json_schema(described(route).get("requestBody", {}))
+
+
+def json_schema(part: Schema) -> Schema | None:
+    """The schema of a body or an answer; None where it is not JSON."""
+    found: Schema | None = part.get("content", {}).get("application/json", {}).get("schema")
+    return found
 
 
 def find_strict_problems(value: Any, schema: Schema) -> list[str]:
@@ -97,3 +128,12 @@ def _property(schema: Schema, name: str) -> Schema | None:
     if found is None and isinstance(schema.get("additionalProperties"), Mapping):
         found = schema["additionalProperties"]
     return found
+
+
+def without_nulls(value: Any) -> Any:
+    """A body without its nulls: the lab takes a null for a field that may be left out."""
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return value
