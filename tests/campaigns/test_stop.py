@@ -405,6 +405,52 @@ def test_a_loop_is_canceled_with_its_open_rounds_and_reopened_with_them(prefect,
     running.book(1).require_not_stopped()
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_loop_between_two_rounds_is_not_said_to_have_ordered_nothing(prefect, tmp_path, number):
+    archive = LocalArchive(root=str(tmp_path))
+    store = archive.get_store()
+    over = WrittenCampaign(store, archive.prefix, "l-1")
+    over.order(1)
+    over.bill(1, 175_200)
+    over.pay(1, 175_200)
+    over.log.finish("1 measured", complete=True)
+    loop = CampaignLog(store, archive.prefix, "l", StartedKind.LOOP)
+    loop.start(started(over.books, "l", StartedKind.LOOP))
+    book = LoopBook(store, archive.prefix, "l")
+    for one in range(1, number + 1):  # the second has not begun
+        book.fix(a_round(one))
+    book.end(RoundEnded(number=1, table="t", rows=0, start=loop.state.started.at))
+    report = stop_log(None, loop, person="Ada", how="a test")
+    assert (report.orders, report.billed_cents, report.paid_cents) == ((), 175_200, 175_200)
+    assert report.is_settled
+    line = "round l-1 was over before: 1 experiment ordered, 1,752.00 USD billed, 1,752.00 USD of it paid"
+    assert [one.line for one in report.ended] == [line]
+    for text in (report.summary, stop.report_text(report, "account main", reject=True)):
+        assert "Nothing was open: what it had ordered was over before." in text
+        assert "had ordered nothing" not in text
+    assert "Billed together: 1,752.00 USD, of which 1,752.00 USD is paid." in text
+
+
+def test_a_damaged_ledger_of_an_old_round_does_not_keep_a_loop_from_being_canceled(prefect, tmp_path):
+    archive = LocalArchive(root=str(tmp_path))
+    store = archive.get_store()
+    over = WrittenCampaign(store, archive.prefix, "l-1")
+    over.order(1)
+    over.log.finish("1 measured", complete=True)
+    loop = CampaignLog(store, archive.prefix, "l", StartedKind.LOOP)
+    loop.start(started(over.books, "l", StartedKind.LOOP))
+    book = LoopBook(store, archive.prefix, "l")
+    book.fix(a_round(1))
+    book.end(RoundEnded(number=1, table="t", rows=0, start=loop.state.started.at))
+    for path in (tmp_path).rglob("*"):
+        if path.is_file() and over.plan.experiments[0].order_key in str(path):
+            path.write_text("damaged")
+    report = stop_log(None, loop, person="Ada", how="a test")
+    assert report.is_settled
+    assert "cannot be read" in report.ended[0].line
+    assert "had ordered nothing" not in report.summary
+
+
 def a_round(number):
     pool = PoolFile(name="p", key="POOLS/p", sha256="0" * 64, size=1, designs=2)
     return RoundFixed(

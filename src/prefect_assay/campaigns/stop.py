@@ -5,7 +5,7 @@ whichever run is alive. Then open quotes are rejected. Every step is safe to rep
 nothing is pending.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -44,6 +44,7 @@ from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.words import many
 
 # A request that was in flight when the ledger was stopped has arrived by then, or never will.
 IN_FLIGHT: Final = timedelta(minutes=10)
@@ -87,26 +88,64 @@ class OrderRemains(Model):
         return self.remains is not None and self.remains.payment.paid
 
 
+class EndedRound(Model):
+    """A round that was over before its loop was canceled, by its ledgers; amounts in US cents without VAT.
+
+    `experiments` is None where a ledger cannot be read.
+    """
+
+    campaign_id: str
+    experiments: int | None = None
+    billed_cents: int = 0
+    paid_cents: int = 0
+
+    @property
+    def line(self) -> str:
+        """What it had ordered, in one line without markup."""
+        over = f"round {self.campaign_id} was over before"
+        if self.experiments is None:
+            return f"{over}; what it had ordered cannot be read: prefect-assay archive verify says what is damaged"
+        ordered = f"{over}: {many(self.experiments, 'experiment')} ordered"
+        if not self.billed_cents:
+            return f"{ordered}, nothing billed"
+        return f"{ordered}, {usd(self.billed_cents)} billed, {usd(self.paid_cents)} of it paid"
+
+
 class StopReport(Model):
-    """A canceled campaign or loop: what remains of each order, and what the cancellation could not do yet."""
+    """A canceled campaign or loop: what remains of each order, and what the cancellation could not do yet.
+
+    `orders` are those that it stopped. What a loop had bought in rounds that were over is in `ended`.
+    """
 
     what: StartedKind
     name: str
     person: str
     how: str
     orders: tuple[OrderRemains, ...] = ()
+    ended: tuple[EndedRound, ...] = ()
     problems: tuple[str, ...] = ()
     is_settled: bool = False
 
     @property
     def billed_cents(self) -> int:
         """All that is billed, in US cents without VAT."""
-        return sum(order.billed_cents or 0 for order in self.orders)
+        orders = sum(order.billed_cents or 0 for order in self.orders)
+        return orders + sum(one.billed_cents for one in self.ended)
 
     @property
     def paid_cents(self) -> int:
         """The part of it that is paid."""
-        return sum(order.billed_cents or 0 for order in self.orders if order.is_paid)
+        orders = sum(order.billed_cents or 0 for order in self.orders if order.is_paid)
+        return orders + sum(one.paid_cents for one in self.ended)
+
+    @property
+    def summary(self) -> str:
+        """What it had ordered, in a sentence."""
+        if self.orders:
+            return ""
+        if self.ended:
+            return "Nothing was open: what it had ordered was over before."
+        return "It had ordered nothing."
 
 
 def find_log(archive: Archive, campaign_id: str) -> CampaignLog:
@@ -178,6 +217,7 @@ def settle_stop(account: AssayAccount | None, log: CampaignLog) -> StopReport:
         person=stopped.person,
         how=stopped.how,
         orders=remains,
+        ended=tuple(_ended_rounds(log, {campaign.name for campaign in campaigns})),
         problems=tuple(problems),
         is_settled=not problems and not any(order.is_pending for order in remains),
     )
@@ -233,6 +273,25 @@ def _stop_campaigns(log: CampaignLog, stopped: Stopped) -> Iterator[CampaignLog]
             continue
         campaign.stop(stopped.person, stopped.how)
         yield campaign
+
+
+def _ended_rounds(log: CampaignLog, stopped: Collection[str]) -> Iterator[EndedRound]:
+    """The rounds of a loop that the cancellation has not stopped, with what they had ordered."""
+    for campaign in round_logs(log):
+        if campaign.name in stopped:
+            continue
+        try:
+            states = [state for order in _orders(campaign) if (state := order.book.read()).placed]
+        except AssayError:  # what is open is canceled all the same
+            yield EndedRound(campaign_id=campaign.name)
+            continue
+        if states:
+            yield EndedRound(
+                campaign_id=campaign.name,
+                experiments=len(states),
+                billed_cents=sum(state.amount_cents or 0 for state in states if state.billed),
+                paid_cents=sum(state.amount_cents or 0 for state in states if state.settled),
+            )
 
 
 def _was_stopped_with(loop: Stopped | None, state: CampaignState) -> bool:
@@ -379,9 +438,12 @@ def report_text(report: StopReport, account: str, *, reject: bool) -> str:
         f"By {report.person} ({report.how}). Nothing is ordered, accepted or paid for it any more.",
         "",
     ]
-    if not report.orders:
-        lines += ["It had ordered nothing, and nothing will be billed.", ""]
-    elif report.billed_cents:
+    if report.summary:
+        lines += [
+            report.summary if report.ended else "It had ordered nothing, and nothing will be billed.",
+            "",
+        ]
+    if report.billed_cents:
         lines += [
             f"Billed together: {usd(report.billed_cents)}, of which {usd(report.paid_cents)} is paid.",
             "",
@@ -389,6 +451,8 @@ def report_text(report: StopReport, account: str, *, reject: bool) -> str:
     for order in report.orders:
         text = order_text(order.remains, reject=reject) if order.remains else order.line.capitalize()
         lines += [f"## {order.name}", "", text, ""]
+    if report.ended:
+        lines += ["## Over before", "", *(f"- {one.line}" for one in report.ended), ""]
     if report.problems:
         lines += ["## Not done yet", "", *(f"- {problem}" for problem in report.problems), ""]
     if not report.is_settled:

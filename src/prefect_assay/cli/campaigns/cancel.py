@@ -136,10 +136,11 @@ def _show(reports: Sequence[StopReport], runs: Sequence[FlowRun], money: OpenMon
         nothing = "" if reports else " It had begun nothing: nothing was ordered."
         console.print(f"run {run.name} is canceled.{nothing}")
     for report in reports:
-        nothing = "" if report.orders else " It had ordered nothing."
-        console.print(f"{report.what.capitalize()} {report.name} is canceled.{nothing}")
+        console.print(f"{report.what.capitalize()} {report.name} is canceled. {report.summary}".rstrip())
         if report.orders:
             console.print(_table(report.orders))
+        for one in report.ended:
+            console.print(f"{one.line[0].upper()}{one.line[1:]}.")
         for problem in report.problems:
             console.print(f"Not done yet: {problem}")
         if not report.is_settled:
@@ -174,6 +175,7 @@ def _as_json(report: StopReport) -> dict[str, Any]:
         "problems": list(report.problems),
         "billed_cents": report.billed_cents,
         "paid_cents": report.paid_cents,
+        "ended_rounds": [one.model_dump(mode="json") for one in report.ended],
         "experiments": [
             {
                 "campaign": order.campaign_id,
