@@ -123,7 +123,7 @@ class _Reader:
         inner: dict[str, list[tuple[Any, bool, tuple[str, ...]]]] = {}
         objects = [(variant, refs) for variant, refs in variants if "object" in _types(variant)]
         for variant, refs in objects:
-            needed = set(variant.get("required") or ())
+            needed = set(_always_there(variant))
             for name, below in (variant.get("properties") or {}).items():
                 entry = (below, name in needed, refs)
                 inner.setdefault(self._neutral(name), []).append(entry)
@@ -187,8 +187,8 @@ class _Reader:
                 own = {k: v for k, v in variant.items() if k not in {"properties", "required"}}
                 whole |= own
                 whole["properties"] |= variant.get("properties") or {}
-                whole["required"] = [*whole["required"], *(variant.get("required") or ())]
-        whole["required"] += list(schema.get("required") or ())
+                whole["required"] = [*whole["required"], *_always_there(variant)]
+        whole["required"] += _always_there(schema)
         return whole if whole["properties"] else {k: v for k, v in whole.items() if k != "properties"}
 
     def _resolved(self, value: Any) -> dict[str, Any]:
@@ -210,6 +210,11 @@ class _Reader:
         if not tail.startswith(self._provider):
             return name
         return f"{head}{bracket}{NEUTRAL_PROVIDER}_{tail[len(self._provider) :]}"
+
+
+def _always_there(schema: Mapping[str, Any]) -> list[str]:
+    """Fields that the schema requires, and those that published answers always have."""
+    return [*(schema.get("required") or ()), *(schema.get("x-published-required") or ())]
 
 
 def _json_schema(value: Mapping[str, Any]) -> Any:
