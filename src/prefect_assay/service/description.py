@@ -139,7 +139,7 @@ def resolve_reference(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return part
 
 
-def find_problems(value: object, schema: Mapping[str, Any]) -> tuple[str, ...]:
+def find_problems(value: Any, schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Where a JSON value is off a schema of the document, without the value itself; empty if it is not.
 
     Args:
