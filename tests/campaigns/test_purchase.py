@@ -210,6 +210,26 @@ def test_summary_is_json_and_back():
     assert PurchaseSummary.model_validate_json(made.model_dump_json()) == made
 
 
+def test_designs_that_another_campaign_has_bought_are_a_warning_and_not_twice_in_a_sum():
+    earlier = Earlier(
+        (
+            EarlierPurchase(campaign_id="b", designs=("d1",)),
+            EarlierPurchase(campaign_id="a", designs=("d1", "d2")),
+        )
+    )
+    made = summary(unasked_cents=9000, earlier=earlier)
+    rows = purchase_rows(made)
+    assert made.asked.startswith("nobody"), "an amount that was said stays an approval"
+    assert rows["warning"].startswith("bought again: 2 of 3 designs to be ordered, which b, a ordered before")
+    assert rows["before"].startswith(
+        "2 of the 3 designs were ordered before for the same assay and target (d1, d2), in b"
+    )
+    assert rows["before"].endswith("in b (1 of them), in a (2 of them)")
+    (key,) = plan().order_keys
+    ordered = {key: OrderPrice(PurchaseState.ORDERED, 4500, is_committed=True)}
+    assert "warning" not in purchase_rows(summary(prices=ordered, earlier=earlier)), "nothing is bought"
+
+
 # -- earlier campaigns of an archive
 
 
@@ -255,9 +275,9 @@ def test_same_protein_for_the_same_assay_method_and_target_is_found(history):
     assert datetime.now(UTC) >= one.ordered_at
     words = purchase_rows(summary(plan(CONTROL, renamed, design(3)), earlier=Earlier((one,))))["before"]
     assert words.startswith(
-        "1 of the 3 designs were ordered before for the same assay and target (other-name)"
+        "1 of the 3 designs was ordered before for the same assay and target (other-name), in old (1 of them on "
     )
-    assert words.endswith("UTC, measured")
+    assert words.endswith("UTC, measured)")
 
 
 def test_other_measurements_controls_and_unsent_plans_do_not_count(history):

@@ -165,8 +165,15 @@ def test_designs_that_the_archive_has_ordered_before_are_named(shop):
     book.record(lambda _: Ordered(experiment_id="e"))
     told = row(shop.run().stderr, "before")
     assert told.startswith(
-        "1 of the 2 designs were ordered before for the same assay and target (one): 1 in earlier"
+        "1 of the 2 designs was ordered before for the same assay and target (one), in earlier (1 of them"
     )
+    again = "bought again: 1 of 2 designs to be ordered, which earlier ordered before"
+    assert row(shop.run().stderr, "warning").startswith(again)
+    folder = shop.designs.parent / "files"
+    folder.mkdir()
+    (folder / "round.fasta").write_text(shop.designs.read_text())
+    loop = CliRunner().invoke(app, ["loop", "egfr", str(folder), "--target", EGFR, "--budget-usd", "9000"])
+    assert row(loop.stderr, "warning").startswith(again)
     assert "before" not in words_of(shop.run(target=UNPRICED)), "another target is another assay"
     estimate = ["estimate", str(shop.designs), "--target", EGFR]
     assert row(CliRunner().invoke(app, estimate).stdout, "before") == told

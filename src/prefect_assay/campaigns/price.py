@@ -114,6 +114,8 @@ def _show_purchase(order: PlannedOrder, purchase: PurchaseSummary) -> None:
     offered = order.log.read().offered
     if offered is None or offered.purchase != purchase:
         order.log.append(Offered(purchase=purchase))
+        for warning in purchase.warnings:
+            _log.warning("Campaign %s: %s", purchase.campaign_id, warning)
     emit(
         kinds.EstimateCompleted(
             campaign_id=purchase.campaign_id,

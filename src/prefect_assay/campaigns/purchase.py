@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -172,8 +172,10 @@ def _price_by_ledger(state: OrderState) -> OrderPrice:
 # -- what was ordered before
 
 
-def find_earlier(setup: CampaignSetup, plan: Plan, books: Books | None) -> Earlier:
+def find_earlier(setup: CampaignSetup, plan: Plan, books: Books | None, own: Collection[str] = ()) -> Earlier:
     """The designs of a plan that other campaigns have ordered for the same type of assay, method and target.
+
+    `own` are campaigns that are not other ones, such as the rounds of the plan's loop.
 
     The budget names every campaign that has sent an order, so that one with a plan alone costs nothing. Best effort: a
     summary without it is still true.
@@ -181,19 +183,19 @@ def find_earlier(setup: CampaignSetup, plan: Plan, books: Books | None) -> Earli
     if books is None:
         return Earlier()
     try:
-        return _find_earlier(setup, plan, books)
+        return _find_earlier(setup, plan, books, {None, plan.campaign_id, *own})
     except (AssayError, OSError) as error:
         return Earlier(unread=f"not compared with earlier campaigns: {error}")
 
 
-def _find_earlier(setup: CampaignSetup, plan: Plan, books: Books) -> Earlier:
+def _find_earlier(setup: CampaignSetup, plan: Plan, books: Books, own: Collection[str | None]) -> Earlier:
     store, prefix = setup.archive.get_store(), setup.archive.prefix
     names = {_protein(value): name for name, value in plan.sequences.items() if not value.control}
     measured = {_measurement(one.spec) for one in plan.experiments}
     sent = {
         one.campaign_id: None
         for one in reversed(books.budget.read().reservations.values())
-        if one.campaign_id not in {None, plan.campaign_id} and (one.action or one.cents)
+        if one.campaign_id not in own and (one.action or one.cents)
     }
     campaigns = [name for name in sent if name is not None]
 
@@ -310,7 +312,7 @@ def summarize_purchase(facts: PurchaseFacts) -> PurchaseSummary:
         payment_method=facts.payment_method,
         paid=describe_payment(facts.payment_method),
         asked="",
-        warnings=tuple(find_warnings(plan)) if uncommitted else (),
+        warnings=(*_warn_again(facts), *find_warnings(plan)) if uncommitted else (),
     )
     return summary.model_copy(update={"asked": describe_asking(summary, facts.raised_cents)})
 
@@ -384,6 +386,28 @@ def _ask_price(summary: PurchaseSummary, raised_cents: int) -> Iterator[str]:
             "nobody about a quote within the caps, which is accepted"
             if summary.accept_quotes
             else "a person, about each quote, before it is accepted"
+        )
+
+
+def _warn_again(facts: PurchaseFacts) -> Iterator[str]:
+    to_order = [
+        name
+        for one in facts.plan.experiments
+        if not facts.prices[one.order_key].is_committed
+        for name in one.spec.sequences
+    ]
+    yield from warn_of_earlier(to_order, facts.earlier.purchases)
+
+
+def warn_of_earlier(names: Collection[str], earlier: Sequence[EarlierPurchase]) -> Iterator[str]:
+    """That designs to be ordered were bought by other campaigns: each campaign name orders and pays its own."""
+    known = {name for one in earlier for name in one.designs}.intersection(names)
+    if known:
+        campaigns = dict.fromkeys(one.campaign_id for one in earlier if known.intersection(one.designs))
+        yield (
+            f"bought again: {len(known)} of {many(len(names), 'design')} to be ordered, which "
+            f"{listed([*campaigns], _NAMES_SHOWN)} ordered before for the same assay and target. Another campaign name orders "
+            "and pays them once more; leave out what you do not want to buy twice"
         )
 
 

@@ -131,8 +131,9 @@ def _before(summary: PurchaseSummary) -> Iterator[str]:
     names = summary.earlier_designs
     if names:
         yield (
-            f"{len(names)} of the {many(summary.designs, 'design')} were ordered before for the same assay and target "
-            f"({listed(names, _NAMES_SHOWN)}): {listed([*map(_earlier, summary.earlier)], _CAMPAIGNS_SHOWN)}"
+            f"{len(names)} of the {many(summary.designs, 'design')} {'was' if len(names) == 1 else 'were'} ordered before for "
+            f"the same assay and target ({listed(names, _NAMES_SHOWN)}), "
+            f"{listed([*map(_earlier, summary.earlier)], _CAMPAIGNS_SHOWN)}"
         )
     if summary.earlier_unread:
         yield summary.earlier_unread
@@ -140,7 +141,7 @@ def _before(summary: PurchaseSummary) -> Iterator[str]:
 
 def _earlier(one: EarlierPurchase) -> str:
     when = f" on {one.ordered_at:%Y-%m-%d %H:%M} UTC" if one.ordered_at else ""
-    return f"{len(one.designs)} in {one.campaign_id}{when}{', measured' if one.measured else ''}"
+    return f"in {one.campaign_id} ({len(one.designs)} of them{when}{', measured' if one.measured else ''})"
 
 
 def _caps(summary: PurchaseSummary) -> Iterator[str]:

@@ -1,13 +1,16 @@
 """`prefect-assay loop`: checks what can be checked here, then starts the loop on a worker or in this process."""
 
 import re
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from prefect_assay.archive.sources import local_path
+from prefect_assay.books import Books
 from prefect_assay.books.campaign_log import CampaignLog, StartedKind
-from prefect_assay.campaigns.purchase import describe_payment
+from prefect_assay.campaigns.purchase import describe_payment, find_earlier, warn_of_earlier
+from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.asking import confirm, is_at_terminal, user_name
 from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.cli.campaigns.purchase import show_rows
@@ -18,6 +21,7 @@ from prefect_assay.cli.campaigns.run import (
     report_of,
     start_deployed,
 )
+from prefect_assay.cli.designs.sequences import read_file
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.loops.schedule import cron_schedule, next_start, schedule_loop
 from prefect_assay.cli.model_options import option_name
@@ -28,13 +32,16 @@ from prefect_assay.designs.options import CampaignOptions, LoopOptions
 from prefect_assay.designs.selection import Objective, SelectionSettings
 from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFailed
 from prefect_assay.looping import LoopBook, objective_of
+from prefect_assay.looping.files import campaign_of, design_files, without_rounds
 from prefect_assay.looping.loop import LOOP_ID
-from prefect_assay.models.purchase import describe_assay, describe_caps
+from prefect_assay.models.purchase import EarlierPurchase, describe_assay, describe_caps
 from prefect_assay.models.report import LoopReport
 from prefect_assay.ordering import resolve_target
+from prefect_assay.payments.interfaces import address
 from prefect_assay.service.models.billing import usd
-from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.tasks.pay import require_rail
+from prefect_assay.tasks.read import plan_campaign
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
     from prefect_assay.blocks import Archive, AssayAccount
 
 
+_FILES_COMPARED: Final = 5  # with other campaigns, before the loop starts
 _ROUNDS_MAX: Final = 1000  # the flow's own limit
 _WAIT_DAYS: Final = 30.0  # for the next file of a loop that no schedule starts again
 
@@ -230,6 +238,7 @@ def offer(
         ),
         "paid": describe_payment(request.options.spending.payment_method or account.payment_method),
         "asked": asked,
+        **_rows_before(request, account, target),
         "schedule": f"{request.cron}; it ends with prefect-assay cancel {request.loop_id}"
         if request.cron
         else "",
@@ -240,6 +249,45 @@ def offer(
             f"Start it{'' if budget_cents is None else f', for at most {usd(budget_cents)}'}?",
             nothing="started",
         )
+
+
+def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target | None") -> dict[str, str]:
+    """Which designs of the first files other campaigns have ordered; what is read later, each round's summary says."""
+    if request.source is None:
+        return {"before": "not known: each round shows which of its designs other campaigns have ordered"}
+    setup = CampaignSetup(account, request.options)
+    names: list[str] = []
+    found: dict[str, EarlierPurchase] = {}
+    try:
+        store, prefix = account.archive.get_store(), account.archive.prefix
+        books = Books.recorded(store, prefix, address(account.credentials.base_url))
+        taken = LoopBook(store, prefix, request.loop_id).read().campaigns
+        files = without_rounds(
+            design_files(request.source, now=time.time(), settle=0.0), request.loop_id, taken
+        ).complete
+        for file in files[:_FILES_COMPARED] if books else ():
+            plan = plan_campaign.fn(
+                read_file(file.address, request.options.reading),
+                request.assay,
+                target,
+                campaign_id=campaign_of(request.loop_id, file.name),
+                per_experiment=request.options.reading.designs_per_experiment,
+            )
+            designs = [name for name, value in plan.sequences.items() if not value.control]
+            names += [f"{name} of {file.name}" for name in designs]
+            for one in find_earlier(setup, plan, books, taken).purchases:
+                again = [f"{name} of {file.name}" for name in one.designs]
+                earlier = found.setdefault(one.campaign_id, one.model_copy(update={"designs": ()}))
+                found[one.campaign_id] = earlier.model_copy(update={"designs": (*earlier.designs, *again)})
+    except (AssayError, OSError) as error:
+        return {"before": f"not compared with other campaigns here: {error}; each round shows it"}
+    more = len(files) - _FILES_COMPARED
+    return {
+        "before": f"compared: the first {_FILES_COMPARED} of {len(files)} files; each round shows its own"
+        if more > 0
+        else "",
+        "warning": "; ".join(warn_of_earlier(names, [*found.values()])),
+    }
 
 
 def _schedule(loop_id: str, schedule: "CronSchedule", parameters: dict[str, Any], run: "FlowRun") -> None:
