@@ -13,10 +13,11 @@ from assay_lab.tokens import permissions
 from assay_lab.tokens.principal import Grant
 from assay_lab.vocabulary import PaymentMethod
 from lab_support.core import EPOCH, advance, get, order, refusal, spec, to_quote
-from lab_support.tokens import AUTHORITY, BLOCK, PROOF, join, offline, online, parts, split
+from lab_support.tokens import AUTHORITY, BLOCK, PROOF, join, online, parts, split
 from prefect_assay.errors import InvalidRequest
 from prefect_assay.service.client import attenuate_offline
 from prefect_assay.service.models.tokens import Attenuation
+from support.lab.tokens import offline
 
 OTHER_ORG = "00000000-0000-4000-8000-000000000000"
 METHODS = tuple(PaymentMethod)
