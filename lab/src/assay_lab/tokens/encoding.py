@@ -76,6 +76,11 @@ class Opened:
     # The last block's payment methods in its order; the checks decide, this only orders
     payment_policy: tuple[str, ...] | None
 
+    @property
+    def is_root(self) -> bool:
+        """Whether its one block is the lab's own, whose only check is the expiry: it is restricted in nothing else."""
+        return len(self.revocation_ids) == 1
+
 
 class Seal:
     """The lab's key pair: writes tokens and reads genuine ones."""

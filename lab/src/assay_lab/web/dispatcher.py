@@ -1,13 +1,15 @@
 """The API over HTTP: carries a request to its handler and the answer back. Bodies are passed on raw."""
 
+import asyncio
+import contextvars
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,6 +29,8 @@ class Dispatcher:
     def __init__(self, core: LabCore, behind: ASGIApp) -> None:
         self._core = core
         self._behind = behind
+        # The database serves one call at a time: a second thread would only wait for it, and slow both down.
+        self._thread = ThreadPoolExecutor(1, "lab-call")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI entry point."""
@@ -55,13 +59,18 @@ class Dispatcher:
             body=await _body(request),
         )
         try:
-            answer = await run_in_threadpool(perform)
+            answer = await self._run(perform)
         except Refusal as refusal:
             return refused(self._core, request, refusal)
         except Exception:
             logger.exception("the lab failed on %s %s", request.method, request.scope["path"])
             return error(self._core, request, 500, "internal server error")
         return self._rendered(answer, request)
+
+    async def _run(self, perform: Callable[[], Answer]) -> Answer:
+        """Carry a call out in the thread, in the context of its request."""
+        in_context = contextvars.copy_context().run
+        return await asyncio.get_running_loop().run_in_executor(self._thread, in_context, perform)
 
     def _rendered(self, answer: Answer, request: Request) -> Response:
         if answer.body is None:

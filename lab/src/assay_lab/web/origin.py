@@ -6,6 +6,7 @@ send no `Origin`.
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final
@@ -97,6 +98,7 @@ class OwnPagesOnly:
         return is_own_site if name == host else name in self._names
 
 
+@lru_cache
 def _normalize(name: str) -> str:
     """A name as it is compared: lower case, without brackets and final dot, addresses in one form."""
     bare = name.lower().removesuffix(".").strip("[]")

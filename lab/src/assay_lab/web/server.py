@@ -20,7 +20,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http import h11_impl
 
 from assay_lab import api
 from assay_lab.account import oauth
@@ -119,7 +119,13 @@ def _handle_errors(app: FastAPI, core: LabCore) -> None:
         return error(core, request, 500, "internal server error")
 
 
-class _Connection(H11Protocol):
+try:  # where it is installed, as uvicorn takes it, too
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Protocol
+except ImportError:
+    _Protocol = h11_impl.H11Protocol  # type: ignore[assignment,misc]
+
+
+class _Connection(_Protocol):
     """uvicorn's HTTP protocol; puts itself into the request's state, because faults close connections."""
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
