@@ -89,7 +89,7 @@ test-long: $(VENV)/.installed
 	  $(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
 
 # The fast tests in another environment: the locked versions on the newest Python, or the lowest that pyproject.toml allows.
-# ROOMS=tests/books plays those of some rooms. After FAST_MINUTES nothing new is begun; FAST_FIRST is the first file.
+# ROOMS=tests/orders/ledger plays those of some rooms. After FAST_MINUTES nothing new is begun; FAST_FIRST is the first file.
 ROOMS ?=
 FAST_MINUTES ?= 60
 FAST_FIRST ?= 0

@@ -1,7 +1,6 @@
 """Open the books of a run: the log of its service account in its archive."""
 
 from prefect_assay.blocks import Archive, AssayCredentials
-from prefect_assay.books import Books
 from prefect_assay.errors import (
     AssayError,
     Forbidden,
@@ -11,7 +10,8 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
     is_absent,
 )
-from prefect_assay.payments.interfaces import address
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.service.client import AssayClient
 
 _UNANSWERED = (TransientError, UnexpectedAnswer, NotFound, Forbidden)

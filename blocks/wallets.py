@@ -10,7 +10,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.bounds import LIST_MAX, SECRET_MAX, Line
 
 if TYPE_CHECKING:
-    from prefect_assay.payments import TokenIssuer
+    from prefect_assay.orders.payments import TokenIssuer
 
 
 class X402Wallet(StrictFields, Block):
@@ -73,7 +73,7 @@ class X402Wallet(StrictFields, Block):
             ConfigurationError: the node's address is neither https nor loopback.
             ServiceUnavailable: the node does not answer as it should.
         """
-        from prefect_assay.payments.balance import balance_cents  # noqa: PLC0415
+        from prefect_assay.orders.payments.balance import balance_cents  # noqa: PLC0415
         from prefect_assay.service.client.http.address import is_protected  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         if self.node_url is None:
@@ -122,7 +122,7 @@ class SharedPaymentTokens(StrictFields, Block):
         Raises:
             ConfigurationError: the address is neither https nor loopback, or the key is not a valid header value.
         """
-        from prefect_assay.payments.issuer import HttpTokenIssuer  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.orders.payments.issuer import HttpTokenIssuer  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         return HttpTokenIssuer(self.issuer_url, self.issuer_key)
 

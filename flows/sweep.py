@@ -21,7 +21,6 @@ from prefect.states import Completed
 from pydantic import Field
 
 from prefect_assay.alerts.saved import save_problems
-from prefect_assay.books.homes import last_sweeps, note_sweep
 from prefect_assay.campaigns.old_sweeps import remove_old_sweeps
 from prefect_assay.campaigns.open_campaigns import (
     OpenCampaign,
@@ -45,10 +44,11 @@ from prefect_assay.campaigns.waking import (
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.errors import shortened
 from prefect_assay.flows import form
-from prefect_assay.models.open_money import OpenKind, OpenMoney
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.report import SweepReport
 from prefect_assay.models.sweep import OpenSum, SweepMemory
+from prefect_assay.orders.ledger.homes import last_sweeps, note_sweep
+from prefect_assay.orders.open_items import OpenKind, OpenMoney
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.queries import (
     ASSAY_FLOWS,

@@ -26,7 +26,7 @@ from prefect_assay.errors import (
     TransientError,
     UnexpectedAnswer,
 )
-from prefect_assay.models.job import Order, Payment
+from prefect_assay.orders.job import Order, Payment
 from prefect_assay.results import ResultRow, make_table, results_in, to_csv
 from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs.current import can_suspend

@@ -8,12 +8,12 @@ from prefect import task
 
 from prefect_assay.archive.campaign_plan import PlannedExperiment
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.books import OrderBook
 from prefect_assay.errors import NotReady, OrderMismatch, ServiceUnavailable
-from prefect_assay.ordering import find_order
-from prefect_assay.ordering import resolve_target as find_target
-from prefect_assay.ordering.billing import BillingStage, read_billing
-from prefect_assay.payments.reconciliation import read_invoice
+from prefect_assay.orders.billing import BillingStage, read_billing
+from prefect_assay.orders.find import find_order
+from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.payments.reconciliation import read_invoice
+from prefect_assay.orders.targets import resolve_target as find_target
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import CostEstimate

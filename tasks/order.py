@@ -6,11 +6,11 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, WebhookEndpoint
-from prefect_assay.books import OrderBook
-from prefect_assay.models.job import Order, OrderRoute
-from prefect_assay.ordering import find
-from prefect_assay.ordering.create import find_or_create
-from prefect_assay.payments.guard import agreed_time
+from prefect_assay.orders import find
+from prefect_assay.orders.create import find_or_create
+from prefect_assay.orders.job import Order, OrderRoute
+from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.payments.guard import agreed_time
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod

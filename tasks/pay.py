@@ -9,7 +9,6 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, Wallet, X402Wallet
-from prefect_assay.books import OrderBook, OrderLedger
 from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
@@ -24,13 +23,21 @@ from prefect_assay.errors import (
     TransientError,
     is_absent,
 )
-from prefect_assay.models.job import Order, Payment, PaymentState
-from prefect_assay.ordering.billing import require_order
-from prefect_assay.payments import PaymentPolicy, Rail, guard, hosted, rail_for, settle
-from prefect_assay.payments.due import DueInvoice, page_digest
-from prefect_assay.payments.guard_terms import caip19, unpaired
-from prefect_assay.payments.reconciliation import Reconciliation, read_invoice, require_paid_again
-from prefect_assay.payments.settle import utc_now
+from prefect_assay.orders.billing import require_order
+from prefect_assay.orders.job import Order, Payment, PaymentState
+from prefect_assay.orders.ledger import OrderBook, OrderLedger
+from prefect_assay.orders.payments import (
+    PaymentPolicy,
+    Rail,
+    guard,
+    hosted,
+    rail_for,
+    settle,
+)
+from prefect_assay.orders.payments.due import DueInvoice, page_digest
+from prefect_assay.orders.payments.guard_terms import caip19, unpaired
+from prefect_assay.orders.payments.reconciliation import Reconciliation, read_invoice, require_paid_again
+from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import Invoice, PayAnswer, usd
 from prefect_assay.service.models.vocabulary import (

@@ -3,11 +3,8 @@
 from prefect import task
 
 from prefect_assay.blocks import AssayCredentials
-from prefect_assay.books import OrderBook
-from prefect_assay.books.log import Confirming
 from prefect_assay.errors import BudgetExceeded, Conflict, OrderStopped, RequestRefused, TransientError
-from prefect_assay.ordering import acceptance_of
-from prefect_assay.ordering.billing import (
+from prefect_assay.orders.billing import (
     CONFIRMABLE,
     Billing,
     BillingStage,
@@ -15,6 +12,9 @@ from prefect_assay.ordering.billing import (
     read_billing,
     require_order,
 )
+from prefect_assay.orders.create import acceptance_of
+from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger.log import Confirming
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import is_far_below, usd
 from prefect_assay.service.models.vocabulary import ExperimentStatus

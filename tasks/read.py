@@ -20,15 +20,15 @@ from prefect_assay.designs import (
 )
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.errors import InvalidSpec
-from prefect_assay.models.job import Outcome, OutcomeKind
-from prefect_assay.ordering import order_key
+from prefect_assay.orders.identity import order_key
+from prefect_assay.orders.job import Outcome, OutcomeKind
+from prefect_assay.orders.wait_decision import Decision, deadline_of, decide
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
 from prefect_assay.tasks.retry_policies import ONCE, READ
-from prefect_assay.waiting import Decision, deadline_of, decide
 
 
 @task(name="read-designs", **ONCE)

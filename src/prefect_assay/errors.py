@@ -247,7 +247,7 @@ class DecisionNeeded(AssayError):
     A run of a deployment asks with a form. Every other run ends with this error.
 
     Attributes:
-        question: the `prefect_assay.models.question.Question`, with its facts and choices.
+        question: the `prefect_assay.orders.question.Question`, with its facts and choices.
     """
 
     def __init__(self, question: Any, **response: Unpack[_Response]) -> None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prefect_assay.alerts import find, kinds
-from prefect_assay.models.open_money import OpenItem, OpenKind
 from prefect_assay.models.problem import AlertLimits
+from prefect_assay.orders.open_items import OpenItem, OpenKind
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

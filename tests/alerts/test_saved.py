@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from prefect_assay.alerts import find, kinds, saved
-from prefect_assay.models.open_money import OpenItem, OpenKind
 from prefect_assay.models.problem import AlertLimits
+from prefect_assay.orders.open_items import OpenItem, OpenKind
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,11 +11,11 @@ from prefect_assay import lake
 from prefect_assay.archive import LocalStore, archive_version, latest, safe_name, verify
 from prefect_assay.archive.layout import lake_key, lake_part
 from prefect_assay.archive.read import chosen_version, read_plan
-from prefect_assay.books import Books, check_campaigns, check_orders
-from prefect_assay.books.log import Ordered
 from prefect_assay.errors import NewerFormat
 from prefect_assay.looping import check_loops
 from prefect_assay.looping.book import LoopBook
+from prefect_assay.orders.ledger import Books, check_campaigns, check_orders
+from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.sequences import ProteinSequence
 from support.archive import archive_writer, campaign_records
 from support.archive.campaigns import archive_rows, row

@@ -10,8 +10,8 @@ from prefect_assay.archive import sources
 from prefect_assay.archive.s3 import S3Store, archive_error
 from prefect_assay.archive.verify import verify
 from prefect_assay.blocks import S3Archive
-from prefect_assay.books import Books
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ServiceUnavailable
+from prefect_assay.orders.ledger import Books
 from support.archive.foreign_server import foreign_server
 from support.archive.stores import bucket_store
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client

@@ -27,7 +27,7 @@ from prefect_assay.errors import (
     NotReady,
     Overdue,
 )
-from prefect_assay.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.service.models.spec import Assay
 from support.accounts import make_account, make_options, save_account
 from support.campaign_logs import DESIGNS, WrittenCampaign

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.errors import ConfigurationError, PaymentRefused, PaymentsDisabled
-from prefect_assay.payments import TokenLimits
+from prefect_assay.orders.payments import TokenLimits
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.pay import require_rail
 from support.services.issuer import ISSUER_KEY, issuer_server

@@ -18,9 +18,10 @@ from prefect_assay.campaigns.play import Campaign, CampaignLook, look_at_orders
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import PaymentsDisabled, ServiceUnavailable
-from prefect_assay.ordering import find_or_create, resolve_target
-from prefect_assay.ordering.stages import OVER, Stage
-from prefect_assay.payments import settle
+from prefect_assay.orders.create import find_or_create
+from prefect_assay.orders.payments import settle
+from prefect_assay.orders.stages import OVER, Stage
+from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.billing import CostEstimate
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod

@@ -11,7 +11,6 @@ from prefect.input import keyset_from_paused_state
 from prefect.states import Running, Suspended
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.books.campaign_log import CLOSED, EXPIRED
 from prefect_assay.campaigns.answers import (
     answer_question,
     choose_question,
@@ -23,7 +22,8 @@ from prefect_assay.campaigns.answers import (
 )
 from prefect_assay.campaigns.price import PriceApproval
 from prefect_assay.errors import Conflict, InputError, ServiceUnavailable
-from prefect_assay.models.question import Question, QuestionKind
+from prefect_assay.orders.ledger.campaign_log import CLOSED, EXPIRED
+from prefect_assay.orders.question import Question, QuestionKind
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.tags import CAMPAIGN_TAG
 from support.archive.memory_store import MemoryStore

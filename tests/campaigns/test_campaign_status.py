@@ -7,11 +7,16 @@ from datetime import UTC, datetime
 import pytest
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.books.campaign_log import CampaignLog, Looked, ShownExperiment, StartedKind
-from prefect_assay.books.log import Withdrawn
 from prefect_assay.campaigns.status import Progress, list_campaigns, read_campaign
 from prefect_assay.errors import ArchiveError, NotFound
-from prefect_assay.ordering.stages import Stage
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    Looked,
+    ShownExperiment,
+    StartedKind,
+)
+from prefect_assay.orders.ledger.log import Withdrawn
+from prefect_assay.orders.stages import Stage
 from support.archive.stores import bucket_store
 from support.campaign_logs import WrittenCampaign, started
 

@@ -6,17 +6,22 @@ from types import SimpleNamespace
 import pytest
 from prefect.logging import disable_run_logger
 
-from prefect_assay.books.campaign_log import CLOSED, Started, StartedKind
-from prefect_assay.books.log import Approved, Delivered, Ordered, Sending
 from prefect_assay.campaigns import price as price_module
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.price import approve_orders
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ApprovalRejected, BudgetExceeded, ConfigurationError
-from prefect_assay.models.job import OrderRoute
-from prefect_assay.ordering import resolve_target
-from prefect_assay.ordering.next_action import APPROVE
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger.campaign_log import CLOSED, Started, StartedKind
+from prefect_assay.orders.ledger.log import (
+    Approved,
+    Delivered,
+    Ordered,
+    Sending,
+)
+from prefect_assay.orders.next_action import APPROVE
+from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.collate import keep_plan

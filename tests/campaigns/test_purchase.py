@@ -6,8 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.blocks import LocalArchive, SpendingPolicy
-from prefect_assay.books import Books
-from prefect_assay.books.log import Delivered, Ordered, Sending, Withdrawn
 from prefect_assay.campaigns import purchase as purchase_module
 from prefect_assay.campaigns.purchase import (
     Earlier,
@@ -18,8 +16,15 @@ from prefect_assay.campaigns.purchase import (
     summarize_purchase,
 )
 from prefect_assay.campaigns.terms import AccountIdentity
-from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.purchase import EarlierPurchase, PurchaseState, PurchaseSummary
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.log import (
+    Delivered,
+    Ordered,
+    Sending,
+    Withdrawn,
+)
+from prefect_assay.orders.purchase import EarlierPurchase, PurchaseState, PurchaseSummary
 from prefect_assay.reporting.purchase import price_markdown, price_table, purchase_markdown, purchase_rows
 from prefect_assay.service.models.billing import CostEstimate
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences

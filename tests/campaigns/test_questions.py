@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from prefect_assay.books.campaign_log import Asked
 from prefect_assay.campaigns.price import PriceApproval
 from prefect_assay.campaigns.questions import form_markdown, question_markdown
-from prefect_assay.models.purchase import EarlierPurchase, PurchaseSummary
-from prefect_assay.models.question import Question, QuestionKind
-from prefect_assay.ordering.next_action import spending_question
+from prefect_assay.orders.ledger.campaign_log import Asked
+from prefect_assay.orders.next_action import spending_question
+from prefect_assay.orders.purchase import EarlierPurchase, PurchaseSummary
+from prefect_assay.orders.question import Question, QuestionKind
 
 ACCOUNT = "account main (simulated), http://127.0.0.1:8100"
 NOTHING_BEFORE = PurchaseSummary.model_construct(designs=40, earlier=())

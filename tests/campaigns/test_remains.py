@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prefect_assay.books import OrderLedger
 from prefect_assay.campaigns.remains import (
     CanceledOrderState,
     order_line,
@@ -14,7 +13,8 @@ from prefect_assay.campaigns.remains import (
 )
 from prefect_assay.campaigns.stop import _is_final
 from prefect_assay.errors import Conflict, NotFound, NotReady, OutcomeUnknown, ServiceUnavailable
-from prefect_assay.models.job import Order, PaymentState
+from prefect_assay.orders.job import Order, PaymentState
+from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, Quote
 from prefect_assay.service.models.experiment import Experiment
 from support.archive.memory_store import a_book, an_attempt

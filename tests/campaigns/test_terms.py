@@ -3,12 +3,12 @@
 import pytest
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.books.campaign_log import CampaignLog, Terms
 from prefect_assay.campaigns import play as play_module
 from prefect_assay.campaigns.play import begin_campaign
 from prefect_assay.campaigns.terms import describe_account, find_differences, terms_question
 from prefect_assay.designs.options import USUAL
 from prefect_assay.errors import ConfigurationError, DecisionNeeded
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, Terms
 from support.accounts import make_account
 
 START = Terms(

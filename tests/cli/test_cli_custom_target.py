@@ -8,7 +8,7 @@ from prefect_assay.cli.campaigns.run import check_target
 from prefect_assay.cli.designs.custom_target import request_target, show_requests
 from prefect_assay.cli.designs.targets import search
 from prefect_assay.errors import ConfigurationError, InputError, NotFound
-from prefect_assay.ordering import resolve_target
+from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import Assay
 

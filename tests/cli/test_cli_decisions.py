@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from assay_lab.testing import LocalLab
 from prefect_assay.blocks import AssayAccount, LocalArchive, S3Archive
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.play import stop_with_run
 from prefect_assay.campaigns.remains import CanceledOrderState, CancellationReport
 from prefect_assay.campaigns.stop import EndedRound, OrderRemains, StopReport
@@ -26,10 +25,11 @@ from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.campaigns.answer import AnswerRequest
 from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.errors import InputError
-from prefect_assay.models.job import Order
-from prefect_assay.models.open_money import OpenItem, OpenKind, OpenMoney
-from prefect_assay.payments.interfaces import address
-from prefect_assay.payments.reconciliation import PaymentStatus
+from prefect_assay.orders.job import Order
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
+from prefect_assay.orders.open_items import OpenItem, OpenKind, OpenMoney
+from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.reconciliation import PaymentStatus
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.service.models.billing import Invoice

@@ -10,7 +10,7 @@ from assay_lab import __main__ as lab
 from prefect_assay import errors
 from prefect_assay.cli.failures import exit_code, reported
 from prefect_assay.cli.prefect_api import api_errors
-from prefect_assay.models.question import Question, QuestionKind
+from prefect_assay.orders.question import Question, QuestionKind
 from support.command import command
 
 DOC = Path(__file__).parents[2] / "docs" / "cli.md"

@@ -4,9 +4,9 @@ import pytest
 from scipy import stats
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.books import Books
-from prefect_assay.books.log import Ordered
 from prefect_assay.looping.candidates import rebuild_candidates
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.selection import read_history
 from prefect_assay.service.models.sequences import ProteinSequence
 from support.archive.campaigns import archive_rows, row

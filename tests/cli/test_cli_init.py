@@ -22,13 +22,13 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     WebhookEndpoint,
 )
-from prefect_assay.books import Books
 from prefect_assay.cli import prefect_api
 from prefect_assay.cli.services import init, saved_blocks
 from prefect_assay.cli.services.signing_keys import file_without, signing_keys
 from prefect_assay.cli.services.up import _only_one
 from prefect_assay.deployments import presets
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError, Unauthorized
+from prefect_assay.orders.ledger import Books
 from prefect_assay.runs.tags import CAMPAIGN_TAG
 from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
 from support.campaign_logs import WrittenCampaign

@@ -17,7 +17,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, Terms
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import cancel
 from prefect_assay.cli.loops import schedule as loop_schedule
@@ -28,8 +27,14 @@ from prefect_assay.errors import ArchiveUnavailable, ConfigurationError, LoopFai
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.looping.book import PoolFile
-from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    Started,
+    StartedKind,
+    Terms,
+)
+from prefect_assay.orders.open_items import OpenMoney
 from prefect_assay.runs.deployments import no_deployment
 from support.accounts import make_account
 

@@ -10,10 +10,13 @@ import pytest
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.books import Books
-from prefect_assay.books.budget import Reservation
-from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind
-from prefect_assay.books.log import (
+from prefect_assay.cli.archives import spending
+from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.budget import Reservation
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
+from prefect_assay.orders.ledger.log import (
     Approved,
     Confirming,
     Delivered,
@@ -26,9 +29,6 @@ from prefect_assay.books.log import (
     Settled,
     Withdrawn,
 )
-from prefect_assay.cli.archives import spending
-from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
-from prefect_assay.models.job import OrderRoute
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.campaign_records import some_terms
 

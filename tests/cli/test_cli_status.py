@@ -14,12 +14,17 @@ from prefect.testing.utilities import prefect_test_harness
 from rich.console import Console
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive
-from prefect_assay.books.campaign_log import CampaignLog, Looked, ShownExperiment, StartedKind
 from prefect_assay.campaigns.status import view_of
 from prefect_assay.cli.campaigns import find, status
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NotFound
-from prefect_assay.models.open_money import OpenItem, OpenMoney
-from prefect_assay.ordering.stages import Stage
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    Looked,
+    ShownExperiment,
+    StartedKind,
+)
+from prefect_assay.orders.open_items import OpenItem, OpenMoney
+from prefect_assay.orders.stages import Stage
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.campaign_logs import WrittenCampaign, started
 

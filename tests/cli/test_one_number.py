@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from prefect_assay.archive import Document, LocalStore, archive_version, latest
-from prefect_assay.books import Books
-from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.report import describe_end
-from prefect_assay.ordering.stages import Stage
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.campaign_log import CampaignLog
+from prefect_assay.orders.stages import Stage
 from prefect_assay.reporting.page.documents import archive_report, make_report
 from prefect_assay.results import hit_rates, make_table, results_in, to_csv
 from prefect_assay.selection import read_history

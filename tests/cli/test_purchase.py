@@ -9,7 +9,6 @@ import typer
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.books.log import Ordered, Sending
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli import asking
 from prefect_assay.cli.app import app
@@ -17,8 +16,9 @@ from prefect_assay.cli.campaigns import estimate as estimating
 from prefect_assay.cli.campaigns import run as running
 from prefect_assay.cli.loops import start as looping
 from prefect_assay.designs.options import ReadingOptions
-from prefect_assay.models.job import OrderRoute
-from prefect_assay.ordering import resolve_target
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger.log import Ordered, Sending
+from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.collate import keep_plan

@@ -13,10 +13,10 @@ from pydantic import SecretStr
 
 from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
-from prefect_assay.books import OrderLedger
 from prefect_assay.errors import PaymentOutcomeUnknown, PaymentRefused
-from prefect_assay.models.job import PaymentState
-from prefect_assay.payments import PaymentPolicy, X402Rail, settle
+from prefect_assay.orders.job import PaymentState
+from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.payments import PaymentPolicy, X402Rail, settle
 from prefect_assay.service.client import AssayClient
 from support.archive.memory_store import a_book
 from support.lab.orders import booked, open_invoice

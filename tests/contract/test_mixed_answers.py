@@ -12,7 +12,7 @@ from assay_lab.testing import LocalLab
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.campaigns.play import Campaign
 from prefect_assay.errors import AssayError
-from prefect_assay.ordering import confirm_order
+from prefect_assay.orders.find import confirm_order
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.exchange import RetryPolicy
 from prefect_assay.service.models.spec import ExperimentSpec

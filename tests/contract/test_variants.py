@@ -10,9 +10,9 @@ from prefect_assay.blocks import AssayCredentials
 from prefect_assay.campaigns import play
 from prefect_assay.cli.services.init import token_owner
 from prefect_assay.errors import DecisionNeeded, Unauthorized
-from prefect_assay.ordering import order_key, search_token
-from prefect_assay.ordering.stages import Stage
-from prefect_assay.waiting import PARTIAL_WAIT
+from prefect_assay.orders.identity import order_key, search_token
+from prefect_assay.orders.stages import Stage
+from prefect_assay.orders.wait_decision import PARTIAL_WAIT
 from support.contract.campaign import (
     CAMPAIGN,
     SEQUENCES,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefect_assay.designs import campaign_digest, kept_attributes, read_sequences, split
-from prefect_assay.ordering import order_key
+from prefect_assay.orders.identity import order_key
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 

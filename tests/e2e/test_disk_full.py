@@ -33,7 +33,7 @@ def test_an_order_that_could_not_be_recorded_is_found_when_there_is_space(
     world, held, archive, tmp_path, monkeypatch
 ):
     """The disk is full between the record of the sending and that of the order."""
-    from prefect_assay.ordering import create
+    from prefect_assay.orders import create
 
     order_named = create._Ordering.order_named
 

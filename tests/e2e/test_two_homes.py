@@ -7,7 +7,7 @@ import pytest
 from assay_lab.kernel.settings import X402Settings
 from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
-from prefect_assay.books import Books
+from prefect_assay.orders.ledger import Books
 from prefect_assay.service.client import AssayClient
 from support.runs import here
 from support.runs.world import EGFR, UNPRICED, WALLET_KEY, eventually

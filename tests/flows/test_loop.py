@@ -23,7 +23,6 @@ from prefect_assay import lake
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, list_open
 from prefect_assay.campaigns import loop as loop_module
 from prefect_assay.campaigns import plan as plan_module
 from prefect_assay.campaigns import starts
@@ -47,6 +46,12 @@ from prefect_assay.errors import (
 from prefect_assay.flows import design_build_test
 from prefect_assay.looping import LoopBook, choosing, proposals
 from prefect_assay.looping import loop as loop_files
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    Started,
+    StartedKind,
+    list_open,
+)
 from prefect_assay.results import ResultRow, to_csv
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.collate import keep_plan, kept_table

@@ -25,7 +25,7 @@ from prefect_assay.flows import campaign, design_build_test
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.sequences import Batch, ProteinSequence
 from prefect_assay.service.models.experiment import Experiment
-from prefect_assay.ordering.identity import evidence, order_key
+from prefect_assay.orders.identity import evidence, order_key
 
 def form(flow):
     return "running_buffer" in parameter_schema(flow).model_dump_for_openapi()["definitions"]["Assay"]["properties"]

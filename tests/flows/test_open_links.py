@@ -8,8 +8,8 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.blocks import AssayCredentials, LocalArchive
-from prefect_assay.models.job import Order, Payment, PaymentState
-from prefect_assay.payments.reconciliation import PaymentStatus
+from prefect_assay.orders.job import Order, Payment, PaymentState
+from prefect_assay.orders.payments.reconciliation import PaymentStatus
 from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.service.models.answer_json import open_links
 from prefect_assay.service.models.billing import Invoice

@@ -10,8 +10,8 @@ import pytest
 from prefect_assay import lake
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.archive.layout import designs_part, lake_folder, lake_part, safe_name
-from prefect_assay.books import check_orders
 from prefect_assay.errors import ArchiveError
+from prefect_assay.orders.ledger import check_orders
 from support.archive.campaigns import archive_rows, archive_two_campaigns, row
 from support.archive.memory_store import MemoryStore
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.books import log
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import Choice
@@ -22,6 +21,7 @@ from prefect_assay.looping import (
     of_designs_address,
 )
 from prefect_assay.looping.book import PoolFile
+from prefect_assay.orders.ledger import log
 from support.archive.memory_store import MemoryStore
 
 POOL = PoolFile(name="a.fasta", key="POOLS/a", sha256="0" * 64, size=1, designs=2)

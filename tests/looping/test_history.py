@@ -9,8 +9,6 @@ import pytest
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.books import Books
-from prefect_assay.books.log import Ordered, Refused, Sending, Withdrawn
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Fate, SelectionSettings
@@ -22,6 +20,13 @@ from prefect_assay.looping import (
     loop_history,
     proposals,
     with_newest_tables,
+)
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.log import (
+    Ordered,
+    Refused,
+    Sending,
+    Withdrawn,
 )
 from prefect_assay.results import Outcome, to_csv
 from prefect_assay.selection import history_of, read_history, select

@@ -51,7 +51,7 @@ def test_a_time_limit_is_noticed_and_what_was_not_run_is_no_result(status, faile
 def test_a_copy_imports_its_own_code(tmp_path):
     copy = play.Copy.make(play.ROOT, tmp_path / "copy")
     (copy.root / "tests" / "test_here.py").write_text(
-        "import prefect_assay.books.log as log, prefect_assay.flows as flows\n"
+        "import prefect_assay.orders.ledger.log as log, prefect_assay.flows as flows\n"
         f"def test_here():\n    assert all({str(copy.root)!r} in one.__file__ for one in (log, flows))\n",
         encoding="utf-8",
     )

@@ -11,12 +11,12 @@ import pytest
 import typer
 
 from prefect_assay import blocks, flows, tasks
-from prefect_assay.books.campaign_log import CampaignRecord
-from prefect_assay.books.log import OrderRecord
 from prefect_assay.cli.app import app
 from prefect_assay.events import EVENTS_LABEL
 from prefect_assay.models.problem import AlertLimits
-from prefect_assay.models.question import Question
+from prefect_assay.orders.ledger.campaign_log import CampaignRecord
+from prefect_assay.orders.ledger.log import OrderRecord
+from prefect_assay.orders.question import Question
 from prefect_assay.runs import tags as run_tags
 from support.pages import QUICK_START, README, commands
 

@@ -5,7 +5,7 @@ import pytest
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.campaigns.purchase import OrderPrice, PurchaseFacts, summarize_purchase
 from prefect_assay.campaigns.terms import AccountIdentity
-from prefect_assay.models.purchase import PurchaseState
+from prefect_assay.orders.purchase import PurchaseState
 from prefect_assay.reporting import artifacts
 from prefect_assay.service.models.sequences import Duplicate, ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay

@@ -6,9 +6,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from prefect_assay.books.campaign_log import Answered, Looked, Over, Ran, ShownExperiment, Stopped
-from prefect_assay.books.state import Unpaid
 from prefect_assay.events import sending
+from prefect_assay.orders.ledger.campaign_log import (
+    Answered,
+    Looked,
+    Over,
+    Ran,
+    ShownExperiment,
+    Stopped,
+)
+from prefect_assay.orders.ledger.state import Unpaid
 from prefect_assay.reporting import artifacts, facts, progress
 from prefect_assay.reporting.progress import ProgressRow, TimelineEntry, progress_markdown, timeline_of_log
 

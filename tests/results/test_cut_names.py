@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.ordering import experiment_name
+from prefect_assay.orders.identity import experiment_name
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.results import markdown_table, summarize
 from prefect_assay.results.row import ResultRow

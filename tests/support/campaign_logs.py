@@ -7,9 +7,17 @@ from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.plans import fix_plan
 from prefect_assay.archive.store import Store
-from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind, Terms
-from prefect_assay.books.log import (
+from prefect_assay.designs import read_sequences, split
+from prefect_assay.orders.identity import order_key
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    Started,
+    StartedKind,
+    Terms,
+)
+from prefect_assay.orders.ledger.log import (
     Approved,
     Delivered,
     Invoiced,
@@ -18,10 +26,7 @@ from prefect_assay.books.log import (
     Sending,
     Settled,
 )
-from prefect_assay.designs import read_sequences, split
-from prefect_assay.models.job import OrderRoute
-from prefect_assay.models.question import Question, QuestionKind
-from prefect_assay.ordering import order_key
+from prefect_assay.orders.question import Question, QuestionKind
 from prefect_assay.results import to_csv
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod

@@ -13,7 +13,7 @@ from prefect_assay.campaigns import problems as looking
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, SavedArchive
 from prefect_assay.campaigns.problems import Problems
 from prefect_assay.errors import NotFound, ServiceUnavailable, Unauthorized
-from prefect_assay.models.open_money import OpenMoney
+from prefect_assay.orders.open_items import OpenMoney
 from prefect_assay.service.models.experiment import ExperimentSummary
 from support.campaign_logs import WrittenCampaign
 

@@ -1,6 +1,6 @@
 """What an idle sweep costs does not grow with the campaigns that are over."""
 
-from prefect_assay.books.campaign_log import CampaignLog
+from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from support.campaign_logs import started
 from support.counting import counted_requests
 from support.runs.sweeps import swept

@@ -12,10 +12,10 @@ from prefect.states import Cancelled, Completed, Crashed, Failed, Pending, Runni
 
 from prefect_assay.alerts import kinds
 from prefect_assay.alerts.saved import read_saved
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.open_campaigns import read_open_campaigns
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.runs.states import is_canceled_by_person
 from support.accounts import reference
 from support.runs.sweeps import SELDOM, swept

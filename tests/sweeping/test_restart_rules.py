@@ -9,13 +9,19 @@ from prefect.states import Cancelled, Failed
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.books import Books
-from prefect_assay.books.campaign_log import CampaignLog, CampaignState, Ran, Started, StartedKind
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, SavedArchive, open_archive
 from prefect_assay.campaigns.restart import canceled_run, is_due, is_restartable
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.models.sweep import SeenArchive
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    CampaignState,
+    Ran,
+    Started,
+    StartedKind,
+)
 from prefect_assay.runs.states import REPLACED
 from support.campaign_logs import SERVICE, started
 

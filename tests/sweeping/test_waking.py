@@ -12,9 +12,9 @@ from assay_lab.testing import LocalLab
 from lab_support.core import spec
 from prefect_assay.alerts import kinds
 from prefect_assay.alerts.saved import read_saved
-from prefect_assay.books.campaign_log import EXPIRED, StartedKind
 from prefect_assay.campaigns.price import PriceApproval
 from prefect_assay.campaigns.waking import form_key
+from prefect_assay.orders.ledger.campaign_log import EXPIRED, StartedKind
 from prefect_assay.runs.queries import ASSAY_TAG
 from prefect_assay.runs.tags import EXPERIMENT_TAG
 from support.campaign_logs import question_of

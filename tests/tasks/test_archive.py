@@ -15,7 +15,7 @@ from prefect_assay import lake
 from prefect_assay.archive import latest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.errors import ArchiveUnavailable, TransientError
-from prefect_assay.models.job import Order
+from prefect_assay.orders.job import Order
 from prefect_assay.reporting import artifacts
 from prefect_assay.results.mapping import read_mapping
 from prefect_assay.service.client import AssayClient

@@ -2,9 +2,9 @@
 
 import pytest
 
-from prefect_assay.books.log import Confirming
 from prefect_assay.errors import OrderStopped
-from prefect_assay.ordering.billing import BillingStage
+from prefect_assay.orders.billing import BillingStage
+from prefect_assay.orders.ledger.log import Confirming
 from prefect_assay.tasks.quote import confirm_quote
 from support.archive.memory_store import MemoryStore, a_book
 from support.services.billed_service import BilledService

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prefect_assay.books.log import Confirming
 from prefect_assay.errors import BudgetExceeded, Conflict, RequestRefused, TransientError
-from prefect_assay.ordering.billing import BillingStage
+from prefect_assay.orders.billing import BillingStage
+from prefect_assay.orders.ledger.log import Confirming
 from prefect_assay.tasks.quote import confirm_quote, submit_draft
 from support.archive.memory_store import a_book
 from support.services.billed_service import BilledService

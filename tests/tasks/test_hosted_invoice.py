@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from prefect_assay.books.log import Approved
+from prefect_assay.orders.ledger.log import Approved
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.tasks import pay
 from support.services.order_service import books

@@ -2,11 +2,16 @@
 
 import pytest
 
-from prefect_assay.books import OrderLedger
-from prefect_assay.books.log import Confirming, Ordered, Sending, Surplus
 from prefect_assay.errors import ArchiveError, TransientError
-from prefect_assay.models.job import OrderRoute
-from prefect_assay.ordering.billing import BillingStage
+from prefect_assay.orders.billing import BillingStage
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger.log import (
+    Confirming,
+    Ordered,
+    Sending,
+    Surplus,
+)
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.quote import confirm_quote
 from support.archive.memory_store import an_attempt

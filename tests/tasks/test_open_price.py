@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.errors import UnexpectedAnswer
-from prefect_assay.payments import hosted
-from prefect_assay.payments.reconciliation import read_invoice, read_payment_status
+from prefect_assay.orders.payments import hosted
+from prefect_assay.orders.payments.reconciliation import read_invoice, read_payment_status
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.vocabulary import InvoiceStatus
 from prefect_assay.tasks import estimate

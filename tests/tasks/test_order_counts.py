@@ -9,8 +9,8 @@ import pytest
 
 import prefect_assay.tasks.order as task
 from prefect_assay.errors import ClockDiffers
-from prefect_assay.models.job import OrderRoute
-from prefect_assay.ordering import experiment_name, order_key
+from prefect_assay.orders.identity import experiment_name, order_key
+from prefect_assay.orders.job import OrderRoute
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.order_service import OrderService, books

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from prefect_assay.ordering.billing import BillingStage, read_billing
+from prefect_assay.orders.billing import BillingStage, read_billing
 from support.services.billed_service import NOW, BilledService
 
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from prefect_assay.models.job import OutcomeKind
+from prefect_assay.orders.job import OutcomeKind
+from prefect_assay.orders.wait_decision import NotYet
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.tasks import read
-from prefect_assay.waiting import NotYet
 
 NOW = datetime.now(UTC)
 

@@ -3,10 +3,10 @@
 import pytest
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
-from prefect_assay.books import OrderLedger
-from prefect_assay.books.log import Accepted, Ordered
 from prefect_assay.errors import PayByHand, PaymentsDisabled, UnexpectedAnswer
-from prefect_assay.models.job import Order
+from prefect_assay.orders.job import Order
+from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger.log import Accepted, Ordered
 from prefect_assay.service.models.billing import ExperimentInvoice
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.pay import named_rail, pay_invoice, read_due

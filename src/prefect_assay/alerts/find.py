@@ -9,8 +9,8 @@ from typing import Final
 
 from prefect_assay.alerts import kinds
 from prefect_assay.errors import AssayError, Forbidden, Unauthorized, shortened
-from prefect_assay.models.open_money import WORDS, OpenItem, OpenKind
 from prefect_assay.models.problem import RUNS_MAX, AlertLimits, Problem
+from prefect_assay.orders.open_items import WORDS, OpenItem, OpenKind
 from prefect_assay.service.models.billing import usd
 
 # Three missed sweeps of five minutes, and what the last one took.

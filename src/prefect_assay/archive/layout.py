@@ -18,7 +18,9 @@ PREFIX_LENGTH: Final = 200  # with the lengths above every key stays below the 1
 MANIFEST_NAME: Final = "manifest.json"
 CLAIM_NAME: Final = "claim.json"
 CRATE_NAME: Final = "ro-crate-metadata.json"
-BOOKS_FOLDER: Final = "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.books
+BOOKS_FOLDER: Final = (
+    "BOOKS"  # upper case, so that no campaign has this name; see prefect_assay.orders.ledger
+)
 # A campaign's plan, table and report lie next to its experiments, whose codes always have a hyphen (contract 2.1).
 PLAN_CODE: Final = "PLAN"
 PLAN_PATH: Final = "plan.json"

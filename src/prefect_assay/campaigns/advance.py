@@ -10,8 +10,6 @@ from typing import Any, Final, assert_never
 
 from prefect.logging import get_run_logger
 
-from prefect_assay.books import OrderState
-from prefect_assay.books.log import Approved
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
 from prefect_assay.campaigns.questions import Questions, question_id, report_budget
 from prefect_assay.campaigns.remains import reject_quote, reject_surplus
@@ -32,11 +30,17 @@ from prefect_assay.errors import (
     ServiceUnavailable,
 )
 from prefect_assay.events import concerning
-from prefect_assay.models.job import Order, OrderRoute, Payment, PaymentState
-from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.ordering import choose
-from prefect_assay.ordering.billing import CONFIRMABLE, check_total, withdraw
-from prefect_assay.ordering.next_action import (
+from prefect_assay.orders.billing import CONFIRMABLE, check_total, withdraw
+from prefect_assay.orders.find import choose
+from prefect_assay.orders.job import (
+    Order,
+    OrderRoute,
+    Payment,
+    PaymentState,
+)
+from prefect_assay.orders.ledger import OrderState
+from prefect_assay.orders.ledger.log import Approved
+from prefect_assay.orders.next_action import (
     APPROVE,
     Action,
     Approve,
@@ -60,8 +64,9 @@ from prefect_assay.ordering.next_action import (
     next_action,
     spending_question,
 )
-from prefect_assay.ordering.stages import Stage
-from prefect_assay.payments.reconciliation import read_payment_status
+from prefect_assay.orders.payments.reconciliation import read_payment_status
+from prefect_assay.orders.question import REJECT, Question, QuestionKind
+from prefect_assay.orders.stages import Stage
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.service.models.vocabulary import (
     AFTER_MATERIALS,

@@ -16,10 +16,16 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import PrefectException
 
 from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
-from prefect_assay.books.campaign_log import Answered, Asked, CampaignLog, StartedKind, list_open
 from prefect_assay.errors import Conflict, InputError, ServiceUnavailable, shorten
-from prefect_assay.models.question import REJECT, Question
-from prefect_assay.ordering.next_action import APPROVE
+from prefect_assay.orders.ledger.campaign_log import (
+    Answered,
+    Asked,
+    CampaignLog,
+    StartedKind,
+    list_open,
+)
+from prefect_assay.orders.next_action import APPROVE
+from prefect_assay.orders.question import REJECT, Question
 from prefect_assay.runs.queries import read_runs, suspended_filter
 from prefect_assay.runs.states import resume, suspension_key, waits_for_input
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG

@@ -17,13 +17,6 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 
-from prefect_assay.books.campaign_log import (
-    CampaignLog,
-    CampaignState,
-    Ran,
-    Started,
-    StartedKind,
-)
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
 from prefect_assay.campaigns.play import approve_price, begin_campaign, play
 from prefect_assay.campaigns.requester import Requester, identify_requester
@@ -65,6 +58,13 @@ from prefect_assay.looping import (
 )
 from prefect_assay.looping.candidates import try_to_add_round
 from prefect_assay.models.report import LoopReport, RoundReport
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    CampaignState,
+    Ran,
+    Started,
+    StartedKind,
+)
 from prefect_assay.reporting import artifacts, facts
 from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.looks import Look

@@ -13,13 +13,18 @@ from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.archive.store import Store
 from prefect_assay.blocks import Archive, AssayAccount
-from prefect_assay.books import known_archive_id
-from prefect_assay.books.campaign_log import CampaignLog, CampaignState, StartedKind, list_open
 from prefect_assay.campaigns.saved_blocks import is_same_archive, recorded_account
 from prefect_assay.campaigns.setup import ACCOUNT
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.errors import ArchiveUnavailable
 from prefect_assay.models.sweep import SeenArchive
+from prefect_assay.orders.ledger import known_archive_id
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    CampaignState,
+    StartedKind,
+    list_open,
+)
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 

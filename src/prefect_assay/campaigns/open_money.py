@@ -11,14 +11,14 @@ from prefect.client.orchestration import SyncPrefectClient
 
 from prefect_assay.blocks import Archive, AssayAccount
 from prefect_assay.blocks.order_books import open_books
-from prefect_assay.books import Books, OrderLedger, known_archive_id
-from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.campaigns.saved_blocks import saved_accounts, saved_archives
 from prefect_assay.errors import AssayError
-from prefect_assay.models.open_money import OpenMoney, joined
-from prefect_assay.ordering.billing import withdraw
-from prefect_assay.ordering.open_money import Look, Looks, look_at_orders
-from prefect_assay.payments.interfaces import address
+from prefect_assay.orders.billing import withdraw
+from prefect_assay.orders.ledger import Books, OrderLedger, known_archive_id
+from prefect_assay.orders.ledger.open_money import of_logs, read_logs
+from prefect_assay.orders.open_items import OpenMoney, joined
+from prefect_assay.orders.open_money import Look, Looks, look_at_orders
+from prefect_assay.orders.payments.interfaces import address
 
 _NOT_ASKED: Final = "no saved account is of its service, so this is what the archive has"
 

@@ -17,14 +17,6 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_address
-from prefect_assay.books.campaign_log import (
-    CampaignLog,
-    Looked,
-    ShownExperiment,
-    Started,
-    StartedKind,
-    Terms,
-)
 from prefect_assay.campaigns.advance import Look as OrderLook
 from prefect_assay.campaigns.advance import advance
 from prefect_assay.campaigns.orders import PlannedOrder
@@ -57,11 +49,24 @@ from prefect_assay.errors import (
 )
 from prefect_assay.errors import Stopped as StoppedError
 from prefect_assay.events import concerning
-from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
-from prefect_assay.ordering.billing import Billing, BillingStage, read_billing
-from prefect_assay.ordering.next_action import Seen, Wait, next_action
-from prefect_assay.ordering.stages import OVER, Stage, count_stages, stage_of
+from prefect_assay.orders.billing import Billing, BillingStage, read_billing
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    Looked,
+    ShownExperiment,
+    Started,
+    StartedKind,
+    Terms,
+)
+from prefect_assay.orders.next_action import Seen, Wait, next_action
+from prefect_assay.orders.purchase import PurchaseSummary
+from prefect_assay.orders.stages import (
+    OVER,
+    Stage,
+    count_stages,
+    stage_of,
+)
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.progress import day
 from prefect_assay.runs.current import can_suspend, this_run

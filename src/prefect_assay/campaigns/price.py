@@ -13,8 +13,6 @@ from prefect.flow_runs import suspend_flow_run
 from prefect.input import RunInput
 from pydantic import ConfigDict, Field
 
-from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Answered, Asked, Offered
-from prefect_assay.books.log import Approved
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
 from prefect_assay.campaigns.purchase import purchase_of_orders
 from prefect_assay.campaigns.questions import (
@@ -33,9 +31,17 @@ from prefect_assay.errors import (
     InputError,
 )
 from prefect_assay.events import emit, kinds
-from prefect_assay.models.purchase import PurchaseState, PurchaseSummary
-from prefect_assay.models.question import UNNAMED, Question, QuestionKind
-from prefect_assay.ordering.next_action import APPROVE, spending_question
+from prefect_assay.orders.ledger.campaign_log import (
+    CLOSED,
+    EXPIRED,
+    Answered,
+    Asked,
+    Offered,
+)
+from prefect_assay.orders.ledger.log import Approved
+from prefect_assay.orders.next_action import APPROVE, spending_question
+from prefect_assay.orders.purchase import PurchaseState, PurchaseSummary
+from prefect_assay.orders.question import UNNAMED, Question, QuestionKind
 from prefect_assay.reporting import artifacts
 from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.service.models.billing import CostEstimate, usd

@@ -16,15 +16,15 @@ from prefect.client.schemas.objects import BlockDocument
 from prefect_assay.alerts import find, kinds
 from prefect_assay.alerts.saved import read_saved
 from prefect_assay.blocks import X402Wallet
-from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind
-from prefect_assay.books.open_money import read_logs
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, SavedArchive
 from prefect_assay.campaigns.saved_blocks import load_account
 from prefect_assay.campaigns.waking import Feeds
 from prefect_assay.errors import AssayError
-from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.problem import AlertLimits, Problem
+from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
+from prefect_assay.orders.ledger.open_money import read_logs
+from prefect_assay.orders.open_items import OpenMoney
 from prefect_assay.runs.starting import find_obstacles, own_deployments
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.filters import in_

@@ -15,15 +15,16 @@ from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import SpendingPolicy
 from prefect_assay.blocks.order_books import identify_organisation
-from prefect_assay.books import Books, OrderBook, OrderState
-from prefect_assay.books.campaign_log import Terms
-from prefect_assay.books.state import NotBegun
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.terms import AccountIdentity, describe_account, identify_account
 from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.models.affinity import UnclearAffinity, read_affinities
-from prefect_assay.models.purchase import (
+from prefect_assay.orders.ledger import Books, OrderBook, OrderState
+from prefect_assay.orders.ledger.campaign_log import Terms
+from prefect_assay.orders.ledger.state import NotBegun
+from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.purchase import (
     EarlierPurchase,
     PurchasedExperiment,
     PurchaseState,
@@ -31,7 +32,6 @@ from prefect_assay.models.purchase import (
     describe_assay,
     itemise_price,
 )
-from prefect_assay.payments.interfaces import address
 from prefect_assay.service.models.billing import CostEstimate, usd
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import (

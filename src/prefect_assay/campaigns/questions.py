@@ -13,11 +13,17 @@ from uuid import UUID
 from prefect.artifacts import MarkdownArtifact
 from prefect.logging import get_run_logger
 
-from prefect_assay.books.campaign_log import CLOSED, EXPIRED, Answered, Asked, CampaignLog
 from prefect_assay.events import emit, kinds
-from prefect_assay.models.purchase import PurchaseSummary
-from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.ordering.next_action import Answerer
+from prefect_assay.orders.ledger.campaign_log import (
+    CLOSED,
+    EXPIRED,
+    Answered,
+    Asked,
+    CampaignLog,
+)
+from prefect_assay.orders.next_action import Answerer
+from prefect_assay.orders.purchase import PurchaseSummary
+from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.reporting.artifacts import label_of, show_once
 from prefect_assay.reporting.purchase import purchase_markdown
 from prefect_assay.results.formats import markdown_cell

@@ -32,7 +32,7 @@ from prefect_assay.errors import (
     is_absent,
 )
 from prefect_assay.models.problem import AlertLimits
-from prefect_assay.ordering import resolve_target
+from prefect_assay.orders.targets import resolve_target
 from prefect_assay.results.measurements import RecordReader, parts_of
 from prefect_assay.results.reading import results_in
 from prefect_assay.results.tidy import rows

@@ -15,10 +15,15 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Crashed
 
 from prefect_assay.alerts.find import SILENT_AFTER
-from prefect_assay.books.campaign_log import CampaignState, Ran, Started, StartedKind
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, began_last
 from prefect_assay.campaigns.setup import ACCOUNT, BLOCK_KEY
 from prefect_assay.errors import ConfigurationError, shortened
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignState,
+    Ran,
+    Started,
+    StartedKind,
+)
 from prefect_assay.runs.deployments import no_deployment, start_run
 from prefect_assay.runs.heartbeats import is_silent
 from prefect_assay.runs.queries import ASSAY_FLOWS, UNFINISHED, is_assay_run, read_runs, run_filter

@@ -17,12 +17,12 @@ from prefect_assay.blocks import (
     X402Wallet,
 )
 from prefect_assay.blocks.order_books import open_books
-from prefect_assay.books import Books
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind, Terms
 from prefect_assay.campaigns.terms import identify_account
 from prefect_assay.designs.options import USUAL, CampaignOptions
-from prefect_assay.payments.interfaces import address
-from prefect_assay.payments.rails.x402 import address_of
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, Terms
+from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.rails.x402 import address_of
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 

@@ -6,13 +6,18 @@ from uuid import UUID, uuid4
 
 from prefect.client.orchestration import get_client
 
-from prefect_assay.books.campaign_log import CampaignLog, Started, Stopped, Terms
 from prefect_assay.campaigns.questions import Questions
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import failures_before, suspend_until_news, utc_now
 from prefect_assay.campaigns.terms import describe_account, terms_question
 from prefect_assay.errors import DecisionNeeded
-from prefect_assay.ordering.next_action import APPROVE
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    Started,
+    Stopped,
+    Terms,
+)
+from prefect_assay.orders.next_action import APPROVE
 from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look

@@ -17,8 +17,9 @@ from prefect_assay.archive import ArchivedVersion
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.archive.read import latest_by_experiment
 from prefect_assay.archive.store import Store
-from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.campaign_log import (
+from prefect_assay.errors import NotFound
+from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     CampaignState,
     Over,
@@ -28,9 +29,8 @@ from prefect_assay.books.campaign_log import (
     list_all,
     list_open,
 )
-from prefect_assay.books.open_money import read_logs
-from prefect_assay.errors import NotFound
-from prefect_assay.ordering.stages import OVER, Stage, stage_of
+from prefect_assay.orders.ledger.open_money import read_logs
+from prefect_assay.orders.stages import OVER, Stage, stage_of
 from prefect_assay.service.models.base import Model
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket

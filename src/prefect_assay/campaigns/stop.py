@@ -20,8 +20,6 @@ from prefect.exceptions import PrefectException
 
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
-from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.campaign_log import CampaignLog, CampaignState, Started, StartedKind, Stopped
 from prefect_assay.campaigns.remains import (
     CanceledOrderState,
     CancellationReport,
@@ -34,8 +32,16 @@ from prefect_assay.campaigns.terms import account_in
 from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
 from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.looping.book import LoopBook
-from prefect_assay.ordering import find_order
-from prefect_assay.payments.interfaces import address
+from prefect_assay.orders.find import find_order
+from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    CampaignState,
+    Started,
+    StartedKind,
+    Stopped,
+)
+from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.runs.queries import read_runs, run_filter
 from prefect_assay.runs.states import cancel, resume, waits_for_input

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.books.campaign_log import CampaignLog, Terms
-from prefect_assay.models.question import REJECT, Question, QuestionKind
-from prefect_assay.ordering.next_action import APPROVE
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, Terms
+from prefect_assay.orders.next_action import APPROVE
+from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.service.words import describe_mode
 
 LOOK_AGAIN: Final = "look_again"

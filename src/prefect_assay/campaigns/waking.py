@@ -11,7 +11,6 @@ from typing import Final
 from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.books.campaign_log import EXPIRED
 from prefect_assay.campaigns.open_campaigns import OpenCampaign
 from prefect_assay.campaigns.saved_blocks import account_of
 from prefect_assay.campaigns.setup import ACCOUNT
@@ -19,7 +18,8 @@ from prefect_assay.campaigns.sweep_progress import SweepProgress
 from prefect_assay.campaigns.updates_feed import read_feed
 from prefect_assay.campaigns.watermarks import SweepState, as_text, read_account
 from prefect_assay.errors import Conflict
-from prefect_assay.models.question import REJECT
+from prefect_assay.orders.ledger.campaign_log import EXPIRED
+from prefect_assay.orders.question import REJECT
 from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.looks import look_of
 from prefect_assay.runs.states import suspension_key, waits_for_input

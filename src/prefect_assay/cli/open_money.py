@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from prefect_assay.cli.output import plain
-from prefect_assay.models.open_money import WORDS, OpenKind, OpenMoney
+from prefect_assay.orders.open_items import WORDS, OpenKind, OpenMoney
 from prefect_assay.service.models.billing import usd
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from pydantic import AwareDatetime, Field, TypeAdapter
 
 from prefect_assay.archive.layout import LOOPS_FOLDER, safe_name, safe_prefix
 from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key, save
-from prefect_assay.books.log import Log, Record
 from prefect_assay.designs import pool_of, read_pool, read_sequences
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.designs.selection import Choice, KeptFates
 from prefect_assay.errors import ArchiveError, ConfigurationError
+from prefect_assay.orders.ledger.log import Log, Record
 from prefect_assay.service.models.base import Model, StoredModel
 from prefect_assay.service.models.sequences import Pool, Sequences
 

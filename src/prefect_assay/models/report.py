@@ -1,6 +1,6 @@
 """Results of the flows: small, without secrets, with references to everything else."""
 
-from prefect_assay.models.purchase import PurchaseSummary
+from prefect_assay.orders.purchase import PurchaseSummary
 from prefect_assay.service.models.base import Model
 
 

@@ -22,10 +22,10 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.designs import design_warnings
 from prefect_assay.events import emit, kinds
 from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
-from prefect_assay.models.job import Order, Payment, PaymentState
-from prefect_assay.models.purchase import PurchaseSummary, describe_assay
 from prefect_assay.models.report import CampaignReport, LoopReport
-from prefect_assay.payments.reconciliation import PaymentStatus
+from prefect_assay.orders.job import Order, Payment, PaymentState
+from prefect_assay.orders.payments.reconciliation import PaymentStatus
+from prefect_assay.orders.purchase import PurchaseSummary, describe_assay
 from prefect_assay.reporting.page.images import Image
 from prefect_assay.reporting.plots import as_markdown_image
 from prefect_assay.reporting.purchase import price_markdown, purchase_markdown

@@ -10,8 +10,6 @@ from typing import Final
 
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import TABLE_PATH
-from prefect_assay.books import OrderBook
-from prefect_assay.books.campaign_log import ShownExperiment
 from prefect_assay.events import (
     Materialization,
     asset_key,
@@ -20,8 +18,10 @@ from prefect_assay.events import (
     kinds,
 )
 from prefect_assay.events.assets import ASSETS
-from prefect_assay.models.job import Order, Payment, PaymentState
 from prefect_assay.models.report import RoundReport
+from prefect_assay.orders.job import Order, Payment, PaymentState
+from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger.campaign_log import ShownExperiment
 from prefect_assay.results.row import ArchivedResults, CampaignTable
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.experiment import Experiment, ExperimentSummary

@@ -11,8 +11,10 @@ from typing import Final, assert_never
 
 from prefect.artifacts import MarkdownArtifact
 
-from prefect_assay.books import OrderState
-from prefect_assay.books.campaign_log import (
+from prefect_assay.errors import shorten
+from prefect_assay.foreign_text import label_markdown, link_markdown
+from prefect_assay.orders.ledger import OrderState
+from prefect_assay.orders.ledger.campaign_log import (
     Adopted,
     Answered,
     Asked,
@@ -27,8 +29,6 @@ from prefect_assay.books.campaign_log import (
     Started,
     Stopped,
 )
-from prefect_assay.errors import shorten
-from prefect_assay.foreign_text import label_markdown, link_markdown
 from prefect_assay.reporting.artifacts import label_of, show_once
 from prefect_assay.results.formats import markdown_cell
 from prefect_assay.service.models.billing import usd

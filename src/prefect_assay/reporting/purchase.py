@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from prefect_assay.models.purchase import (
+from prefect_assay.orders.purchase import (
     EarlierPurchase,
     PriceLine,
     PurchasedExperiment,

@@ -6,12 +6,12 @@ import shutil
 import pytest
 
 from prefect_assay.archive import latest
-from prefect_assay.books import Books
-from prefect_assay.books.campaign_log import CampaignLog, Started, StartedKind
-from prefect_assay.books.log import Approved, Settled, Withdrawn
-from prefect_assay.books.open_money import of_logs, read_logs
 from prefect_assay.errors import ArchiveError
-from prefect_assay.models.open_money import joined
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
+from prefect_assay.orders.ledger.log import Approved, Settled, Withdrawn
+from prefect_assay.orders.ledger.open_money import of_logs, read_logs
+from prefect_assay.orders.open_items import joined
 from prefect_assay.reporting.page.contents import collect
 from prefect_assay.reporting.page.documents import make_report
 from prefect_assay.reporting.page.orders import orders_of

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from prefect_assay.archive import LocalStore, latest, verify
-from prefect_assay.books import check_orders
+from prefect_assay.orders.ledger import check_orders
 from prefect_assay.reporting.page import documents, figures
 from prefect_assay.reporting.page.decision import Decision
 from prefect_assay.reporting.page.documents import archive_report, kept_report, make_report

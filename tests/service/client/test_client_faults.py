@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay import errors
-from prefect_assay.payments import MppRail, X402Rail
+from prefect_assay.orders.payments import MppRail, X402Rail
 from prefect_assay.service.client import AssayClient, AsyncAssayClient, RetryPolicy
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.sequences import ProteinSequence

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay import errors
-from prefect_assay.ordering import acceptance_of
-from prefect_assay.ordering.billing import check_total
-from prefect_assay.payments.due import invoice_id_of
+from prefect_assay.orders.billing import check_total
+from prefect_assay.orders.create import acceptance_of
+from prefect_assay.orders.payments.due import invoice_id_of
 from prefect_assay.service.client.decoding import unwrapped
 from prefect_assay.service.client.drift.usage import USES
 from prefect_assay.service.client.http.failures import result

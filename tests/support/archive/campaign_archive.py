@@ -8,11 +8,12 @@ from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.blocks import AssayCredentials, LocalArchive
-from prefect_assay.books import Books, OrderLedger
-from prefect_assay.books.log import Approved
 from prefect_assay.designs import read_sequences
-from prefect_assay.models.job import Payment, PaymentState
-from prefect_assay.ordering import experiment_name, find_or_create
+from prefect_assay.orders.create import find_or_create
+from prefect_assay.orders.identity import experiment_name
+from prefect_assay.orders.job import Payment, PaymentState
+from prefect_assay.orders.ledger import Books, OrderLedger
+from prefect_assay.orders.ledger.log import Approved
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from prefect_assay.archive.layout import require_hint
 from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
-from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.log import Ordered
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
-from prefect_assay.payments.interfaces import PaymentAttempt
+from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger.log import Ordered
+from prefect_assay.orders.payments.interfaces import PaymentAttempt
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
 ACCOUNT = "org-1"

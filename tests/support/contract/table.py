@@ -16,7 +16,7 @@ if str(Path(__file__).parents[2]) not in sys.path:
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from prefect_assay.errors import AssayError, DecisionNeeded
-from prefect_assay.ordering.stages import Stage
+from prefect_assay.orders.stages import Stage
 from support.contract.campaign import SEQUENCES, StillWaiting, a_plan, a_setup, complete
 from support.contract.forms import FORMS, REFUSALS
 from support.contract.service import ContractService, running

@@ -8,12 +8,13 @@ from typing import Any
 from pydantic import SecretStr
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.books import Books, OrderLedger
 from prefect_assay.errors import AssayError, OrderOutcomeUnknown
-from prefect_assay.ordering import confirm_order, find_or_create
-from prefect_assay.ordering.billing import BillingStage, read_billing
-from prefect_assay.payments import PaymentPolicy, rail_for, settle
-from prefect_assay.payments.issuer import HttpTokenIssuer
+from prefect_assay.orders.billing import BillingStage, read_billing
+from prefect_assay.orders.create import find_or_create
+from prefect_assay.orders.find import confirm_order
+from prefect_assay.orders.ledger import Books, OrderLedger
+from prefect_assay.orders.payments import PaymentPolicy, rail_for, settle
+from prefect_assay.orders.payments.issuer import HttpTokenIssuer
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.vocabulary import PaymentMethod

@@ -10,8 +10,8 @@ from typing import Any
 
 from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
-from prefect_assay.books import Books, OrderBook
-from prefect_assay.ordering import experiment_name, order_key
+from prefect_assay.orders.identity import experiment_name, order_key
+from prefect_assay.orders.ledger import Books, OrderBook
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import ExperimentSpec
 from support.crash.process import KILLED, Execution, Killable, token_issuer

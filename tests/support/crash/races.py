@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 
-from prefect_assay.books import OrderLedger
 from prefect_assay.errors import BudgetExceeded
-from prefect_assay.payments import RollingCap
+from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.payments import RollingCap
 from support.archive.memory_store import books_in
 
 NOW = datetime.now(UTC)

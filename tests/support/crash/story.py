@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from assay_lab.testing import LocalLab
-from prefect_assay.books import OrderBook, OrderState
+from prefect_assay.orders.ledger import OrderBook, OrderState
 from prefect_assay.service.client import AssayClient
 from support.crash.process import KILLED, Execution
 

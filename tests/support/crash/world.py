@@ -21,15 +21,15 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from prefect_assay.blocks import S3Archive, SharedPaymentTokens, SpendingPolicy
 from prefect_assay.blocks.order_books import open_books
-from prefect_assay.books import OrderBook
-from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.answers import answer_question
 from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.localstack.environment import StackDatabase, free_ports
 from prefect_assay.localstack.loopback import HOST
 from prefect_assay.localstack.processes import Child
-from prefect_assay.models.question import QuestionKind
-from prefect_assay.ordering import order_key
+from prefect_assay.orders.identity import order_key
+from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger.campaign_log import CampaignLog
+from prefect_assay.orders.question import QuestionKind
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import ExperimentSpec
 from support.accounts import AMOUNT_USD, make_account, save_account

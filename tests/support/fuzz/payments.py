@@ -8,9 +8,9 @@ from typing import ClassVar
 from assay_lab.rails import mpp as lab_mpp
 from assay_lab.rails import x402 as lab_x402
 from prefect_assay.errors import PaymentRefused
-from prefect_assay.payments.rails import mpp
-from prefect_assay.payments.rails.headers import parse_challenges
-from prefect_assay.payments.rails.x402 import read_offers, read_settlement
+from prefect_assay.orders.payments.rails import mpp
+from prefect_assay.orders.payments.rails.headers import parse_challenges
+from prefect_assay.orders.payments.rails.x402 import read_offers, read_settlement
 from support.fuzz.mutations import Mutator
 
 _NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

@@ -17,13 +17,18 @@ from prefect.logging import disable_run_logger
 from prefect.states import Suspended
 
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.books import Books
-from prefect_assay.books.campaign_log import CampaignLog, Ran, Started, StartedKind
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.models.report import SweepReport
-from prefect_assay.payments.interfaces import address
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.campaign_log import (
+    CampaignLog,
+    Ran,
+    Started,
+    StartedKind,
+)
+from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look

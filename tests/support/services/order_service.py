@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.books import Books
 from prefect_assay.errors import NotFound
+from prefect_assay.orders.ledger import Books
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.experiment import Created, Experiment, QuoteAcceptance
 

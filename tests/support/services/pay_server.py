@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 
-from prefect_assay.payments.settle import utc_now
+from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.client import AssayClient
 from support.services.serving import serving
 

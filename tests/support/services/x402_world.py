@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 from pydantic import SecretStr
 
-from prefect_assay.books import OrderLedger
-from prefect_assay.payments import PaymentPolicy, X402Rail, settle
-from prefect_assay.payments.settle import utc_now
+from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.payments import PaymentPolicy, X402Rail, settle
+from prefect_assay.orders.payments.settle import utc_now
 from support.archive.memory_store import MemoryStore, a_book, spent_cents
 from support.services.pay_server import (
     CANARY_KEY,

@@ -15,11 +15,11 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.sources import local_path
 from prefect_assay.archive.store import join_key
 from prefect_assay.archive.verify import Finding
-from prefect_assay.books import check_campaigns, check_orders
 from prefect_assay.cli.failures import FAILED, RETRY_LATER
 from prefect_assay.cli.options import MAIN
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.orders.ledger import check_campaigns, check_orders
 from prefect_assay.service.words import many
 
 _FINDINGS_SHOWN = 50

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 
 from prefect_assay.archive.store import Store
-from prefect_assay.books import Books, OrderBook
-from prefect_assay.books.campaign_log import CampaignLog, Started
-from prefect_assay.books.open_money import of_logs, status_words
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
 from prefect_assay.cli.open_money import as_json as money_as_json
@@ -19,6 +16,9 @@ from prefect_assay.cli.open_money import show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.errors import InputError
+from prefect_assay.orders.ledger import Books, OrderBook
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started
+from prefect_assay.orders.ledger.open_money import of_logs, status_words
 from prefect_assay.results.tables import cell, people_csv
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.vocabulary import PaymentMethod

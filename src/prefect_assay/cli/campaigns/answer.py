@@ -5,7 +5,6 @@ from typing import Any
 
 from prefect.client.orchestration import get_client
 
-from prefect_assay.books.campaign_log import Answered, CampaignLog
 from prefect_assay.campaigns.answers import (
     OpenQuestion,
     answer_question,
@@ -22,7 +21,8 @@ from prefect_assay.cli.campaigns.purchase import show_rows
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
-from prefect_assay.models.question import REJECT, QuestionKind
+from prefect_assay.orders.ledger.campaign_log import Answered, CampaignLog
+from prefect_assay.orders.question import REJECT, QuestionKind
 from prefect_assay.reporting.purchase import purchase_rows
 from prefect_assay.service.models.billing import usd
 

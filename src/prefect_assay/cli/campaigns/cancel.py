@@ -8,7 +8,6 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from rich.text import Text
 
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.saved_blocks import account_of
 from prefect_assay.campaigns.stop import OrderRemains, StopReport, round_logs, stop_log
 from prefect_assay.cli.asking import confirm, user_name
@@ -19,7 +18,8 @@ from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound
-from prefect_assay.models.open_money import OpenKind, OpenMoney
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
+from prefect_assay.orders.open_items import OpenKind, OpenMoney
 from prefect_assay.runs.states import cancel, has_ended
 from prefect_assay.service.models.billing import usd
 

@@ -10,13 +10,13 @@ from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.designs import order_lines, refuse_target
 from prefect_assay.designs.options import CampaignOptions
-from prefect_assay.ordering import resolve_target
+from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.read import plan_campaign
 
 if TYPE_CHECKING:
-    from prefect_assay.models.purchase import PurchaseSummary
+    from prefect_assay.orders.purchase import PurchaseSummary
 
 
 def estimate_campaign(

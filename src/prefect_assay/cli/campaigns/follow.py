@@ -9,7 +9,6 @@ from prefect.exceptions import ObjectNotFound
 from rich.live import Live
 
 from prefect_assay.blocks import Archive
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.status import CampaignView, Progress, view_of
 from prefect_assay.cli.campaigns.find import played_by
 from prefect_assay.cli.campaigns.status import Known, campaigns_table, whole_lines
@@ -17,6 +16,7 @@ from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import ArchiveUnavailable, CampaignFailed, ServiceUnavailable
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 
 _POLL_SECONDS: Final = 2.0
 

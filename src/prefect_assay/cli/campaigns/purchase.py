@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from prefect_assay.cli.output import TerminalConsole, plain_table
-from prefect_assay.models.purchase import PurchaseSummary
+from prefect_assay.orders.purchase import PurchaseSummary
 from prefect_assay.reporting.purchase import price_table, purchase_rows
 
 

@@ -33,8 +33,8 @@ from prefect_assay.errors import (
     InvalidSpec,
     LoopFailed,
 )
-from prefect_assay.models.purchase import PurchaseSummary
 from prefect_assay.models.report import CampaignReport
+from prefect_assay.orders.purchase import PurchaseSummary
 from prefect_assay.runs.tags import APPROVED_TAG
 from prefect_assay.service.bounds import CAMPAIGN_ID
 from prefect_assay.service.models.billing import usd
@@ -174,7 +174,7 @@ def _reopen(archive: "Archive", campaign_id: str) -> None:
 
 def refuse_stopped(archive: "Archive", campaign_id: str) -> None:
     """Raise InputError for a campaign that a person has canceled: its run would end at once."""
-    from prefect_assay.books.campaign_log import CampaignLog
+    from prefect_assay.orders.ledger.campaign_log import CampaignLog
 
     stopped = CampaignLog(archive.get_store(), archive.prefix, campaign_id).read().stopped
     if stopped is not None:

@@ -17,7 +17,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.books.campaign_log import StartedKind
 from prefect_assay.campaigns.status import (
     CampaignView,
     ExperimentView,
@@ -43,9 +42,10 @@ from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, report_unreadable, require_api, run_url
 from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
-from prefect_assay.models.open_money import OpenMoney
 from prefect_assay.models.report import LoopReport
-from prefect_assay.ordering.stages import OVER, Stage
+from prefect_assay.orders.ledger.campaign_log import StartedKind
+from prefect_assay.orders.open_items import OpenMoney
+from prefect_assay.orders.stages import OVER, Stage
 from prefect_assay.reporting.progress import day
 from prefect_assay.runs.queries import newest_runs
 from prefect_assay.service.client import AssayClient
@@ -209,9 +209,9 @@ def _all(client: SyncPrefectClient | None, archives: Archives, limit: int, *, ev
 def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
     if client is not None:
         return find_open_money(client)
-    from prefect_assay.books import Books
-    from prefect_assay.books.open_money import of_logs, read_logs
-    from prefect_assay.models.open_money import joined
+    from prefect_assay.orders.ledger import Books
+    from prefect_assay.orders.ledger.open_money import of_logs, read_logs
+    from prefect_assay.orders.open_items import joined
 
     books = archives.collect(lambda place: Books.every(place.store, place.prefix))
     return joined(of_logs(*read_logs(one)) for one in books)

@@ -17,8 +17,6 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import AssayAccount, LocalArchive
 from prefect_assay.blocks.order_books import open_books
-from prefect_assay.books import Books
-from prefect_assay.books.campaign_log import CampaignLog
 from prefect_assay.campaigns.status import Progress
 from prefect_assay.cli.archives.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_demo_account
@@ -26,8 +24,10 @@ from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.lake import summary_table
 from prefect_assay.localstack import LocalStack
-from prefect_assay.models.job import Order
-from prefect_assay.ordering import find_order
+from prefect_assay.orders.find import find_order
+from prefect_assay.orders.job import Order
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.reporting.page.documents import kept_report
 from prefect_assay.results import outcome_line, rich_table
 from prefect_assay.runs.deployments import deployment_of, start_run

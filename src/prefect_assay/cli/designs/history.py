@@ -13,7 +13,6 @@ from rich.text import Text
 
 from prefect_assay import lake
 from prefect_assay.archive import Store
-from prefect_assay.books import Books, known_archive_id
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
@@ -22,6 +21,7 @@ from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import ArchiveError
 from prefect_assay.lake.candidates import Proposals
 from prefect_assay.looping import LoopBook
+from prefect_assay.orders.ledger import Books, known_archive_id
 from prefect_assay.reporting.plots import score_columns
 from prefect_assay.results import DesignSummary, summary_csv
 from prefect_assay.selection import (

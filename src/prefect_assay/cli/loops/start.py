@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from prefect_assay.archive.sources import local_path
-from prefect_assay.books import Books
-from prefect_assay.books.campaign_log import CampaignLog, StartedKind
 from prefect_assay.campaigns.purchase import describe_payment, find_earlier, warn_of_earlier
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.asking import confirm, is_at_terminal, user_name
@@ -34,10 +32,12 @@ from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFaile
 from prefect_assay.looping import LoopBook, objective_of
 from prefect_assay.looping.files import campaign_of, design_files, without_rounds
 from prefect_assay.looping.loop import LOOP_ID
-from prefect_assay.models.purchase import EarlierPurchase, describe_assay, describe_caps
 from prefect_assay.models.report import LoopReport
-from prefect_assay.ordering import resolve_target
-from prefect_assay.payments.interfaces import address
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
+from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.purchase import EarlierPurchase, describe_assay, describe_caps
+from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.tasks.pay import require_rail

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from prefect_assay.archive.sources import local_path
-from prefect_assay.books import known_archive_id
 from prefect_assay.cli.asking import ask, ask_cents, parse_address, user_name
 from prefect_assay.cli.options import account_option
 from prefect_assay.cli.output import plain
@@ -32,6 +31,7 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
     is_absent,
 )
+from prefect_assay.orders.ledger import known_archive_id
 from prefect_assay.service.client.http.address import is_loopback_url
 from prefect_assay.service.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
 from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
@@ -282,8 +282,8 @@ def _waiting_elsewhere(account: "AssayAccount | None", archive: "Archive") -> li
     """The suspended runs of an account that carry a campaign or a loop without a log in `archive`."""
     from prefect.client.orchestration import get_client
 
-    from prefect_assay.books.campaign_log import CampaignLog
     from prefect_assay.cli.campaigns.find import played_by
+    from prefect_assay.orders.ledger.campaign_log import CampaignLog
     from prefect_assay.runs.queries import ASSAY_FLOWS, read_runs, suspended_filter
 
     if account is None:

@@ -18,9 +18,9 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.read import chosen_version, latest_in, read_plan
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.books.campaign_log import CampaignLog, Started, Terms
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
-from prefect_assay.models.open_money import OpenMoney
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, Terms
+from prefect_assay.orders.open_items import OpenMoney
 from prefect_assay.reporting.page.answers import ReportedExperiment, reported_experiment
 from prefect_assay.reporting.page.orders import OrderFacts, orders_of
 from prefect_assay.results.row import ResultRow, collate

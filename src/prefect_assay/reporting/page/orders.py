@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Final
 
 from prefect_assay.archive.store import Store
-from prefect_assay.books import Books, OrderBook, known_archive_id
-from prefect_assay.books.open_money import of_logs, read_logs, status_words
-from prefect_assay.models.open_money import OpenMoney, joined
+from prefect_assay.orders.ledger import Books, OrderBook, known_archive_id
+from prefect_assay.orders.ledger.open_money import of_logs, read_logs, status_words
+from prefect_assay.orders.open_items import OpenMoney, joined
 from prefect_assay.results.formats import EMPTY
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.vocabulary import PaymentMethod

@@ -8,7 +8,7 @@ from typing import Final
 
 from prefect_assay.designs.selection import SelectionSettings, objective_of
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.models.open_money import OpenKind
+from prefect_assay.orders.open_items import OpenKind
 from prefect_assay.reporting.page import words
 from prefect_assay.reporting.page.contents import CampaignContents
 from prefect_assay.reporting.page.decision import Decision

@@ -1,0 +1,76 @@
+"""Compares the ledger of an order with the budget of its archive: one of them may come from an older backup.
+
+Before each action, its record's id is noted in the budget. So a log that has lost the record, and a budget that has lost
+the reservation, are both found out before more money moves.
+"""
+
+from typing import TYPE_CHECKING
+
+from prefect_assay.orders.ledger.budget import Reservation
+from prefect_assay.orders.question import REJECT, Question, QuestionKind
+from prefect_assay.service.models.billing import usd
+
+if TYPE_CHECKING:
+    from prefect_assay.orders.ledger.order_ledger import OrderBook
+
+
+def find_contradiction(book: "OrderBook") -> tuple[Question, bool] | None:
+    """The question about records that contradict each other, and whether it is about a payment; None if they agree."""
+    orders = contradicting_orders(book)
+    if not orders:
+        return None
+    reservation = book.books.budget.read().reservations.get(book.order_key)
+    lost = reservation is not None and reservation.action not in {"", *book.actions}
+    is_payment = (
+        lost and reservation is not None and reservation.paid_at is not None and book.state.settled is None
+    )
+    facts = {f"order {one.order_key}": usd(reservation_of(one).cents) for one in orders}
+    if reservation is not None:
+        facts["reserved in the budget"] = usd(reservation.cents)
+    which = "has lost records that its budget knows" if lost else "has orders that its budget does not know"
+    return (
+        Question.of(
+            QuestionKind.LEDGER,
+            subject=f"The archive {which}: order {book.order_key} of campaign {book.campaign_id}.",
+            reason="A part of the archive probably comes from an older backup, so an order or a payment may be missing in it. "
+            "Restore the newest backup, or compare the orders in the portal with these records before you continue.",
+            facts=facts,
+            choices={
+                "continue": "the orders and payments in the logs are complete; the budget is made again from them",
+                REJECT: "nothing is ordered, confirmed or paid",
+            },
+        ),
+        is_payment,
+    )
+
+
+def contradicting_orders(book: "OrderBook") -> tuple["OrderBook", ...]:
+    """The order itself, if it and the budget contradict each other; every order of a budget that is gone."""
+    budget = book.books.budget
+    book.read()
+    state = budget.read()
+    reservation = state.reservations.get(book.order_key)
+    if reservation is not None:
+        return () if reservation.action in {"", *book.actions} else (book,)
+    if state.last and not book.actions:
+        return ()
+    lost = []
+    for other in book.books.orders() if not state.last else (book,):
+        other.read()
+        if other.actions and other.order_key not in budget.read().reservations:
+            lost.append(other)
+    return tuple(lost)
+
+
+def reservation_of(book: "OrderBook") -> Reservation:
+    """The reservation that an order's log asks for."""
+    state = book.read()
+    payment = state.payment
+    paid = state.settled is not None or (payment is not None and payment.in_doubt)
+    return Reservation(
+        order_key=book.order_key,
+        campaign_id=state.planned.campaign_id if state.planned else book.campaign_id,
+        cents=(state.amount_cents or 0) if state.placed else 0,
+        paid_at=payment.sent_at if payment is not None and paid else None,
+        action=book.actions[-1] if book.actions else "",
+    )

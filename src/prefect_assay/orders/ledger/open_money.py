@@ -1,0 +1,144 @@
+"""The open money of an archive, from the logs of its orders: to be paid, to be billed, or to be decided.
+
+An order is in the list until its log says that it came to nothing, or that it is paid and its results are archived.
+The state of its runs does not count, nor whether they were deleted. `orders.open_money` adds what the service shows.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Final, assert_never
+
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError
+from prefect_assay.orders.ledger.order_ledger import Books, OrderBook
+from prefect_assay.orders.ledger.state import (
+    NotBegun,
+    NotOrdered,
+    OrderState,
+    Paid,
+    PaymentInDoubt,
+    PaymentRefused,
+    PaymentSent,
+    Unpaid,
+)
+from prefect_assay.orders.open_items import (
+    WORDS,
+    OpenItem,
+    OpenKind,
+    OpenMoney,
+)
+
+_READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
+
+
+def read_logs(books: Books, campaign_id: str | None = None) -> tuple[list[OrderBook], tuple[str, ...]]:
+    """The logs of all orders, or of a campaign's, each read to its end, and a note for each that is damaged."""
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = list(pool.map(_read, books.orders(campaign_id)))
+    return [one for one in found if isinstance(one, OrderBook)], tuple(n for n in found if isinstance(n, str))
+
+
+def _read(book: OrderBook) -> OrderBook | str:
+    try:
+        book.read()
+    except ArchiveUnavailable:
+        raise
+    except (ArchiveError, ConfigurationError):
+        return (
+            f"the log of order {book.order_key} of campaign {book.campaign_id} cannot be read, so its money is not "
+            "listed: prefect-assay archive verify says what is damaged"
+        )
+    return book
+
+
+def of_logs(logs: Sequence[OrderBook], notes: tuple[str, ...] = ()) -> OpenMoney:
+    """The same, of logs that are read."""
+    return OpenMoney(
+        items=tuple(item for log in logs if (item := item_of(log))),
+        notes=notes,
+        complete=not notes,
+        paid=paid_by_campaign(logs),
+    )
+
+
+def paid_by_campaign(logs: Iterable[OrderBook]) -> dict[str, int]:
+    """What was paid for the orders of each campaign, by their logs, in US cents."""
+    paid: Counter[str] = Counter()
+    for log in logs:
+        if log.state.planned and log.state.settled:
+            paid[log.state.planned.campaign_id] += log.state.amount_cents or 0
+    return dict(paid)
+
+
+def is_closed(state: OrderState) -> bool:
+    """Return True if nothing can come of the order any more: it is paid, and its results are archived."""
+    return isinstance(state, Paid) and state.delivered is not None and not state.surplus
+
+
+def item_of(book: OrderBook) -> OpenItem | None:  # noqa: PLR0911, C901 - one answer per state
+    """What is open of an order by its log alone; None for nothing."""
+    state = book.state
+    match state:
+        case NotBegun():
+            return None
+        case NotOrdered():
+            if not state.open_attempts:
+                return None
+            remark = (
+                "an order was sent, and its answer was lost: start the campaign again, which looks for it"
+            )
+            return _item(book, OpenKind.UNSURE, state.open_attempts[-1].at, remark)
+        case Paid():
+            if state.delivered is not None:
+                return None
+            return _item(book, OpenKind.TO_DELIVER, state.settled.at)
+        case PaymentSent() | PaymentInDoubt():
+            return _item(
+                book, OpenKind.TO_PAY, state.payment.sent_at, "a payment was sent, and may have been made"
+            )
+        case PaymentRefused():
+            return _item(book, OpenKind.TO_PAY, state.ordered.at, "its payment was refused")
+        case Unpaid() if state.withdrawn:
+            return None
+        case Unpaid() if state.billed:
+            return _item(book, OpenKind.TO_PAY, state.invoiced.at if state.invoiced else state.ordered.at)
+        case Unpaid():
+            return _item(book, OpenKind.QUOTE, state.ordered.at)
+        case _:
+            assert_never(state)
+
+
+def status_words(state: OrderState) -> str:  # noqa: PLR0911 - one answer per state
+    """Where an order stands by its log, in the words of the list of open money."""
+    match state:
+        case Paid():
+            return "paid"
+        case PaymentSent() | PaymentInDoubt():
+            return "payment sent, outcome unknown"
+        case PaymentRefused():
+            return "payment refused, not paid"
+        case Unpaid() | NotOrdered() if state.withdrawn:
+            return "quote came to nothing"
+        case Unpaid():
+            return WORDS[OpenKind.TO_PAY if state.billed else OpenKind.QUOTE]
+        case NotOrdered() if state.open_attempts:
+            return f"order sent, {WORDS[OpenKind.UNSURE]}"
+        case NotOrdered() | NotBegun():
+            return "not ordered"
+        case _:
+            assert_never(state)
+
+
+def _item(book: OrderBook, kind: OpenKind, since: datetime, remark: str | None = None) -> OpenItem:
+    state = book.state
+    return OpenItem(
+        kind=kind,
+        campaign_id=state.planned.campaign_id if state.planned else book.campaign_id,
+        order_key=book.order_key,
+        experiment_id=state.ordered.experiment_id if state.ordered else None,
+        experiment_code=state.delivered.experiment_code if state.delivered else None,
+        amount_cents=state.amount_cents,
+        since=since,
+        remark=remark,
+    )

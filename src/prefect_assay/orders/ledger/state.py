@@ -1,0 +1,338 @@
+"""The state of an order: one class per state, and `next` for the state after one more record. Pure.
+
+`OrderState` is the union of the states. They share all fields, so that `state.ordered` can be read in any state, and
+each narrows the fields that it guarantees. A record that contradicts those before it is an ArchiveError, and so is an
+action after `stopped`.
+
+    NotBegun -> NotOrdered -> Unpaid -> PaymentSent -> PaymentInDoubt -> Paid
+                                |            v  ^                         ^
+                                |       PaymentRefused ------------------+
+                                +-----------------------------------------+  paid by other means
+"""
+
+from typing import Any, Self, TypeVar, assert_never
+
+from pydantic import BaseModel
+
+from prefect_assay.errors import ArchiveError
+from prefect_assay.orders.job import OrderRoute, PaymentState
+from prefect_assay.orders.ledger.log import (
+    Accepted,
+    Approved,
+    Confirming,
+    Delivered,
+    InDoubt,
+    Invoiced,
+    Named,
+    NotSettled,
+    Ordered,
+    OrderRecord,
+    Partial,
+    Paying,
+    Planned,
+    Refused,
+    Reopened,
+    Sending,
+    Settled,
+    Stopped,
+    Surplus,
+    Withdrawn,
+)
+from prefect_assay.orders.payments.interfaces import LedgerEntry
+from prefect_assay.service.models.vocabulary import PaymentMethod
+
+S = TypeVar("S", bound="_State")
+
+
+class _State(BaseModel, frozen=True, extra="forbid"):
+    """What the log of an order holds."""
+
+    planned: Planned | None
+    ordered: Ordered | None
+    payment: LedgerEntry | None
+    settled: Settled | None
+    count: int = 0  # of records
+    open_attempts: tuple[Sending, ...] = ()  # creates that were sent and neither refused nor answered
+    attempts: int = 0  # creates that were sent, refused ones included
+    refused: int = 0  # those of them that were refused
+    rail: PaymentMethod | None = None  # of the last create
+    named: tuple[str, ...] = ()  # experiments that answers to the order's creates have named
+    surplus: tuple[str, ...] = ()  # other experiments with the order's key
+    others: tuple[str, ...] = ()  # experiments with the key that are not the order's, as a person has said
+    approved: Approved | None = None
+    approved_before: Approved | None = None  # what the last approval has replaced
+    accepted: Accepted | None = None  # the last acceptance that answered an own request
+    confirmed: bool = False  # a quote was confirmed, or was about to be
+    route: OrderRoute | None = None  # of the last create
+    invoiced: Invoiced | None = None  # the invoice, as last seen
+    partial: Partial | None = None  # a part of the results was released when the experiment was finished
+    delivered: Delivered | None = None  # all results are in the archive
+    stopped: Stopped | None = None  # a person has canceled the order, and nobody has opened it again
+    withdrawn: bool = False  # the quote came to nothing, and only notes have followed
+
+    @property
+    def committed(self) -> bool:
+        """Money may depend on the recorded experiment, so the order cannot move to another one."""
+        return self.confirmed or self.payment is not None or self.settled is not None
+
+    @property
+    def placed(self) -> bool:
+        """The service has the order, or may have it: an unanswered create may be one. A withdrawn order is not."""
+        return bool(self.open_attempts) or (self.ordered is not None and not self.withdrawn)
+
+    @property
+    def billed(self) -> bool:
+        """The order is accepted: by its create, by a confirmed quote, or because its invoice was seen."""
+        if self.ordered is None or self.withdrawn:
+            return False
+        at_once = self.route is OrderRoute.SELF_SERVICE and not self.ordered.adopted
+        return at_once or self.committed or self.invoiced is not None
+
+    @property
+    def amount_cents(self) -> int | None:
+        """What was paid, is billed or is to be paid, or else what was approved, without VAT; None is unknown."""
+        records = (self.settled, self.payment, self.invoiced, self.approved)
+        return next((one.amount_cents for one in records if one and one.amount_cents is not None), None)
+
+    @property
+    def invoice_id(self) -> str | None:
+        """The invoice that was paid, or else the one of the last payment, or the one that was seen."""
+        records = (self.settled, self.payment, self.invoiced)
+        return next((one.invoice_id for one in records if one and one.invoice_id), None)
+
+    def _become(self, state: type[S], **changes: Any) -> S:
+        """The state after a record that moves the order."""
+        return state(**{**dict(self), "count": self.count + 1, "withdrawn": False, **changes})
+
+    def tied_invoice(self, page: str | None = None) -> str | None:
+        """The id of the invoice that is certainly the recorded experiment's; None if that is not certain.
+
+        It answered the order's own request, and there was no other one and no other experiment with the key; or the
+        experiment shows the same hosted page, whose digest is given. Where both show a page and these differ, the
+        answer is about another invoice.
+        """
+        answer = self.accepted
+        if self.ordered is None or answer is None:
+            return None
+        if None not in {page, answer.page} and page != answer.page:
+            return None
+        own = answer.experiment_id == self.ordered.experiment_id
+        only = answer.experiment_id is None and not self.surplus and self.attempts - self.refused == 1
+        return answer.invoice_id if own or only or (page is not None and page == answer.page) else None
+
+    def _note(
+        self,
+        record: Approved | Accepted | Named | Surplus | Partial | Delivered | Stopped | Reopened,
+    ) -> Self:
+        """The same state, after a record that leaves the order where it was."""
+        match record:
+            case Approved():
+                noted: dict[str, object] = {"approved": record, "approved_before": self.approved}
+            case Accepted() | Partial() | Delivered() | Stopped():
+                noted = {record.kind: record}  # the field has the name of the kind
+            case Named():
+                noted = {"named": (*self.named, record.experiment_id)}
+            case Surplus() if not record.kept:
+                noted = {"others": (*self.others, record.experiment_id)}
+            case Surplus():
+                noted = {"surplus": (*self.surplus, record.experiment_id)}
+            case Reopened():
+                noted = {"stopped": None, "withdrawn": self.withdrawn and self.ordered is not None}
+            case _:
+                assert_never(record)
+        return self.model_copy(update={"count": self.count + 1, **noted})
+
+    def _contradiction(self, record: OrderRecord) -> ArchiveError:
+        return ArchiveError(
+            f"record {self.count + 1} of an order's log, `{record.kind}` by {record.by}, contradicts the records "
+            "before it; nothing is ordered or paid. Restore the log from a backup of the archive"
+        )
+
+
+class NotBegun(_State, frozen=True):
+    """The log is empty."""
+
+    planned: None = None
+    ordered: None = None
+    payment: None = None
+    settled: None = None
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """The state after one more record, which must be the plan; ArchiveError when it contradicts the log."""
+        if isinstance(record, Planned):
+            return self._become(NotOrdered, planned=record)
+        raise self._contradiction(record)
+
+
+class NotOrdered(_State, frozen=True):
+    """No experiment of the order is known; creates may be under way."""
+
+    planned: Planned
+    ordered: None
+    payment: None
+    settled: None
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """See `NotBegun`."""
+        match record:
+            case Sending() if record.attempt == self.attempts + 1 and not self.stopped:
+                sent = (*self.open_attempts, record)
+                changes = {"attempts": record.attempt, "rail": record.rail, "route": record.route}
+                return self._become(NotOrdered, open_attempts=sent, **changes)
+            case Refused() if record.attempt in {sent.attempt for sent in self.open_attempts}:
+                left = tuple(sent for sent in self.open_attempts if sent.attempt != record.attempt)
+                return self._become(NotOrdered, open_attempts=left, refused=self.refused + 1)
+            case Ordered():
+                return self._become(Unpaid, ordered=record, open_attempts=())
+            case Withdrawn():
+                return self._become(NotOrdered, withdrawn=True)
+            case Surplus() | Approved() | Accepted() | Named() | Stopped() | Reopened():
+                return self._note(record)
+            case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
+                raise self._contradiction(record)
+            case Settled() | Invoiced() | Partial() | Delivered():
+                raise self._contradiction(record)
+            case _:
+                assert_never(record)
+
+
+class _Placed(_State, frozen=True):
+    """The experiment of the order is known."""
+
+    planned: Planned
+    ordered: Ordered
+
+    def _shared(self, record: OrderRecord) -> "Self | Paid":
+        """The next state by the rules that all states with an experiment share."""
+        match record:
+            case Approved() | Accepted() | Named() | Partial() | Delivered():
+                return self._note(record)
+            case Stopped() | Reopened():
+                return self._note(record)
+            case Invoiced():
+                return self._become(type(self), invoiced=record)
+            case Surplus() if record.experiment_id != self.ordered.experiment_id:
+                return self._note(record)
+            case Confirming() if not self.stopped:
+                return self._become(type(self), confirmed=True)
+            case Settled():
+                return self._settle(record)
+            case Planned() | Sending() | Refused() | Ordered() | Surplus() | Withdrawn():
+                raise self._contradiction(record)
+            case Confirming() | Paying() | InDoubt() | NotSettled():
+                raise self._contradiction(record)
+            case _:
+                assert_never(record)
+
+    def _pays(self, record: Paying) -> bool:
+        return record.experiment_id in {None, self.ordered.experiment_id} and not self.stopped
+
+    def _send(self, record: Paying) -> "PaymentSent":
+        sent = LedgerEntry(**record.attempt(), id=record.id, state=PaymentState.SENT, sent_at=record.at)
+        return self._become(PaymentSent, payment=sent)
+
+    def _settle(self, record: Settled) -> "Paid":
+        payment = self.payment and _after(self.payment, PaymentState.SETTLED, record.remark, record.receipt)
+        return self._become(Paid, settled=record, payment=payment)
+
+
+class Unpaid(_Placed, frozen=True):
+    """The order is an experiment, and no payment of it was sent."""
+
+    payment: None
+    settled: None
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """See `NotBegun`."""
+        match record:
+            case Paying() if self._pays(record):
+                return self._send(record)
+            case Withdrawn():
+                return self._become(Unpaid, confirmed=False, withdrawn=True)
+            case Surplus() if self._moves(record):
+                older = {"ordered": self._older(record), "invoiced": None, "partial": None}
+                return self._note(record).model_copy(update=older)
+            case _:
+                return self._shared(record)
+
+    def _moves(self, record: Surplus) -> bool:
+        """An older experiment has come to light, and nothing is committed to the present one."""
+        moved = record.experiment_id == self.ordered.experiment_id != record.kept
+        return moved and not self.committed
+
+    def _older(self, record: Surplus) -> Ordered:
+        return self.ordered.model_copy(
+            update={"experiment_id": record.kept, "invoice_id": None, "adopted": True}
+        )
+
+
+class _InPayment(_Placed, frozen=True):
+    """A credential was sent, and the invoice is not known to be paid."""
+
+    payment: LedgerEntry
+    settled: None
+
+    def _doubt(self, payment: LedgerEntry, remark: str | None) -> "PaymentInDoubt":
+        return self._become(PaymentInDoubt, payment=_after(payment, PaymentState.UNKNOWN, remark))
+
+    def _uncertain(self, record: OrderRecord) -> "Self | PaymentInDoubt | Paid":
+        """The next state while the credential may have moved money."""
+        match record:
+            case Paying() if self._pays(record):
+                # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
+                return self._doubt(self._send(record).payment, self.payment.remark)
+            case InDoubt():
+                return self._doubt(self.payment, record.remark)
+            case _:
+                return self._shared(record)
+
+
+class PaymentSent(_InPayment, frozen=True):
+    """One credential has left; its outcome is not recorded."""
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """See `NotBegun`."""
+        if isinstance(record, NotSettled):
+            refused = _after(self.payment, PaymentState.FAILED, record.remark)
+            return self._become(PaymentRefused, payment=refused)
+        return self._uncertain(record)
+
+
+class PaymentInDoubt(_InPayment, frozen=True):
+    """A credential may have moved money. No refusal ends that, only the paid invoice does."""
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """See `NotBegun`."""
+        return self._uncertain(record)
+
+
+class PaymentRefused(_InPayment, frozen=True):
+    """The last payment was refused for certain and moved nothing."""
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """See `NotBegun`."""
+        if isinstance(record, Paying) and self._pays(record):
+            return self._send(record)
+        return self._shared(record)
+
+
+class Paid(_Placed, frozen=True):
+    """The invoice is paid, by the last payment or, without one, by other means."""
+
+    settled: Settled
+
+    def next(self, record: OrderRecord) -> "OrderState":
+        """See `NotBegun`."""
+        if isinstance(record, Settled):
+            raise self._contradiction(record)
+        return self._shared(record)
+
+
+def _after(
+    payment: LedgerEntry, state: PaymentState, remark: str | None, receipt: dict[str, str] | None = None
+) -> LedgerEntry:
+    changes = {"state": state, "remark": remark or payment.remark, "receipt": receipt}
+    return payment.model_copy(update=changes)
+
+
+OrderState = NotBegun | NotOrdered | Unpaid | PaymentSent | PaymentInDoubt | PaymentRefused | Paid

@@ -1,0 +1,304 @@
+"""The open money of one service account: the logs of its orders, compared with what the service shows.
+
+The log says which experiments are ours, and the service what became of them: a person may pay, reject or cancel
+without a run. Nothing is changed here.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from prefect_assay.errors import AssayError, NotFound, NotReady, TransientError
+from prefect_assay.orders.identity import search_token
+from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger.open_money import is_closed, item_of
+from prefect_assay.orders.open_items import OpenItem, OpenKind, OpenMoney
+from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.billing import Invoice
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.vocabulary import (
+    OPEN_QUOTES,
+    ExperimentStatus,
+    InvoiceStatus,
+    PaymentMethod,
+    QuoteStatus,
+)
+from prefect_assay.service.words import in_words
+
+# What is not in the list sorts last: of several invoices of one experiment the one that counts comes first.
+_WEIGHT: Final[dict[str | None, int]] = {
+    InvoiceStatus.PAID: 0,
+    InvoiceStatus.OPEN: 1,
+    InvoiceStatus.DRAFT: 2,
+    InvoiceStatus.UNCOLLECTIBLE: 3,
+}
+_COLLECT: Final = (
+    "its results are at the laboratory: start the campaign again with the same id to collect them"
+)
+_VOID: Final = "do not pay it, and ask the laboratory to void it"
+_IN_DOUBT: Final = "a payment was sent, and may have been made: look at the wallet before you pay"
+_NOT_SHOWN: Final = (
+    "an order was sent, its answer was lost, and the service shows no experiment of it: start the campaign again, which "
+    "looks again before it orders"
+)
+_PAYABLE: Final = frozenset({InvoiceStatus.DRAFT, InvoiceStatus.OPEN})
+_WAITS: Final = frozenset({ExperimentStatus.WAITING_FOR_CONFIRMATION, ExperimentStatus.QUOTE_SENT})
+_ENDED: Final = {
+    ExperimentStatus.DRAFT: "its quote was rejected or withdrawn",
+    ExperimentStatus.CANCELED: "the experiment was canceled",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """One order, as its log and the service show it; `item` is None if nothing is open."""
+
+    book: OrderBook
+    item: OpenItem | None
+    invoice: Invoice | None = None  # the one that counts
+    ended: str | None = None  # why the order came to nothing, without an invoice
+
+    @property
+    def is_paid(self) -> bool:
+        """The service shows the invoice as paid."""
+        return self.invoice is not None and self.invoice.status == InvoiceStatus.PAID
+
+    @property
+    def is_due(self) -> bool:
+        """The service shows an invoice that can be paid."""
+        return self.invoice is not None and self.invoice.status in _PAYABLE
+
+
+@dataclass(frozen=True)
+class Looks:
+    """All orders of one account that are not closed, and the experiments that were made beside them.
+
+    `recorded` is what the logs have where the service was not asked. Without `complete` not even that could be read.
+    """
+
+    looks: tuple[Look, ...] = ()
+    surplus: tuple[OpenItem, ...] = ()
+    recorded: tuple[OpenItem, ...] = ()
+    notes: tuple[str, ...] = ()
+    complete: bool = True
+    paid: dict[str, int] = field(default_factory=dict)  # by campaign, by the logs
+
+    @property
+    def money(self) -> OpenMoney:
+        """What is open."""
+        items = [*(look.item for look in self.looks if look.item), *self.surplus, *self.recorded]
+        late = Counter(self.paid)  # with what the service shows as paid and no log has
+        for look in self.looks:
+            state = look.book.state
+            if look.is_paid and look.invoice and state.planned and not state.settled:
+                late[state.planned.campaign_id] += look.invoice.amount or 0
+        return OpenMoney(items=tuple(items), notes=self.notes, complete=self.complete, paid=dict(late))
+
+
+def look_at_orders(logs: Iterable[OrderBook], api: AssayClient, now: datetime | None = None) -> Looks:
+    """Every order that is not closed by its log, with what the service shows of it; the logs are read before.
+
+    An order that cannot be read stays as its log has it, and a note says so. A quote expires by the service's clock, or at `now`.
+    """
+    logs = [log for log in logs if not is_closed(log.state)]
+    service = _Service(api, now)
+    looks = tuple(service.look(log) for log in logs)
+    surplus = tuple(item for log in logs for item in service.surplus(log))
+    return Looks(looks, surplus, notes=tuple(dict.fromkeys(service.notes)))
+
+
+@dataclass
+class _Service:
+    api: AssayClient
+    now: datetime | None
+    notes: list[str] = field(default_factory=list)
+    _invoices: Mapping[str, list[Invoice]] | None = None
+
+    def look(self, book: OrderBook) -> Look:
+        known = item_of(book)
+        try:
+            found = self._experiment(book)
+            if found is not None:
+                invoice = self._invoice(found)
+                if (
+                    invoice is not None
+                    and invoice.status == InvoiceStatus.PAID
+                    and book.state.settled is None
+                ):
+                    self._require_paid_again(found)
+                return self._judged(book, found, invoice)
+            return Look(book, known and known.model_copy(update={"amount_cents": None, "remark": _NOT_SHOWN}))
+        except NotFound:
+            if known is not None:
+                self.notes.append(f"the service does not show experiment {known.name}, which was ordered")
+        except AssayError as error:
+            self.notes.append(
+                f"the service could not be asked, so this is what the archive has: {error.message}"
+            )
+        return Look(book, known)
+
+    def _experiment(self, book: OrderBook) -> Experiment | None:
+        """The experiment of an order; also of one that was sent without an answer, by the key in its name."""
+        if book.state.ordered is not None:
+            return self.api.experiment(book.state.ordered.experiment_id)
+        if not book.state.open_attempts:
+            return None
+        token = search_token(book.order_key)
+        rows = [row for row in self.api.iter_experiments(search=token) if token in (row.name or "").split()]
+        oldest = min(rows, key=lambda row: (row.created_at, row.code), default=None)
+        return self.api.experiment(oldest.id) if oldest else None
+
+    def surplus(self, book: OrderBook) -> Iterable[OpenItem]:
+        """Experiments with the order's key that are not the order, and have a bill."""
+        current = book.state.ordered.experiment_id if book.state.ordered else None
+        for experiment_id in dict.fromkeys(book.state.surplus):
+            if experiment_id == current:
+                continue
+            try:
+                experiment = self.api.experiment(experiment_id)
+                invoice = self._invoice(experiment)
+            except AssayError:
+                continue  # neither confirmed nor paid by any run
+            look = Look(book, None, invoice)
+            if not (look.is_paid or look.is_due):
+                continue
+            refund = (OpenKind.TO_REFUND, "ask the laboratory for a refund")
+            kind, then = refund if look.is_paid else (OpenKind.TO_VOID, _VOID)
+            made = self._item(book, experiment, kind, invoice, f"it was made beside the order: {then}")
+            yield made.model_copy(update={"surplus": True})
+
+    def _invoice(self, experiment: Experiment) -> Invoice | None:
+        """The invoice of an experiment that counts; None without one."""
+        if self._invoices is None:
+            self._invoices = self._listed()
+        rows = sorted(self._invoices.get(experiment.id, ()), key=lambda row: _WEIGHT.get(row.status, 9))
+        if rows and rows[0].amount is not None:
+            return rows[0]
+        try:
+            shown = self.api.invoice(experiment.id)
+        except NotReady:
+            return rows[0] if rows else None
+        return Invoice(
+            id=rows[0].id if rows else shown.id or f"of {experiment.code}",
+            status=shown.status,
+            amount=experiment.billed_cents,
+            experiment_id=experiment.id,
+            provider_hosted_invoice_url=shown.provider_invoice_url,
+        )
+
+    def _require_paid_again(self, experiment: Experiment) -> None:
+        """What only one answer shows as paid is not recorded: a wrong answer would be final in the ledger."""
+        try:
+            status = self.api.invoice(experiment.id).status
+        except NotReady:
+            status = None
+        if status != InvoiceStatus.PAID:
+            raise TransientError(
+                f"the invoice of experiment {experiment.code} read as paid, and then as {status or 'missing'}"
+            )
+
+    def _listed(self) -> Mapping[str, list[Invoice]]:
+        found: defaultdict[str, list[Invoice]] = defaultdict(list)
+        try:
+            for row in self.api.iter_invoices():
+                if row.experiment_id:
+                    found[row.experiment_id].append(row)
+        except AssayError:
+            return {}  # no part of the contract: each experiment shows its own
+        return found
+
+    def _judged(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None) -> Look:
+        if invoice is None and book.state.settled is not None:
+            return Look(book, item_of(book))
+        look = Look(book, None, invoice)
+        if not (look.is_paid or look.is_due):
+            waived = invoice is not None and invoice.status == InvoiceStatus.VOID
+            if waived and book.state.delivered is not None:
+                return look  # nothing is billed, and nothing is still to come
+            return self._without_bill(book, experiment, invoice)
+        canceled = experiment.status == ExperimentStatus.CANCELED
+        payment = book.state.payment
+        if look.is_paid and not canceled and book.state.delivered is not None:
+            return look
+        match look.is_paid, canceled:
+            case True, True:
+                kind, remark = OpenKind.TO_REFUND, "the laboratory has canceled it: ask for a refund"
+            case True, False:
+                done = experiment.status == ExperimentStatus.DONE
+                kind, remark = OpenKind.TO_DELIVER, _COLLECT if done else _at(experiment)
+            case False, True:
+                kind, remark = OpenKind.TO_VOID, f"the experiment is canceled: {_VOID}"
+            case _:
+                page = invoice.provider_hosted_invoice_url if invoice else None
+                by_hand = page and book.state.rail is PaymentMethod.ASYNC_INVOICE
+                how = "; pay it by its link" if by_hand else ""
+                in_doubt = payment is not None and payment.in_doubt
+                kind, remark = OpenKind.TO_PAY, _IN_DOUBT if in_doubt else f"{_at(experiment)}{how}"
+        return replace(look, item=self._item(book, experiment, kind, invoice, remark))
+
+    def _without_bill(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None) -> Look:
+        """No invoice can be paid: a quote waits, came to nothing, or the laboratory works without an invoice."""
+        if experiment.status in _ENDED:
+            return Look(book, None, ended=_ENDED[experiment.status])  # type: ignore[index]
+        if experiment.status not in _WAITS:
+            return self._unsure(book, experiment, invoice, _at(experiment))
+        try:
+            quote = self.api.quote(experiment.id)
+        except NotReady:
+            return Look(
+                book, self._item(book, experiment, OpenKind.QUOTE, None, "the laboratory prepares it")
+            )
+        rejected = quote.status in {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
+        now = self.now or self.api.service_time  # this machine's clock may be wrong
+        expired = now is not None and quote.expires_at is not None and quote.expires_at <= now
+        if rejected or expired or quote.status in {QuoteStatus.EXPIRED, QuoteStatus.STALE}:
+            return Look(book, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
+        if quote.status not in OPEN_QUOTES:
+            return self._unsure(book, experiment, invoice, f"the quote is {in_words(quote.status)}")
+        item = self._item(book, experiment, OpenKind.QUOTE, None, None)
+        changes = {
+            "amount_cents": quote.total,
+            "until": quote.expires_at,
+            "url": quote.provider_quote_url or item.url,
+        }
+        return Look(book, item.model_copy(update=changes))
+
+    def _unsure(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None, what: str) -> Look:
+        why = f"the invoice is {in_words(invoice.status)}" if invoice else "no invoice is listed yet"
+        item = self._item(
+            book, experiment, OpenKind.UNSURE, invoice, f"{what}, and {why}: ask the laboratory"
+        )
+        return Look(book, item.model_copy(update={"amount_cents": None}))
+
+    def _item(
+        self,
+        book: OrderBook,
+        experiment: Experiment,
+        kind: OpenKind,
+        invoice: Invoice | None,
+        remark: str | None,
+    ) -> OpenItem:
+        known = item_of(book)
+        ordered = book.state.ordered
+        since = known.since if known else ordered.at if ordered else experiment.created_at
+        if invoice is not None and kind is not OpenKind.TO_DELIVER and invoice.created_at is not None:
+            since = min(since, invoice.created_at)
+        page = invoice.provider_hosted_invoice_url if invoice and kind is OpenKind.TO_PAY else None
+        return OpenItem(
+            kind=kind,
+            campaign_id=book.state.planned.campaign_id if book.state.planned else book.campaign_id,
+            order_key=book.order_key,
+            experiment_id=experiment.id,
+            experiment_code=experiment.code,
+            amount_cents=invoice.amount if invoice else None,
+            since=since,
+            url=page or experiment.experiment_url,
+            remark=remark,
+        )
+
+
+def _at(experiment: Experiment) -> str:
+    """Where the laboratory is, in words."""
+    return f"status {in_words(experiment.status)}"

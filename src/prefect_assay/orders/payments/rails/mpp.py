@@ -1,0 +1,244 @@
+"""The `mpp-spt` rail: a charge to a shared payment token, which the user's own issuer makes for this one payment.
+
+A token has no nonce that prevents a second settlement, so a payment in doubt is never sent again. Before the payment, a
+malformed `WWW-Authenticate` raises PaymentRefused. After it, reading an answer never raises.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import Field, SecretStr, ValidationError
+
+from prefect_assay.errors import PaymentError, PaymentRefused
+from prefect_assay.orders.payments.guard_terms import CREDENTIAL_HEADER
+from prefect_assay.orders.payments.interfaces import header, is_success
+from prefect_assay.orders.payments.rails.headers import (
+    Challenge,
+    compact,
+    decode,
+    parse_challenges,
+    places,
+    plain,
+    receipt,
+)
+from prefect_assay.orders.payments.rails.x402 import REQUIRED_HEADER
+from prefect_assay.orders.payments.terms import (
+    MppTerms,
+    Offers,
+    SettlementNotice,
+    Terms,
+    ascii_quoted,
+)
+from prefect_assay.service.models.base import ExactModel, Model
+from prefect_assay.service.models.billing import PayAnswer
+from prefect_assay.service.models.vocabulary import PaymentMethod
+
+CHALLENGE_HEADER: Final = "WWW-Authenticate"
+RECEIPT_HEADER: Final = "Payment-Receipt"
+SCHEME: Final = "Payment"
+METHOD: Final = "stripe"  # the protocol's name of the provider whose tokens these are
+INTENT: Final = "charge"
+RECEIPT_FIELDS: Final = ("status", "method", "reference", "timestamp", "externalId")
+REASON_MAX: Final = 200
+
+# Problems that a server of the protocol finds before it charges anything. "verification-failed" does not belong here:
+# the provider may have charged and answered too late for the server.
+_PROBLEMS: Final = "https://paymentauth.org/problems/"
+_NEVER_CHARGED: Final = frozenset(
+    {
+        "malformed-credential",
+        "invalid-challenge",
+        "invalid-payload",
+        "payment-expired",
+        "payment-insufficient",
+    }
+)
+
+Word = Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,500}$")]
+
+
+class _Details(ExactModel):
+    network_id: Word = Field(alias="networkId")
+
+
+class _Request(ExactModel):
+    amount: Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,14})$")]
+    currency: Word
+    external_id: Word | None = Field(default=None, alias="externalId")
+    details: _Details = Field(alias="methodDetails")
+
+
+class _Parameters(ExactModel):
+    id: Word
+    request: Annotated[str, Field(min_length=1)]
+    expires: str
+
+
+def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
+    """The offers in the `WWW-Authenticate` of a 402, or PaymentRefused; `other` names another rail that is offered."""
+    instead = f"; it offers {ascii_quoted(other)}" if other else ""
+    if authenticate is None:
+        raise PaymentRefused(
+            f"the service asks for payment, but without a challenge ({CHALLENGE_HEADER}){instead}"
+        )
+    try:
+        challenges = parse_challenges(authenticate)
+    except ValueError as error:
+        raise PaymentRefused(f"the {CHALLENGE_HEADER} header cannot be read: {error}") from None
+    read = [_read(challenge) for challenge in challenges if challenge.scheme == SCHEME.lower()]
+    if not read:
+        schemes = ", ".join(ascii_quoted(challenge.scheme) for challenge in challenges) or "nothing"
+        raise PaymentRefused(
+            f"the service asks for payment, but by no challenge of the scheme {SCHEME}; "
+            f"{CHALLENGE_HEADER} has {schemes}{instead}"
+        )
+    return Offers.of(read)
+
+
+def read_settlement(status_ok: bool, value: str | None, body: Mapping[str, Any]) -> SettlementNotice:  # noqa: FBT001 - of the answer, as it came
+    """The answer to a credential: the `Payment-Receipt` header of a 2xx, else the problem in the body."""
+    if not status_ok:
+        known = str(body.get("type")).removeprefix(_PROBLEMS) in _NEVER_CHARGED
+        reason = plain(body.get("detail")) or plain(body.get("error"))
+        return SettlementNotice(
+            success=False if known else None, reason=reason[:REASON_MAX] if reason else None
+        )
+    try:
+        stated = decode(value or "")
+    except ValueError:
+        return SettlementNotice()
+    kept = receipt(stated, RECEIPT_FIELDS)
+    return SettlementNotice(success=True if kept.get("status") == "success" else None, receipt=kept or None)
+
+
+def encode(challenge: Mapping[str, str], payload: Mapping[str, str]) -> str:
+    """The credential as a header value."""
+    packed = urlsafe_b64encode(compact({"challenge": challenge, "payload": payload}))
+    return f"{SCHEME} {packed.decode().rstrip('=')}"
+
+
+def _read(challenge: Challenge) -> MppTerms | str:
+    stated = challenge.parameters
+    method, intent = stated.get("method"), stated.get("intent")
+    if (method, intent) != (METHOD, INTENT):
+        return f"method {ascii_quoted(method)}, intent {ascii_quoted(intent)}: not known here"
+    try:
+        parameters = _Parameters.model_validate(stated)
+        request = _Request.model_validate(decode(parameters.request))
+    except ValidationError as error:
+        return f"{INTENT} by {METHOD}: malformed or missing {places(error)}"
+    except ValueError as error:
+        return f"{INTENT} by {METHOD}: its request cannot be read: {error}"
+    expires = _instant(parameters.expires)
+    if expires is None:
+        return f"{INTENT} by {METHOD}: expires is {ascii_quoted(parameters.expires)}, no date and time with its zone"
+    return MppTerms(
+        network=METHOD,
+        asset=request.currency,
+        pay_to=request.details.network_id,
+        amount_units=int(request.amount),
+        external_id=request.external_id,
+        expires=expires,
+        credential_header=stated.get("header"),
+        challenge=stated,
+    )
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+_TOKEN_MAX: Final = 2000
+
+
+class TokenLimits(Model):
+    """The limits of a shared payment token."""
+
+    currency: str  # lower case, `usd`
+    max_amount: int  # cents: exactly the invoice's amount
+    expires_at: int  # Unix seconds
+    network_id: str  # the receiver's profile in the provider's network; only it may charge the token
+
+
+TokenIssuer = Callable[[TokenLimits], SecretStr | str]
+
+
+class MppRail:
+    """Pays with tokens of one issuer. No repr, error, ledger entry or log contains a token."""
+
+    method = PaymentMethod.MPP_SPT
+    payer = "shared payment tokens"
+    repeatable = False
+
+    def __init__(self, issue: TokenIssuer) -> None:
+        """Take the issuer: it is called once per payment, after every check and right before sending."""
+        self._issue = issue
+        self._tokens: list[SecretStr] = []
+
+    def __repr__(self) -> str:
+        return "MppRail()"
+
+    def nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:  # noqa: ARG002 - the service chooses it
+        """The challenge's id, which names the one payment that the challenge can become."""
+        return _own(terms).challenge["id"]
+
+    def offers(self, answer: PayAnswer) -> Offers:
+        """The offers of a 402; PaymentRefused when it cannot be read."""
+        return read_offers(header(answer, CHALLENGE_HEADER), header(answer, REQUIRED_HEADER) and "x402")
+
+    def settlement(self, answer: PayAnswer) -> SettlementNotice:
+        """What an answer states about the payment; never fails."""
+        # A provider's text may repeat the token, and the notice is kept and shown.
+        body = {name: self._hidden(value) for name, value in answer.body.items()}
+        said = read_settlement(is_success(answer), header(answer, RECEIPT_HEADER), body)
+        receipt = {name: self._hidden(value) for name, value in (said.receipt or {}).items()}
+        return said.model_copy(update={"receipt": receipt or None})
+
+    def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:  # noqa: ARG002 - the challenge has it
+        """The request header that pays, with a token issued now; PaymentRefused when none was issued."""
+        charge = _own(terms)
+        limits = TokenLimits(
+            currency=charge.asset.lower(),
+            max_amount=charge.amount_units,
+            expires_at=valid_before,
+            network_id=charge.pay_to,
+        )
+        token = _issued(self._issue, limits)
+        self._tokens.append(SecretStr(token))
+        payload = {"spt": token}
+        if charge.external_id is not None:
+            payload["externalId"] = charge.external_id
+        return {CREDENTIAL_HEADER: encode(charge.challenge, payload)}
+
+    def _hidden(self, value: Any) -> Any:
+        for token in self._tokens:
+            value = value.replace(token.get_secret_value(), "***") if isinstance(value, str) else value
+        return value
+
+
+def _own(terms: Terms) -> MppTerms:
+    if not isinstance(terms, MppTerms):
+        raise PaymentRefused(f"these are no terms of {PaymentMethod.MPP_SPT.value}: {terms.summary()}")
+    return terms
+
+
+def _issued(issue: TokenIssuer, limits: TokenLimits) -> str:
+    try:
+        token = issue(limits)
+    except PaymentError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the user's code
+        kind = type(error).__name__
+    else:
+        text = token.get_secret_value() if isinstance(token, SecretStr) else token
+        if isinstance(text, str) and text.isascii() and text.isprintable() and 0 < len(text) <= _TOKEN_MAX:
+            return text
+        kind = "no text that can be one"
+    # Raised out here, without a cause: its frames and text could carry the token.
+    raise PaymentRefused(f"the issuer gave no shared payment token ({kind}); nothing was sent")

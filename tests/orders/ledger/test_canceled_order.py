@@ -1,0 +1,449 @@
+"""A person cancels an order between any two records: no action follows, whoever is alive, until a person reopens it."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from prefect_assay.errors import ArchiveError, OrderStopped
+from prefect_assay.orders.job import OrderRoute, PaymentState
+from prefect_assay.orders.ledger import Books, OrderLedger
+from prefect_assay.orders.ledger.log import (
+    ACTIONS,
+    Accepted,
+    Approved,
+    Confirming,
+    Delivered,
+    InDoubt,
+    Invoiced,
+    Named,
+    NotSettled,
+    Ordered,
+    Paying,
+    Refused,
+    Sending,
+    Settled,
+    Surplus,
+    Withdrawn,
+)
+from prefect_assay.orders.payments import RollingCap
+from prefect_assay.service.models.vocabulary import PaymentMethod
+from support.archive.memory_store import MemoryStore, a_book, an_attempt
+
+SEEN = datetime(2026, 11, 27, 12, tzinfo=UTC)
+CAP = RollingCap(max_cents=100_000, since=SEEN - timedelta(days=30), at=SEEN)
+
+
+def sending(attempt=1, route=OrderRoute.QUOTED):
+    return Sending(attempt=attempt, route=route, rail=PaymentMethod.X402_EXACT)
+
+
+def paying():
+    return Paying(**an_attempt().attempt())
+
+
+def settled():
+    return Settled(invoice_id="inv_1", amount_cents=3000)
+
+
+ORDERED = Ordered(experiment_id="exp_1")
+APPROVED = Approved(amount_cents=3000, approver="rule")
+DELIVERED = Delivered(experiment_code="SIM-001-001")
+STORIES = {
+    "self-service by machine": [
+        APPROVED,
+        sending(route=OrderRoute.SELF_SERVICE),
+        Accepted(invoice_id="inv_1"),
+        Named(experiment_id="exp_1"),
+        ORDERED,
+        paying(),
+        settled(),
+        DELIVERED,
+    ],
+    "quote and hosted invoice": [
+        sending(),
+        Named(experiment_id="exp_1"),
+        ORDERED,
+        APPROVED,
+        Confirming(amount_cents=3000),
+        Accepted(invoice_id="inv_1", experiment_id="exp_1"),
+        Invoiced(invoice_id="inv_1", amount_cents=3000),
+        settled(),
+        DELIVERED,
+    ],
+    "sent three times, two experiments": [
+        sending(1),
+        Refused(attempt=1, reason="400"),
+        sending(2),
+        sending(3),
+        ORDERED,
+        Surplus(experiment_id="exp_2", kept="exp_1"),
+        Withdrawn(reason="expired"),
+        Confirming(amount_cents=3000),
+        paying(),
+        NotSettled(remark="no funds"),
+        paying(),
+        InDoubt(remark="lost"),
+        paying(),
+        settled(),
+    ],
+}
+CUTS = [(name, cut) for name, story in STORIES.items() for cut in range(len(story) + 1)]
+
+
+def write(book, record):
+    return book.record(lambda _: record)
+
+
+def kinds(store):
+    return [record.kind for record in a_book(store, experiment=None).records()]
+
+
+def actions_while_stopped(records):
+    stopped, wrong = False, []
+    for record in records:
+        stopped = record.kind == "stopped" or (stopped and record.kind != "reopened")
+        if stopped and isinstance(record, ACTIONS):
+            wrong.append(record.kind)
+    return wrong
+
+
+@pytest.mark.parametrize(("name", "cut"), CUTS)
+def test_between_any_two_records_nothing_but_facts_follows_and_after_reopening_everything(name, cut):
+    store, story = MemoryStore(), STORIES[name]
+    run = a_book(store, experiment=None)
+    for record in story[:cut]:
+        assert write(run, record)
+    a_book(store, experiment=None).stop("ada", "prefect-assay cancel")
+    left, refused = story[cut:], []
+    facts = list(itertools.takewhile(lambda one: not isinstance(one, ACTIONS), left))
+    for record in facts:
+        assert write(run, record), "what only notes facts still follows"
+    for record in left:
+        if isinstance(record, ACTIONS):
+            before = kinds(store)
+            for book in (run, a_book(store, experiment=None)):
+                with pytest.raises(
+                    OrderStopped, match=r"order k of campaign c was canceled by ada on .*--reopen"
+                ):
+                    write(book, record)
+            assert kinds(store) == before
+            refused.append(record)
+    assert actions_while_stopped(run.records()) == []
+    a_book(store, experiment=None).reopen("ada")
+    for record in left[len(facts) :]:
+        assert write(run, record)
+    assert [kind for kind in kinds(store) if kind not in {"planned", "stopped", "reopened"}] == [
+        record.kind for record in story
+    ]
+    noted = {action for action in run.actions if run.actions}
+    assert len(noted) == sum(isinstance(record, ACTIONS) for record in story)
+
+
+def test_an_order_whose_log_is_empty_is_stopped_before_it_was_planned():
+    store = MemoryStore()
+    a_book(store, experiment=None).stop("ada", "prefect-assay cancel")
+    assert kinds(store) == ["planned", "stopped"]
+    state = a_book(store, experiment=None).read()
+    assert (state.stopped.person, state.placed) == ("ada", False)
+    with pytest.raises(OrderStopped):
+        write(a_book(store, experiment=None), sending())
+    with pytest.raises(OrderStopped):
+        a_book(store, experiment=None).require_not_stopped()
+
+
+def test_it_is_stopped_and_reopened_once():
+    store = MemoryStore()
+    for book in (a_book(store), a_book(store)):
+        book.stop("ada", "cancel")
+        book.stop("bob", "cancel")
+    assert a_book(store).read().stopped.person == "ada"
+    for book in (a_book(store), a_book(store)):
+        book.reopen("ada")
+        book.require_not_stopped()
+    assert kinds(store) == ["planned", "ordered", "stopped", "reopened"]
+
+
+def test_a_new_start_retries_what_was_refused_and_nothing_that_a_person_has_stopped():
+    store = MemoryStore()
+    a_book(store, experiment=None).retry_refused("a new start")
+    assert store.objects == {}
+    write(a_book(store, experiment=None), Withdrawn(reason="refused"))
+    a_book(store, experiment=None).retry_refused("a new start")
+    assert not a_book(store, experiment=None).read().withdrawn
+    write(a_book(store, experiment=None), Withdrawn(reason="refused"))
+    a_book(store, experiment=None).stop("ada", "cancel")
+    a_book(store, experiment=None).retry_refused("a new start")
+    state = a_book(store, experiment=None).read()
+    assert (state.stopped.person, state.withdrawn) == ("ada", True)
+    a_book(store, experiment=None).reopen("ada")
+    state = a_book(store, experiment=None).read()
+    assert (state.stopped, state.withdrawn) == (None, False)
+    assert kinds(store)[-2:] == ["stopped", "reopened"]
+
+
+def test_an_order_with_an_experiment_is_not_retried():
+    book = a_book()
+    write(book, Withdrawn(reason="expired"))
+    book.retry_refused("a new start")
+    assert (book.read().withdrawn, [record.kind for record in book.records()][-1]) == (True, "withdrawn")
+
+
+@pytest.mark.parametrize("record", [Confirming(amount_cents=3000), paying()])
+def test_a_stop_that_comes_while_an_action_is_written_wins_or_comes_after_it(record):
+    """Whichever the store puts first: the run meets `stopped`, or its action was before."""
+    store = MemoryStore()
+    run = a_book(store)
+    run.read()
+
+    def stop_first(key):
+        if key.endswith("/k/000003.json"):
+            store.before_put = lambda _: None
+            a_book(store).stop("ada", "cancel")
+
+    store.before_put = stop_first
+    with pytest.raises(OrderStopped):
+        write(run, record)
+    assert kinds(store) == ["planned", "ordered", "stopped"]
+    assert run.actions == ()
+    assert run.books.budget.read().reservations == {}, "an action that did not happen is not noted either"
+
+
+def test_a_stop_that_the_store_promised_and_did_not_write_is_written_again(waits, monkeypatch):
+    store = MemoryStore()
+    book = a_book(store)
+    put, lost = store.put_if_absent, ["/k/000003.json"]
+
+    def promise(key, data, content_type, *, sha256=None):
+        if lost and key.endswith(lost[0]):
+            return bool(lost.pop())
+        return put(key, data, content_type, sha256=sha256)
+
+    monkeypatch.setattr(store, "put_if_absent", promise)
+    book.stop("ada", "prefect-assay cancel")
+    assert a_book(store).read().stopped is not None
+
+
+def test_a_stopped_log_with_an_action_after_it_is_damaged():
+    book = a_book()
+    book.stop("ada", "cancel")
+    for record in (Confirming(amount_cents=1), paying()):
+        with pytest.raises(ArchiveError, match=rf"`{record.kind}` .*contradicts"):
+            book.state.next(record)
+
+
+# --- payments ---
+
+
+def test_a_stopped_order_reserves_nothing_and_begins_no_payment():
+    store = MemoryStore()
+    run, ledger = a_book(store), OrderLedger(a_book(store))
+    assert ledger.get() is None
+    run.stop("ada", "cancel")
+    with pytest.raises(OrderStopped):
+        ledger.reserve(3000, CAP)
+    assert run.books.budget.read().reservations == {}
+    with pytest.raises(OrderStopped):
+        ledger.begin(an_attempt(), previous=None)
+    assert kinds(store) == ["planned", "ordered", "stopped"]
+
+
+def test_a_stop_between_the_reservation_and_the_payment_releases_it():
+    store = MemoryStore()
+    ledger = OrderLedger(a_book(store))
+    ledger.get()
+    ledger.reserve(3000, CAP)
+    assert spent(store) == 3000
+    a_book(store).stop("ada", "cancel")
+    with pytest.raises(OrderStopped):
+        ledger.begin(an_attempt(), previous=None)
+    assert spent(store) == 0
+
+
+def test_a_payment_in_doubt_of_a_stopped_order_counts_on_and_is_settled():
+    store = MemoryStore()
+    ledger = OrderLedger(a_book(store))
+    ledger.get()
+    ledger.reserve(3000, CAP)
+    sent = ledger.begin(an_attempt(), previous=None)
+    a_book(store).stop("ada", "cancel")
+    again = OrderLedger(a_book(store))
+    previous = again.get()
+    with pytest.raises(OrderStopped):
+        again.begin(an_attempt(), previous=previous)
+    assert spent(store) == 3000
+    assert ledger.end(sent, PaymentState.UNKNOWN)
+    assert again.paid("inv_1", 3000)
+    assert a_book(store).read().payment.state is PaymentState.SETTLED
+    assert spent(store) == 3000
+
+
+def spent(store):
+    return Books(store, "", "org-1").budget.read().paid_cents(CAP.since)
+
+
+# --- partial results ---
+
+
+def test_partial_results_are_seen_once():
+    store = MemoryStore()
+    a_book(store).see_partial(SEEN)
+    a_book(store).see_partial(SEEN + timedelta(hours=1))
+    assert a_book(store).read().partial.seen == SEEN
+    assert kinds(store) == ["planned", "ordered", "partial"]
+
+
+def test_partial_results_are_those_of_the_orders_experiment():
+    store = MemoryStore()
+    unordered = a_book(store, experiment=None)
+    unordered.see_partial(SEEN)
+    assert kinds(store) == ["planned"]
+    book = a_book(store)
+    book.see_partial(SEEN)
+    write(book, Surplus(experiment_id="exp_1", kept="exp_0"))
+    assert a_book(store).read().partial is None
+    a_book(store).see_partial(SEEN + timedelta(hours=1))
+    assert a_book(store).read().partial.seen == SEEN + timedelta(hours=1)
+
+
+# --- any story, with several writers ---
+
+RUNS = st.integers(0, 2)
+
+
+class AnyStory(RuleBasedStateMachine):
+    """Three runs with states of any age write what they would, while persons stop and reopen the order."""
+
+    @initialize()
+    def begin(self):
+        self.store = MemoryStore()
+        self.runs = [a_book(self.store, experiment=None) for _ in range(3)]
+        self.ledgers = [OrderLedger(run) for run in self.runs]
+        self.sent = [None, None, None]
+        self.by_machine = False  # what was settled had left as a machine payment
+
+    def present(self):
+        return a_book(self.store, experiment=None).read()
+
+    @rule(which=RUNS)
+    def stop(self, which):
+        self.runs[which].stop("ada", "cancel")
+        assert self.present().stopped is not None
+
+    @rule(which=RUNS)
+    def reopen(self, which):
+        self.runs[which].reopen("ada")
+        assert self.present().stopped is None
+
+    def act(self, which, decide):
+        """Write an action: it is written or refused, never both, and refused only while the order is stopped."""
+        before = self.present()
+        try:
+            written = self.runs[which].record(decide)
+        except OrderStopped:
+            assert before.stopped is not None
+            assert self.present() == before
+            return
+        assert written is None or before.stopped is None
+
+    @rule(which=RUNS)
+    def send(self, which):
+        self.act(which, lambda state: None if state.ordered else sending(state.attempts + 1))
+
+    @rule(which=RUNS)
+    def confirm(self, which):
+        self.act(
+            which,
+            lambda state: Confirming(amount_cents=3000) if state.ordered and not state.confirmed else None,
+        )
+
+    def new_ledger(self, which):
+        """Each call of `settle` has its own; a run whose payment has no outcome yet makes no other call."""
+        if not self.sent[which]:
+            self.ledgers[which] = OrderLedger(self.runs[which])
+        return self.ledgers[which]
+
+    @rule(which=RUNS)
+    def pay(self, which):
+        ledger, before = self.new_ledger(which), self.present()
+        previous = ledger.get()
+        if before.ordered is None or self.sent[which]:
+            return
+        try:
+            ledger.reserve(3000, CAP)
+            self.sent[which] = ledger.begin(an_attempt(), previous=previous)
+            assert before.stopped is None
+        except OrderStopped:
+            assert before.stopped is not None
+
+    @rule(which=RUNS, stale=RUNS)
+    def pay_after_a_stop(self, which, stale):
+        """A run reserves, another stops the order, and the first one begins."""
+        ledger, before = self.new_ledger(which), self.present()
+        previous = ledger.get()
+        if before.ordered is None or before.stopped or before.settled or self.sent[which]:
+            return
+        ledger.reserve(3000, CAP)
+        self.runs[stale].stop("ada", "cancel")
+        with pytest.raises(OrderStopped):
+            ledger.begin(an_attempt(), previous=previous)
+
+    @rule(which=RUNS)
+    def order(self, which):
+        self.runs[which].record(lambda state: ORDERED if state.open_attempts and not state.ordered else None)
+
+    @rule(which=RUNS)
+    def refuse(self, which):
+        self.runs[which].record(
+            lambda state: (
+                Refused(attempt=state.open_attempts[-1].attempt, reason="400")
+                if state.open_attempts
+                else None
+            )
+        )
+
+    @rule(which=RUNS)
+    def settle(self, which):
+        before = self.present()
+        if before.billed and self.ledgers[which].paid("inv_1", 3000):
+            self.by_machine = before.payment is not None and before.payment.in_doubt
+
+    @rule(which=RUNS, state=st.sampled_from([PaymentState.UNKNOWN, PaymentState.FAILED]))
+    def end(self, which, state):
+        """The outcome of the run's own sending."""
+        if self.sent[which]:
+            self.ledgers[which].end(self.sent[which], state)
+            self.sent[which] = None
+
+    @rule(which=RUNS)
+    def invoice(self, which):
+        self.runs[which].saw_invoice("inv_1", 3000)
+
+    @rule(which=RUNS)
+    def partial(self, which):
+        self.runs[which].see_partial(SEEN)
+
+    @rule(which=RUNS)
+    def deliver(self, which):
+        if self.present().ordered:
+            self.runs[which].deliver("SIM-001-001")
+
+    @invariant()
+    def no_action_follows_a_stop(self):
+        records = list(a_book(self.store, experiment=None).records())
+        assert actions_while_stopped(records) == []
+        assert sum(record.kind == "partial" for record in records) <= 1
+
+    @invariant()
+    def what_may_have_been_paid_counts_and_nothing_else(self):
+        state = self.present()
+        in_doubt = state.payment is not None and state.payment.in_doubt
+        counts = self.by_machine if state.settled else in_doubt
+        assert spent(self.store) == (3000 if counts else 0)
+
+
+AnyStory.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAnyStory = AnyStory.TestCase

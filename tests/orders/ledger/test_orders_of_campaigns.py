@@ -1,0 +1,263 @@
+"""The books of an account in one archive, and the log of one order: decisions that several runs make at once."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from prefect_assay.errors import ArchiveError
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger import Books
+from prefect_assay.orders.ledger.log import (
+    Approved,
+    Confirming,
+    Ordered,
+    Paying,
+    Planned,
+    Sending,
+    Withdrawn,
+)
+from prefect_assay.orders.ledger.open_money import of_logs, read_logs
+from prefect_assay.service.models.vocabulary import PaymentMethod
+from support.archive.memory_store import ACCOUNT, MemoryStore, a_book, books_in
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+def order(experiment_id):
+    """The decision to make an experiment the order."""
+    return lambda state: None if state.ordered else Ordered(experiment_id=experiment_id)
+
+
+def sending(attempt):
+    return Sending(attempt=attempt, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE)
+
+
+def kinds(book):
+    return [record.kind for record in book.records()]
+
+
+# The archive
+
+
+def test_an_archives_id_is_made_once(any_store):
+    barrier = threading.Barrier(8)
+
+    def first_use(number):
+        books = books_in(any_store, f"org-{number % 2}")
+        barrier.wait(20)
+        return books.archive_id
+
+    with ThreadPoolExecutor(8) as pool:
+        (only,) = set(pool.map(first_use, range(8)))
+    assert books_in(any_store).archive_id == only
+    assert len(only) == 32
+
+
+def test_a_damaged_archive_id_stops_every_order(store):
+    a_book(store)
+    store.objects["BOOKS/ARCHIVE.json"] = b"{"
+    with pytest.raises(ArchiveError, match=r"ARCHIVE\.json is damaged; restore it"):
+        books_in(store).order("c", "other").record(order("exp_1"))
+
+
+def test_a_log_of_another_archive_is_refused(store):
+    a_book(store)
+    del store.objects["BOOKS/ARCHIVE.json"]
+    book = books_in(store).order("c", "k")
+    for call in (book.read, lambda: book.record(order("exp_2"))):
+        with pytest.raises(ArchiveError, match=r"was written in another archive; nothing is ordered or paid"):
+            call()
+
+
+def test_a_prefix_is_another_archive(store):
+    one, other = Books(store, "a", ACCOUNT), Books(store, "b", ACCOUNT)
+    assert one.archive_id != other.archive_id
+    one.order("c", "k").record(order("exp_1"))
+    assert other.order("c", "k").read().count == 0
+
+
+def test_a_scope_differs_by_service_organisation_and_archive(store):
+    a, b = "https://a.example", "https://b.example"
+    scopes = [
+        books_in(store).scope(a),
+        books_in(store).scope(b),
+        books_in(store, "org-2").scope(a),
+        books_in(MemoryStore()).scope(a),
+    ]
+    assert len(set(scopes)) == 4
+    assert books_in(store).scope(a) == scopes[0]
+
+
+def test_an_alias_of_the_services_address_leads_to_the_same_log(store):
+    """The folder follows from the organisation alone."""
+    a_book(store, experiment="exp_1")
+    assert books_in(store).order("c", "k").read().ordered.experiment_id == "exp_1"
+    assert books_in(store, "org-2").order("c", "k").read().count == 0
+
+
+def test_no_account_or_campaign_leads_another_one_into_its_log(store):
+    pairs = [
+        ("org-1", "c"),
+        ("org-1", "C"),
+        ("org-1", "BUDGET"),
+        ("org-1", "../c"),
+        ("../org-1", "c"),
+        ("c", "org-1"),
+    ]
+    for number, (account, campaign) in enumerate(pairs):
+        books_in(store, account).order(campaign, "k").record(order(f"exp_{number}"))
+    for number, (account, campaign) in enumerate(pairs):
+        assert books_in(store, account).order(campaign, "k").read().ordered.experiment_id == f"exp_{number}"
+
+
+@pytest.mark.parametrize("campaign", ["c", "My Campaign", "ä/..\\x", "v001"])
+def test_all_orders_are_found_for_a_report_whatever_their_campaign_is_called(store, campaign):
+    a_book(store, campaign, "k1", "exp_1")
+    a_book(store, campaign, "k2", "exp_2")
+    books_in(store).budget.reserve("k1", campaign, 5)
+    books_in(store, "org-2").order(campaign, "k1").record(order("exp_3"))
+    found = {
+        (book.order_key, book.read().planned.campaign_id, book.read().ordered.experiment_id)
+        for books in Books.every(store, "")
+        for book in books.orders()
+    }
+    assert found == {("k1", campaign, "exp_1"), ("k2", campaign, "exp_2"), ("k1", campaign, "exp_3")}
+    assert sum(b.budget.read().campaign_cents(campaign) for b in Books.every(store, "")) == 5
+
+
+# One log
+
+
+def test_a_log_begins_with_its_plan_and_names_archive_and_campaign(store):
+    book = a_book(store, "My Campaign", "k")
+    planned = next(iter(book.records()))
+    assert isinstance(planned, Planned)
+    assert (planned.archive_id, planned.campaign_id) == (book.books.archive_id, "My Campaign")
+    assert kinds(book) == ["planned", "ordered"]
+    assert "/k" in book.location
+
+
+def test_a_decision_for_nothing_writes_no_more_than_the_plan(store):
+    book = a_book(store, experiment=None)
+    assert book.record(lambda _: None) is None
+    assert kinds(book) == ["planned"]
+
+
+def test_of_decisions_that_race_each_sees_the_records_before_it(any_store):
+    barrier = threading.Barrier(8)
+
+    def decide(number):
+        book = books_in(any_store).order("c", "k")
+        barrier.wait(60)
+        return book.record(order(f"exp_{number}"))
+
+    with ThreadPoolExecutor(8) as pool:
+        (own,) = [record for record in pool.map(decide, range(8)) if record]
+    book = books_in(any_store).order("c", "k")
+    assert book.read().ordered == own
+    assert kinds(book) == ["planned", "ordered"]
+
+
+def test_one_log_that_threads_share_is_read_and_written_as_by_several_runs(store):
+    book = books_in(store).order("c", "k")
+
+    def count(_):
+        for _ in range(5):
+            book.record(lambda state: sending(state.attempts + 1))
+            book.read()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(count, range(8)))
+    assert book.read().attempts == books_in(store).order("c", "k").read().attempts == 40
+
+
+def test_a_writer_that_was_paused_between_reading_and_writing_finds_its_number_taken(store):
+    book, seen = a_book(store, experiment=None), []
+
+    def decide(state):
+        seen.append(state.ordered and state.ordered.experiment_id)
+        if len(seen) == 1:  # an hour passes, and another run orders
+            a_book(store, experiment="exp_of_another")
+        return None if state.ordered else Ordered(experiment_id="exp_own")
+
+    assert book.record(decide) is None
+    assert (seen[0], seen[-1]) == (None, "exp_of_another")
+    assert book.state.ordered.experiment_id == "exp_of_another"
+
+
+def test_a_decision_for_nothing_is_made_on_what_the_log_says_now(store):
+    """A run that read before another one withdrew must not go on as if its quote was confirmed."""
+    book = a_book(store)
+    confirm = lambda state: None if state.confirmed else Confirming(amount_cents=1)  # noqa: E731
+    assert book.record(confirm)
+    a_book(store).record(lambda _: Withdrawn(reason="canceled by another run"))
+    assert book.record(confirm)
+    assert kinds(book)[-3:] == ["confirming", "withdrawn", "confirming"]
+
+
+def test_a_record_that_contradicts_the_log_is_not_written(store):
+    book = a_book(store, experiment=None)
+    with pytest.raises(ArchiveError, match="contradicts"):
+        book.record(lambda _: Confirming(amount_cents=1))
+    assert kinds(a_book(store)) == ["planned", "ordered"]
+
+
+def test_a_contradiction_that_is_in_the_log_stops_the_order(store):
+    book = a_book(store)
+    again = Ordered(experiment_id="exp_2").model_dump_json().encode()
+    store.objects[next(key for key in store.objects if key.endswith("k/000002.json")).replace("2.", "3.")] = (
+        again
+    )
+    for call in (book.read, lambda: book.record(order("exp_3")), lambda: a_book(store)):
+        with pytest.raises(ArchiveError, match=r"`ordered` .*contradicts"):
+            call()
+
+
+def test_the_open_money_of_a_damaged_log_is_missing_and_the_sum_says_so(store):
+    books = books_in(store)
+    for key in ("damaged", "k"):
+        books.order("c", key).record(order(f"exp of {key}"))
+    assert of_logs(*read_logs(books_in(store))).complete
+    store.objects[next(key for key in store.objects if key.endswith("damaged/000002.json"))] = b"{"
+    money = of_logs(*read_logs(books_in(store)))
+    assert [item.order_key for item in money.items] == ["k"]
+    assert (len(money.notes), money.complete) == (1, False)
+
+
+@pytest.mark.parametrize("suffix", ["k/000001.json", "k/000002.json"])
+def test_a_record_that_is_shown_late_changes_no_decision(store, suffix):
+    a_book(store, experiment="exp_1")
+    book = books_in(store).order("c", "k")
+    store.hide(suffix)
+    assert book.record(order("exp_2")) is None
+    assert book.read().ordered.experiment_id == "exp_1"
+
+
+@pytest.mark.parametrize("fault", ["lose_answer", "fail_before_writing"])
+def test_lost_answers_leave_each_record_once(store, waits, fault):
+    book = books_in(store).order("c", "k")
+    assert book.books.archive_id
+    getattr(store, fault)(3)
+    book.record(lambda state: Approved(amount_cents=state.count, approver="x"))
+    getattr(store, fault)(2)
+    book.record(order("exp_1"))
+    assert kinds(a_book(store)) == ["planned", "approved", "ordered"]
+
+
+def test_a_write_whose_fate_is_unknown_is_found_by_the_next_reading(store, waits):
+    """The record was written, and no answer ever came: nothing was done, and the next run sees it."""
+    book = a_book(store, experiment=None)
+    book.record(lambda _: None)
+    store.lose_answer(4)
+    with pytest.raises(ArchiveError, match="answer was lost"):
+        book.record(lambda state: sending(state.attempts + 1))
+    assert len(a_book(store, experiment=None).read().open_attempts) == 1
+    assert len(book.read().open_attempts) == 1
+
+
+def test_no_field_of_a_payment_can_hold_a_secret():
+    assert not {"credential", "signature", "token", "key"} & set(Paying.model_fields)

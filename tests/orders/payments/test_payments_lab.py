@@ -1,0 +1,308 @@
+"""Both rails over real HTTP against the lab's own process: paid once, whatever becomes of the answers."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+from prefect.logging import disable_run_logger
+from pydantic import SecretStr
+
+from lab_support.core import spec
+from prefect_assay.archive import LocalStore
+from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, X402Wallet
+from prefect_assay.errors import (
+    ExperimentCanceled,
+    PaymentFailed,
+    PaymentOutcomeUnknown,
+    PaymentRefused,
+    TransientError,
+)
+from prefect_assay.orders.job import Order, PaymentState
+from prefect_assay.orders.ledger import OrderLedger
+from prefect_assay.orders.ledger.log import Ordered
+from prefect_assay.orders.payments import (
+    MppRail,
+    PaymentPolicy,
+    X402Rail,
+    settle,
+)
+from prefect_assay.orders.payments.interfaces import PaymentAttempt
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
+from prefect_assay.tasks import pay as pay_task
+from support.archive.memory_store import MemoryStore, a_book
+from support.lab.orders import booked, client_of, open_invoice
+from support.services.issuer import ISSUER_KEY, issuer_server
+
+
+class Payer:
+    """The client, a rail and an order's log in a folder. Each payment is another run's."""
+
+    def __init__(self, lab, method, folder):
+        self.lab = lab
+        self.invoice_id = open_invoice(lab, method)
+        self.store = LocalStore(folder)
+        self.tokens = 0
+        self.rail = X402Rail(SecretStr("0x" + "11" * 32)) if method == "x402-exact" else MppRail(self.issue)
+        self.policy = PaymentPolicy(
+            enabled=True,
+            max_cents_per_payment=10_000_000,
+            max_cents_rolling=10_000_000,
+            allowed_origins=(lab.base_url,),
+            allowed_networks=(lab.x402["network"],),
+            allowed_assets=(lab.x402["asset"],),
+            allowed_pay_to=(lab.x402["pay_to"],),
+            allowed_network_ids=(lab.mpp["network_id"],),
+        )
+
+    def issue(self, limits):
+        self.tokens += 1
+        return f"spt_{self.invoice_id.replace('-', '')}_{self.tokens}"
+
+    def settle(self):
+        with client_of(self.lab) as client:
+            invoice = client.invoice_by_id(self.invoice_id)
+            return settle(
+                client,
+                self.invoice_id,
+                self.rail,
+                self.policy,
+                OrderLedger(a_book(self.store, experiment=invoice.experiment_id)),
+                expected_cents=invoice.amount,
+                experiment_id=invoice.experiment_id,
+                sleep=lambda _: None,
+            )
+
+    @property
+    def pay_path(self):
+        return f"/invoices/{self.invoice_id}/pay"
+
+
+@pytest.fixture(params=["x402-exact", "mpp-spt"])
+def payer(request, lab, tmp_path):
+    return Payer(lab, request.param, tmp_path)
+
+
+def test_an_order_is_paid_once_and_a_replay_charges_nothing(payer):
+    credentials = []
+    made = payer.rail.credential
+
+    def remember(*args, **kwargs):
+        credentials.append(made(*args, **kwargs))
+        return credentials[-1]
+
+    payer.rail.credential = remember
+    paid = payer.settle()
+    assert (paid.state, paid.already_paid) == (PaymentState.SETTLED, False)
+    assert paid.receipt
+
+    replayed = httpx.post(
+        f"{payer.lab.base_url}/api/v1{payer.pay_path}",
+        headers={"Authorization": f"Bearer {payer.lab.token}", **credentials[0]},
+    )
+    assert (replayed.status_code, replayed.json()["already_paid"]) == (200, True)
+    assert payer.settle().already_paid
+    assert len(credentials) == len(booked(payer.lab, payer.invoice_id)) == 1
+
+
+def test_a_payment_refused_for_want_of_funds_has_failed_with_the_reason(payer):
+    payer.lab.payment_fault("insufficient_funds")
+    with pytest.raises(PaymentFailed, match="insufficient_funds"):
+        payer.settle()
+    assert booked(payer.lab, payer.invoice_id) == []
+
+
+def test_a_lost_answer_is_found_settled_by_reading_the_invoice(payer):
+    payer.lab.fault("lose_answer", payer.pay_path, "POST", after=1)
+    assert payer.settle().state is PaymentState.SETTLED
+    assert len(booked(payer.lab, payer.invoice_id)) == 1
+
+
+def test_while_the_invoice_cannot_be_read_the_outcome_is_unknown_and_later_it_is_paid(payer):
+    payer.lab.fault("lose_answer", payer.pay_path, "POST", after=1)
+    reading = payer.lab.fault("status", f"/invoices/{payer.invoice_id}", "GET", status=404, after=2, count=50)
+    with pytest.raises(PaymentOutcomeUnknown, match="the invoice is not readable"):
+        payer.settle()
+    reading.remove()
+
+    again = payer.settle()
+    assert (again.state, again.already_paid) == (PaymentState.SETTLED, True)
+    assert len(booked(payer.lab, payer.invoice_id)) == 1
+
+
+def test_a_credential_that_never_arrived_is_sent_again_only_where_it_can_settle_once(payer):
+    payer.lab.fault("reset", payer.pay_path, "POST", after=1)
+    with pytest.raises(PaymentOutcomeUnknown):
+        payer.settle()
+    assert booked(payer.lab, payer.invoice_id) == []
+
+    if payer.rail.repeatable:
+        assert payer.settle().state is PaymentState.SETTLED
+        assert len(booked(payer.lab, payer.invoice_id)) == 1
+    else:
+        with pytest.raises(PaymentOutcomeUnknown, match="no other one is issued"):
+            payer.settle()
+        assert booked(payer.lab, payer.invoice_id) == []
+        assert payer.tokens == 1
+
+
+@pytest.mark.parametrize("network_ids", [["profile_other"], None])
+def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiver(
+    lab, monkeypatch, network_ids
+):
+    invoice_id = open_invoice(lab, "mpp-spt")
+    with client_of(lab) as client:
+        invoice = client.invoice_by_id(invoice_id)
+    order = Order(
+        order_key="k",
+        experiment_id=invoice.experiment_id,
+        status="draft",
+        adopted=False,
+    )
+    store = MemoryStore()
+    policy = SpendingPolicy(
+        per_experiment_cents=invoice.amount,
+        per_campaign_cents=invoice.amount,
+        rolling_cents=invoice.amount,
+        machine_payments=True,
+        network_ids=network_ids or [lab.mpp["network_id"]],
+    )
+    with issuer_server() as issuer, disable_run_logger():
+
+        def pay():
+            return pay_task.pay_invoice.fn(
+                AssayCredentials(base_url=lab.base_url, token=lab.token),
+                order,
+                book=a_book(store, experiment=order.experiment_id),
+                policy=policy,
+                wallet=SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY),
+                method=PaymentMethod.MPP_SPT,
+                limit_cents=invoice.amount,
+            )
+
+        if network_ids:
+            with pytest.raises(
+                PaymentRefused, match=r"network_ids of the SpendingPolicy block \(profile_other\)"
+            ):
+                pay()
+            assert issuer.asked == []
+            return
+        paid = pay()
+        assert (paid.state, paid.method) == (PaymentState.SETTLED, PaymentMethod.MPP_SPT)
+        assert pay().already_paid
+        assert [limits["max_amount"] for limits in issuer.asked] == [invoice.amount]
+    assert len(booked(lab, invoice_id)) == 1
+
+
+def ordered(client, name, method=PaymentMethod.ASYNC_INVOICE):
+    """An order at the estimated price."""
+    rail = method if method in MACHINE_RAILS else None
+    request = {"experiment_spec": spec(), "name": name, "auto_accept_quote": True, "payment_method": rail}
+    client.create(CreateRequest.model_validate(request))
+    (found,) = client.iter_experiments(search=name)
+    return Order(
+        order_key="k", experiment_id=found.id, experiment_code=found.code, status=found.status, adopted=False
+    )
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("status", [404, 405])
+def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed(lab, status, known):
+    with client_of(lab) as client:
+        order = ordered(client, f"not listed, {status}, {known}")
+        page = client.invoice(order.experiment_id).provider_invoice_url
+        billed = client.find_invoice(order.experiment_id)
+    book = a_book(experiment=None)
+    # What the answer to the order said; neither is GET /invoices/{id} in the contract.
+    book.record(
+        lambda _: Ordered(
+            experiment_id=order.experiment_id, invoice_id=billed.provider_invoice_id if known else None
+        )
+    )
+
+    def pay():
+        return pay_task.pay_invoice.fn(
+            AssayCredentials(base_url=lab.base_url, token=lab.token),
+            order,
+            book=book,
+            policy=SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1),
+            wallet=None,
+            method=PaymentMethod.ASYNC_INVOICE,
+            limit_cents=0,
+        )
+
+    with lab.fault("status", "/invoices*", "GET", status=status, count=100), disable_run_logger():
+        shown = pay()
+        assert (shown.state, shown.hosted_invoice_url) == (PaymentState.INTENDED, page)
+        assert (shown.invoice_id, shown.amount_cents) == (f"of {order.experiment_code}", billed.amount)
+        lab.event("pay_invoice", order.experiment_id)
+        assert pay().state is PaymentState.SETTLED
+    assert book.read().settled.amount_cents == billed.amount
+
+
+@pytest.mark.parametrize("method", [PaymentMethod.X402_EXACT, PaymentMethod.ASYNC_INVOICE])
+def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neither_paid_nor_shown(
+    lab, monkeypatch, method
+):
+    credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
+    with client_of(lab) as client:
+        order = ordered(client, f"canceled, {method}", method)
+        invoice = client.find_invoice(order.experiment_id)
+    cents = invoice.amount
+    policy = SpendingPolicy(
+        per_experiment_cents=cents, per_campaign_cents=cents, rolling_cents=cents, machine_payments=True
+    )
+    wallet = X402Wallet(
+        private_key="0x" + "11" * 32,
+        networks=[lab.x402["network"]],
+        assets=[lab.x402["asset"]],
+        pay_to=[lab.x402["pay_to"]],
+    )
+    book = a_book(experiment=order.experiment_id)
+
+    def due(book):
+        return pay_task.read_due.fn(
+            credentials, order, book=book, policy=policy, wallet=wallet, method=PaymentMethod.X402_EXACT
+        )
+
+    assert due(book) == cents
+    # Here a person approves, for up to days. The contract does not say that a cancellation voids the invoice.
+    lab.event("force_status", order.experiment_id, status="canceled")
+    code = order.experiment_code
+    refused = f"experiment {code} was canceled, and its invoice {invoice.id} is {invoice.status}: it must not"
+
+    def both_raise(error, words):
+        with disable_run_logger():
+            with pytest.raises(error, match=words):
+                pay_task.pay_invoice.fn(
+                    credentials,
+                    order,
+                    book=book,
+                    policy=policy,
+                    wallet=wallet,
+                    method=method,
+                    limit_cents=cents,
+                )
+            with pytest.raises(error, match=words):  # the next execution asks no person
+                due(book)
+
+    both_raise(ExperimentCanceled, refused)
+    assert booked(lab, invoice.id) == []
+    assert not book.read().withdrawn  # the invoice is open, so the order counts
+    attempt = PaymentAttempt(
+        invoice_id=invoice.id,
+        experiment_id=order.experiment_id,
+        rail=PaymentMethod.X402_EXACT,
+        amount_cents=cents,
+        nonce="0x01",
+        network=lab.x402["network"],
+        asset=lab.x402["asset"],
+        pay_to=lab.x402["pay_to"],
+        expires_at=datetime.now(UTC) + timedelta(minutes=5),
+    )
+    assert OrderLedger(book).begin(attempt, previous=None)  # and the process died
+    both_raise(PaymentOutcomeUnknown, f"{refused}.*may still settle")
+    # The order goes on with an older experiment: this one's cancellation does not end it.
+    moved = a_book(experiment="older")
+    with pytest.raises(TransientError, match="no longer the experiment of the order"), disable_run_logger():
+        due(moved)

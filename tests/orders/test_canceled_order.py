@@ -1,0 +1,93 @@
+"""A person cancels an order while a run places it: nothing is sent any more, and what was reserved is released."""
+
+import pytest
+
+from prefect_assay.errors import OrderOutcomeUnknown, OrderStopped
+from prefect_assay.orders.create import find_or_create
+from prefect_assay.orders.identity import experiment_name, order_key
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
+from support.archive.memory_store import MemoryStore, books_in
+from support.services.order_service import OrderService
+
+SPEC = ExperimentSpec.model_validate(
+    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
+)
+KEY = order_key("camp", 0, SPEC)
+REQUEST = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
+
+
+class Run:
+    """One run that places the order, with its reservation."""
+
+    def __init__(self, store, service):
+        self.book = books_in(store).order("camp", KEY)
+        self.service = service
+        self.budget = self.book.books.budget
+
+    def order(self, before_sending=lambda: None):
+        def reserve():
+            self.budget.reserve(KEY, "camp", 3000)
+            before_sending()
+
+        return find_or_create(
+            self.service,
+            REQUEST,
+            self.book,
+            reserve=reserve,
+            release=lambda: self.budget.release(KEY),
+            sleep=lambda _: None,
+        )
+
+    def stop(self):
+        books_in(self.book.books.store).order("camp", KEY).stop("ada", "prefect-assay cancel")
+
+    def reserved(self):
+        return books_in(self.book.books.store).budget.read().campaign_cents("camp")
+
+
+@pytest.fixture
+def run():
+    return Run(MemoryStore(), OrderService())
+
+
+def test_a_stopped_order_is_neither_reserved_nor_sent(run):
+    run.stop()
+    with pytest.raises(OrderStopped):
+        run.order(lambda: pytest.fail("a person would be asked about its price"))
+    assert (run.service.creates, run.reserved(), run.book.read().attempts) == (0, 0, 0)
+
+
+def test_a_stop_between_the_reservation_and_the_create_releases_it(run):
+    with pytest.raises(OrderStopped):
+        run.order(run.stop)
+    assert (run.service.creates, run.reserved(), run.book.read().attempts) == (0, 0, 0)
+
+
+def test_an_order_that_may_have_been_placed_keeps_its_reservation(run):
+    lost = OrderService(trouble=OrderOutcomeUnknown("read timed out"), lag=100)
+    with pytest.raises(OrderOutcomeUnknown):
+        Run(run.book.books.store, lost).order()
+    with pytest.raises(OrderStopped):
+        Run(run.book.books.store, lost).order(run.stop)
+    assert (lost.creates, run.reserved()) == (1, 3000)
+
+
+def test_what_was_sent_before_the_stop_is_found_and_recorded(run):
+    lost = OrderService(trouble=OrderOutcomeUnknown("read timed out"), lag=100)
+    with pytest.raises(OrderOutcomeUnknown):
+        Run(run.book.books.store, lost).order()
+    run.stop()
+    lost.hidden.clear()
+    order = Run(run.book.books.store, lost).order()
+    assert (order.experiment_id, lost.creates) == ("id-1", 1)
+    assert run.book.read().ordered.experiment_id == "id-1"
+
+
+def test_a_reopened_order_is_placed_once(run):
+    run.stop()
+    with pytest.raises(OrderStopped):
+        run.order()
+    books_in(run.book.books.store).order("camp", KEY).reopen("ada")
+    assert run.order().experiment_id == "id-1"
+    assert (run.service.creates, run.reserved()) == (1, 3000)

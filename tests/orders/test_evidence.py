@@ -1,0 +1,162 @@
+"""Which experiment is the order, where the record shows little: what its log has sent counts, and else a person decides."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from prefect_assay.errors import OrderMismatch
+from prefect_assay.orders.find import choose, confirm_order, find_order
+from prefect_assay.orders.identity import experiment_name, order_key
+from prefect_assay.orders.job import OrderRoute
+from prefect_assay.orders.ledger.log import (
+    Accepted,
+    Ordered,
+    Refused,
+    Sending,
+    Surplus,
+)
+from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import PaymentMethod
+from support.services.order_service import OrderService, books
+
+SPEC = ExperimentSpec.model_validate(
+    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
+)
+KEY = order_key("camp", 0, SPEC)
+NAME = experiment_name("camp", 0, 1, KEY)
+SENT = Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=PaymentMethod.X402_EXACT)
+
+
+class Terse(OrderService):
+    """Its records have what the contract's list has, and the fields that a test adds."""
+
+    def listed(self, code, *, age=timedelta(), **shown):
+        number = len(self.orders) + 1
+        made = Experiment(
+            id=f"id-{number}",
+            code=code,
+            name=NAME,
+            status="waiting_for_materials",
+            created_at=datetime.now(UTC) - age,
+            experiment_type="expression",
+            **shown,
+        )
+        self.orders.append(made)
+        return made
+
+
+@pytest.fixture
+def book(tmp_path):
+    return books(tmp_path).order("camp", KEY)
+
+
+def found(service, book):
+    order = find_order(service, book, SPEC)
+    return order and order.experiment_id
+
+
+def test_the_experiment_that_an_unanswered_create_has_made_is_the_order(book):
+    service = Terse()
+    service.listed("X-1")
+    with pytest.raises(OrderMismatch):  # nothing was sent: where does it come from?
+        found(service, book)
+    book.record(lambda _: SENT)
+    assert found(service, book) == "id-1"
+
+
+@pytest.mark.parametrize(
+    ("shown", "age"),
+    [
+        ({}, timedelta(hours=1)),  # older than the create
+        ({"experiment_spec": {"sequences": 3}}, timedelta()),  # there, and not readable
+        ({"experiment_spec": {"sequences": {"a": "WYV"}}}, timedelta()),  # another protein
+    ],
+)
+def test_what_may_be_another_order_is_a_question(book, shown, age):
+    service = Terse()
+    service.listed("X-1", age=age, **shown)
+    book.record(lambda _: SENT)
+    with pytest.raises(OrderMismatch) as caught:
+        found(service, book)
+    assert [one.code for one in caught.value.candidates] == ["X-1"]
+    assert not [advice for advice in ("ename", "another id", "again") if advice in str(caught.value)]
+
+
+def test_an_accepted_create_is_not_in_doubt_for_a_part_that_cannot_be_read(book):
+    service = Terse()
+    service.listed("X-1", experiment_spec={"sequences": 3})
+    book.record(lambda _: SENT)
+    book.record(lambda _: Accepted(invoice_id="inv-1"))
+    assert found(service, book) == "id-1"
+    service.change("id-1", experiment_spec={"sequences": {"a": "WYV"}})
+    with pytest.raises(OrderMismatch):
+        found(service, book)
+
+
+def test_of_several_that_nothing_proves_a_person_chooses_and_the_log_keeps_it(book):
+    service = Terse()
+    service.listed("X-1")
+    service.listed("X-2")
+    book.record(lambda _: SENT)
+    with pytest.raises(OrderMismatch) as caught:
+        found(service, book)
+    choose(book, "id-2", caught.value.candidates)
+    state = book.read()
+    assert (state.ordered.experiment_id, state.others, state.surplus) == ("id-2", ("id-1",), ())
+    assert confirm_order(service, SPEC, book) == "id-2"
+
+
+def test_none_of_them_leaves_the_order_open_and_the_others_alone(book):
+    service = Terse()
+    service.listed("X-1")
+    with pytest.raises(OrderMismatch) as caught:
+        found(service, book)
+    choose(book, None, caught.value.candidates)
+    assert found(service, book) is None
+    assert (book.read().others, book.state.surplus) == (("id-1",), ())
+
+
+def test_before_money_is_committed_one_that_may_be_the_order_as_well_is_a_question(book):
+    service = Terse()
+    service.listed("X-1")
+    book.record(lambda _: Ordered(experiment_id="id-1"))
+    assert confirm_order(service, SPEC, book) == "id-1"
+    service.listed("X-2")
+    with pytest.raises(OrderMismatch):
+        confirm_order(service, SPEC, book)
+
+
+ANSWER = Accepted(invoice_id="inv-1", page="digest")
+
+
+@pytest.mark.parametrize(
+    ("records", "tied"),
+    [
+        ([SENT, ANSWER, Ordered(experiment_id="e")], True),
+        ([SENT, Ordered(experiment_id="e"), ANSWER], True),
+        ([SENT, Ordered(experiment_id="e")], False),
+        ([SENT, ANSWER, Ordered(experiment_id="e"), Surplus(experiment_id="f", kept="e")], False),
+        ([SENT, SENT.model_copy(update={"attempt": 2}), ANSWER, Ordered(experiment_id="e")], False),
+        (
+            [
+                SENT,
+                Refused(attempt=1, reason="422"),
+                SENT.model_copy(update={"attempt": 2}),
+                ANSWER,
+                Ordered(experiment_id="e"),
+            ],
+            True,
+        ),
+        ([SENT, Accepted(invoice_id="inv-1", experiment_id="f"), Ordered(experiment_id="e")], False),
+        ([Ordered(experiment_id="e"), Accepted(invoice_id="inv-1", experiment_id="e")], True),
+    ],
+)
+def test_only_the_invoice_of_the_order_s_own_acceptance_is_tied_to_it(book, records, tied):
+    for record in records:
+        book.record(lambda _, one=record: one)
+    state = book.read()
+    assert (state.tied_invoice() == "inv-1") is tied
+    assert (state.tied_invoice("digest") == "inv-1") is (tied or ANSWER in records)
+    shows_page = state.accepted is not None and state.accepted.page is not None
+    assert state.tied_invoice("another page") == (None if shows_page else state.tied_invoice())

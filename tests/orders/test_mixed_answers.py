@@ -1,0 +1,242 @@
+"""A gateway answers the create of one order with that of another: no order becomes another one's experiment."""
+
+import itertools
+
+import pytest
+
+from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown, OrderPending, PartialOrder
+from prefect_assay.orders.create import find_or_create
+from prefect_assay.orders.find import choose, confirm_order, find_order
+from prefect_assay.orders.identity import experiment_name, order_key
+from prefect_assay.orders.ledger.log import Ordered
+from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod
+from support.services.order_service import Killed, Killer, OrderService, books
+
+MINE = ExperimentSpec.model_validate(
+    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
+)
+THEIRS = ExperimentSpec.model_validate(
+    {"experiment_type": "expression", "sequences": {"b": {"aa_string": "WYV"}}}
+)
+KEY, OTHER_KEY = order_key("camp", 0, MINE), order_key("other", 0, THEIRS)
+NAME, OTHER_NAME = experiment_name("camp", 0, 1, KEY), experiment_name("other", 0, 1, OTHER_KEY)
+QUOTED = CreateRequest(experiment_spec=MINE, name=NAME, skip_draft=True)
+HOSTED = QUOTED.model_copy(update={"auto_accept_quote": True})
+MACHINE = HOSTED.model_copy(update={"payment_method": PaymentMethod.X402_EXACT})
+
+
+class MixingService(OrderService):
+    """Its creates are carried out, and answered with the experiment of another order, which exists already.
+
+    Args:
+        names: how the answer names that experiment: `created` (201), `partial` (create rule 6), `accepted` (200 with the
+            experiment), or `invoice` (200 whose invoice names it).
+        nameless: where no name is shown: `detail`, or `everywhere`.
+    """
+
+    def __init__(self, names="created", *, nameless=None, spec=THEIRS, **options):
+        super().__init__(**options)
+        self.names, self.nameless = names, nameless
+        self.other = self.add(OTHER_NAME, spec)
+
+    def _create(self, request):
+        self.creates += 1
+        made = self.add(request.name, request.experiment_spec)
+        self.hidden[made.id] = self.looks + self.lag
+        wrong = self.other.id
+        self.invoices |= {"inv-wrong": wrong}
+        match self.names:
+            case "created":
+                return Created(experiment_id=wrong, provider_hosted_invoice_url="https://pay.example/wrong")
+            case "partial":
+                raise PartialOrder("failed", experiment_id=wrong, invoice_id="inv-wrong")
+            case "accepted":
+                self.invoices = {}
+                return QuoteAcceptance(status="accepted", invoice_id="inv-wrong", experiment_id=wrong)
+            case _:
+                return QuoteAcceptance(status="accepted", invoice_id="inv-wrong")
+
+    def _read(self, experiment_id):
+        found = super()._read(experiment_id)
+        return found.model_copy(update={"name": None}) if self.nameless else found
+
+    def _listed(self, search):
+        rows = super()._listed(search)
+        if self.nameless != "everywhere":
+            return rows
+        return (row.model_copy(update={"name": None}) for row in rows)
+
+
+@pytest.fixture
+def book(tmp_path):
+    return books(tmp_path).order("camp", KEY)
+
+
+def order(service, book, request=HOSTED):
+    return find_or_create(service, request, book, sleep=lambda seconds: None)
+
+
+def kinds(book):
+    return [record.kind for record in book.records()]
+
+
+@pytest.mark.parametrize("nameless", [None, "detail"])
+@pytest.mark.parametrize("names", ["created", "partial", "accepted", "invoice"])
+def test_the_experiment_of_another_order_never_becomes_this_one(book, names, nameless):
+    service = MixingService(names, nameless=nameless)
+    if nameless:
+        # Its record has no name, and a search for this order's key does not list it: it is waited for, and not ordered.
+        with pytest.raises(OrderPending):
+            order(service, book, MACHINE)
+        assert book.read().ordered is None
+        return
+    made = order(service, book, MACHINE)
+    state = book.read()
+    assert (made.experiment_id, made.hosted_invoice_url, made.surplus) == ("id-2", None, ())
+    assert (state.ordered.experiment_id, state.ordered.invoice_id) == ("id-2", None)
+    assert (state.tied_invoice(), state.surplus, state.others) == (None, (), ())
+    assert confirm_order(service, MINE, book) == "id-2"
+    assert (book.state.surplus, service.creates) == ((), 1)
+
+
+@pytest.mark.parametrize("names", ["created", "partial", "invoice"])
+def test_two_orders_whose_answers_are_swapped_each_keep_their_own(tmp_path, names):
+    service, logs = MixingService(names), books(tmp_path)
+    mine, third_key = logs.order("camp", KEY), order_key("third", 0, THEIRS)
+    third = logs.order("third", third_key)
+    request = CreateRequest(
+        experiment_spec=THEIRS, name=experiment_name("third", 0, 1, third_key), skip_draft=True
+    )
+    assert order(service, mine).experiment_id == "id-2"
+    service.other = service.orders[1]  # this order's experiment answers the create of the third
+    assert order(service, third, request).experiment_id == "id-3"
+    assert [confirm_order(service, MINE, mine), confirm_order(service, THEIRS, third)] == ["id-2", "id-3"]
+    assert (mine.state.surplus, third.state.surplus, service.creates) == ((), (), 2)
+
+
+def test_an_answer_for_the_same_designs_of_another_campaign_is_told_by_its_key(book):
+    service = MixingService(spec=MINE)
+    assert order(service, book).experiment_id == "id-2"
+
+
+def test_one_with_the_right_key_and_another_protein_is_a_question(book):
+    service = OrderService()
+    service.before_answer = lambda made: service.change(made.id, experiment_spec=THEIRS.wire())
+    with pytest.raises(OrderMismatch) as caught:
+        order(service, book)
+    assert book.read().ordered is None
+    assert "sequences: " in caught.value.candidates[0].why
+    choose(book, "id-1", caught.value.candidates)
+    assert order(service, book).experiment_id == "id-1"
+    assert confirm_order(service, MINE, book) == "id-1"  # a person has said so, and is not asked again
+    assert service.creates == 1
+
+
+@pytest.mark.parametrize("request_", [QUOTED, HOSTED])
+def test_a_mismatch_is_a_lost_answer_where_the_own_experiment_is_not_listed(book, request_):
+    service = MixingService(lag=10_000)
+    with pytest.raises(OrderOutcomeUnknown, match="names experiment id-1, which is not this order") as caught:
+        order(service, book, request_)
+    assert not isinstance(caught.value, PartialOrder)
+    assert kinds(book) == ["planned", "sending", "named"]
+    service.hidden.clear()
+    assert order(service, book, request_).experiment_id == "id-2"
+    assert service.creates == 1
+
+
+class SlowService(OrderService):
+    """A record is not found for some readings after its create (eventual consistency)."""
+
+    readings = 3
+
+    def _read(self, experiment_id):
+        self.readings -= 1
+        if self.readings >= 0:
+            raise NotFound(experiment_id)
+        return super()._read(experiment_id)
+
+
+def test_a_record_that_is_not_found_right_after_the_create_is_waited_for(book):
+    service, slept = SlowService(lag=10_000), []
+    made = find_or_create(service, HOSTED, book, sleep=slept.append)
+    assert (made.experiment_id, slept, service.creates) == ("id-1", [1.0, 2.0, 4.0], 1)
+
+
+def test_a_service_that_shows_the_name_in_its_list_alone_is_enough(book):
+    service = OrderService()
+    read = service._read
+    service._read = lambda experiment_id: read(experiment_id).model_copy(update={"name": None})
+    assert order(service, book).experiment_id == "id-1"
+
+
+def test_a_service_that_shows_no_name_is_a_question(book):
+    service = OrderService()
+    read, listed = service._read, service._listed
+    service._read = lambda experiment_id: read(experiment_id).model_copy(update={"name": None})
+    service._listed = lambda search: (row.model_copy(update={"name": None}) for row in listed(search))
+    with pytest.raises(OrderMismatch) as caught:
+        order(service, book)
+    choose(book, "id-1", caught.value.candidates)
+    assert (order(service, book).experiment_id, service.creates) == ("id-1", 1)
+
+
+@pytest.mark.parametrize("change", [{"name": OTHER_NAME}, {"experiment_spec": THEIRS.wire()}])
+def test_a_recorded_order_that_does_not_agree_is_neither_confirmed_nor_paid(book, change):
+    service = OrderService()
+    service.add(NAME, MINE)
+    book.record(lambda _: Ordered(experiment_id="id-1"))
+    service.change("id-1", name="renamed in the portal")
+    assert confirm_order(service, MINE, book) == "id-1"
+    service.change("id-1", **change)
+    with pytest.raises(OrderMismatch, match="Nothing is confirmed or paid"):
+        confirm_order(service, MINE, book)
+
+
+def test_what_the_service_leaves_a_draft_is_submitted(book):
+    service = OrderService()
+    service.before_answer = lambda made: service.change(made.id, status=ExperimentStatus.DRAFT)
+    service.submit = lambda experiment_id: service.change(
+        experiment_id, status=ExperimentStatus.WAITING_FOR_CONFIRMATION
+    )
+    assert order(service, book, QUOTED).status == ExperimentStatus.WAITING_FOR_CONFIRMATION
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("names", ["created", "partial", "accepted", "invoice"])
+def test_a_kill_at_any_call_leaves_the_own_experiment_or_none(tmp_path, monkeypatch, names, after):
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+    def play(service, folder, killer):
+        service.killer = killer
+        log = books(folder, killer).order("camp", KEY)
+        find_or_create(service, MACHINE, log, sleep=lambda seconds: None, patience=(1.0,))
+        return confirm_order(service, MINE, log)
+
+    for at in itertools.count(1):
+        service, folder = MixingService(names), tmp_path / str(at)
+        first = Killer(at, after=after)
+        kept = None
+        try:
+            kept = play(service, folder, first)
+        except Killed:
+            try:
+                kept = play(service, folder, Killer())
+            except OrderOutcomeUnknown:
+                assert service.creates <= 1, at
+        state = books(folder).order("camp", KEY).read()
+        assert kept in {None, "id-2"}, at
+        assert state.ordered is None or state.ordered.experiment_id == "id-2", at
+        assert (state.surplus, state.others) == ((), ()), at
+        assert service.creates <= 1, at
+        if first.calls < at:
+            return
+
+
+def test_find_order_by_the_key_finds_what_an_answer_has_named_and_no_list_shows(book):
+    service = OrderService(unread=NotFound("404"), lag=10_000)
+    with pytest.raises(OrderPending):
+        order(service, book)
+    service.unread = None
+    assert find_order(service, book, MINE).experiment_id == "id-1"

@@ -1,0 +1,83 @@
+"""Two places without a shared archive order the same at one service: both come to the older experiment."""
+
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from prefect_assay.orders.create import find_or_create
+from prefect_assay.orders.find import confirm_order
+from prefect_assay.orders.identity import experiment_name, order_key
+from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
+from support.services.order_service import OrderService, books
+
+SPEC = ExperimentSpec.model_validate(
+    {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
+)
+KEY = order_key("camp", 0, SPEC)
+REQUEST = CreateRequest(experiment_spec=SPEC, name=experiment_name("camp", 0, 1, KEY), skip_draft=True)
+CALLS = 5  # of each run, to its create and the search that follows
+
+
+class Schedule:
+    """Lets two runs call the service in a given order; what is not on the schedule comes as it likes."""
+
+    def __init__(self, order):
+        self._left = list(order)
+        self._turn = threading.Condition()
+
+    def service(self, service, me):
+        schedule = self
+
+        class Scheduled:
+            def __getattr__(self, name):
+                def call(*given, **options):
+                    with schedule._turn:
+                        schedule._turn.wait_for(lambda: not schedule._left or schedule._left[0] == me, 20)
+                        found = getattr(service, name)(*given, **options)
+                        if schedule._left:
+                            schedule._left.pop(0)
+                        schedule._turn.notify_all()
+                        return list(found) if name == "iter_experiments" else found
+
+                return call
+
+        return Scheduled()
+
+    def ended(self, me):
+        with self._turn:
+            self._left = [other for other in self._left if other != me]
+            self._turn.notify_all()
+
+
+@pytest.fixture(autouse=True)
+def no_sync(monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+@pytest.mark.parametrize(("lag", "standing"), [(0, False), (2, False), (0, True)])
+def test_in_every_interleaving_both_end_at_the_older_and_the_younger_is_surplus(tmp_path, lag, standing):
+    twice = 0
+    for number, mine in enumerate(itertools.combinations(range(2 * CALLS), CALLS)):
+        order = [0 if at in mine else 1 for at in range(2 * CALLS)]
+        service, schedule = OrderService(lag=lag, standing=standing), Schedule(order)
+        logs = [books(tmp_path / f"{number}-{me}").order("camp", KEY) for me in (0, 1)]
+
+        def run(me, service=service, schedule=schedule, logs=logs):
+            try:
+                find_or_create(schedule.service(service, me), REQUEST, logs[me], sleep=lambda s: None)
+            finally:
+                schedule.ended(me)
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(run, (0, 1)))
+        service.hidden.clear()
+        kept = [confirm_order(service, SPEC, log) for log in logs]
+        first = service.orders[0].id
+        assert kept == [first, first], order
+        younger = {e.id for e in service.orders} - {first}
+        assert all(set(log.state.surplus) == younger for log in logs), order
+        twice += bool(younger)
+    assert twice  # else nothing was tried
