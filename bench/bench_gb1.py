@@ -14,10 +14,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from prefect_assay.analysis.results import DesignSummary, Outcome
+from prefect_assay.analysis.selection import history_of, select
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.selection import SelectionSettings
-from prefect_assay.results import DesignSummary, Outcome
-from prefect_assay.selection import history_of, select
 from prefect_assay.service.models.sequences import Pool
 
 LANDSCAPE = Path(__file__).parents[1] / "lab/src/assay_lab/data/gb1/gb1_four_sites.csv.gz"

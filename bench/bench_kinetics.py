@@ -13,8 +13,8 @@ from figures import Ratio, report
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from prefect_assay.results.kinetics.package import analyze
-from results.kinetics.test_oracle import oracle
+from analysis.kinetics.test_oracle import oracle
+from prefect_assay.analysis.kinetics.package import analyze
 from support.kinetics.packages import published_files, zipped
 
 ROUNDS = 5

@@ -19,14 +19,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "lab" / "tests"))
 from assay_lab.measure.bundled import data_folder
 from assay_lab.testing import LocalLab
 from lab_support.designs import invented_designs
+from prefect_assay.analysis.report.documents import make_report
 from prefect_assay.archive import LocalStore
-from prefect_assay.reporting.page.documents import make_report
 from support.archive.campaign_archive import lab_campaign
 
 LIMIT_BYTES = 5_000_000
-LIBRARIES = "import prefect_assay.reporting.page.documents, matplotlib.figure, scipy.optimize, jinja2"
+LIBRARIES = "import prefect_assay.analysis.report.documents, matplotlib.figure, scipy.optimize, jinja2"
 MAKE = (
-    "from prefect_assay.archive import LocalStore; from prefect_assay.reporting.page.documents import make_report; "
+    "from prefect_assay.archive import LocalStore; from prefect_assay.analysis.report.documents import make_report; "
     "make_report(LocalStore({folder!r}), '', 'round-1')"
 )
 

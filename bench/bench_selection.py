@@ -21,10 +21,10 @@ from pathlib import Path
 
 from figures import Growth, Ratio, report
 
+from prefect_assay.analysis.results import DesignSummary, Outcome
+from prefect_assay.analysis.selection import History, history_of, select
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.selection import SelectionPolicy, SelectionSettings
-from prefect_assay.results import DesignSummary, Outcome
-from prefect_assay.selection import History, history_of, select
 
 RESIDUES, FAMILY, HISTORY, BOUGHT = 100, 200, 480, 96
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"

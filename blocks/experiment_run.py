@@ -17,6 +17,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
+from prefect_assay.analysis.results import ResultRow, from_csv
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.plans import campaign_address, fix_plan
@@ -30,7 +31,6 @@ from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState
 from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.orders.targets import resolve_target
-from prefect_assay.results import ResultRow, from_csv
 from prefect_assay.runs.deployments import deployment_of, start_run
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.spec import ExperimentSpec

@@ -11,7 +11,14 @@ from typing import Final
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.results import (
+    ResultRow,
+    make_table,
+    results_in,
+    to_csv,
+)
+from prefect_assay.analysis.results.row import ArchivedResults
 from prefect_assay.archive import Document, archive_version, latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
@@ -27,8 +34,6 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
 )
 from prefect_assay.orders.job import Order, Payment
-from prefect_assay.results import ResultRow, make_table, results_in, to_csv
-from prefect_assay.results.row import ArchivedResults
 from prefect_assay.runs.current import can_suspend
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.answers import require_answer_about

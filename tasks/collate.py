@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 from prefect import task
 
+from prefect_assay.analysis.results import collate, from_csv, to_csv
+from prefect_assay.analysis.results.row import CampaignTable, ResultRow
 from prefect_assay.archive import Document, archive_version, latest
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.archive.plans import find_plan, fix_plan
 from prefect_assay.blocks import Archive
-from prefect_assay.results import collate, from_csv, to_csv
-from prefect_assay.results.row import CampaignTable, ResultRow
 from prefect_assay.service.models.vocabulary import ResultsStatus
 from prefect_assay.tasks.retry_policies import READ
 

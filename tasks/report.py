@@ -11,15 +11,15 @@ from typing import TypeVar
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.report.documents import archive_report, make_report
+from prefect_assay.analysis.report.images import Image, campaign_images, experiment_images
+from prefect_assay.analysis.results import DesignSummary
 from prefect_assay.archive import Store, latest
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
 from prefect_assay.blocks import Archive, S3Archive
 from prefect_assay.errors import AssayError, ConfigurationError, shorten
-from prefect_assay.reporting.page.documents import archive_report, make_report
-from prefect_assay.reporting.page.images import Image, campaign_images, experiment_images
-from prefect_assay.results import DesignSummary
 from prefect_assay.runs.block_references import name_of
 from prefect_assay.service.models.base import Model
 from prefect_assay.tasks.retry_policies import ONCE

@@ -6,10 +6,10 @@ import re
 import pytest
 from rich.table import Table
 
+from prefect_assay.analysis.results.tables import cell
 from prefect_assay.cli.output import TerminalConsole
 from prefect_assay.errors import ServiceUnavailable
 from prefect_assay.foreign_text import clean_text, label_markdown, link_markdown, quote_markdown, safe_link
-from prefect_assay.results.tables import cell
 from prefect_assay.service.models.experiment import Experiment
 
 DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

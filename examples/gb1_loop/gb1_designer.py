@@ -1,6 +1,6 @@
 """The designer of the example: which variants of GB1 the next round measures, from what the lab has reported so far.
 
-The first round is random, the others are chosen by the policy `gp` of `prefect_assay.selection`. It knows which variants
+The first round is random, the others are chosen by the policy `gp` of `prefect_assay.analysis.selection`. It knows which variants
 there are, and never their fitness.
 """
 
@@ -10,11 +10,11 @@ from functools import cache
 from typing import Final
 
 from assay_lab.measure import gb1
+from prefect_assay.analysis.results import DesignSummary
+from prefect_assay.analysis.selection import history_of, select
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import SelectionSettings
-from prefect_assay.results import DesignSummary
-from prefect_assay.selection import history_of, select
 from prefect_assay.service.models.sequences import Pool
 
 SEED: Final = "GB1_SEED"

@@ -107,7 +107,7 @@ def play(chosen: argparse.Namespace, seed: int, folder: Path) -> Played:
 def scored(table: str) -> dict[str, float]:
     """The designs of an archived table of results, with their true fitness over the landscape's maximum."""
     from assay_lab.measure import gb1
-    from prefect_assay.results import from_csv
+    from prefect_assay.analysis.results import from_csv
 
     fitness = gb1.fitness()
     best = max(fitness.values())

@@ -7,7 +7,7 @@ import json
 import pytest
 from pyarrow import parquet
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
 from prefect_assay.archive import LocalStore, archive_version, latest, safe_name, verify
 from prefect_assay.archive.layout import lake_key, lake_part
 from prefect_assay.archive.read import chosen_version, read_plan

@@ -82,8 +82,8 @@ def test_no_secret_can_be_given_as_an_option():
 def test_the_outcomes_are_those_of_results():
     from typing import get_args
 
+    from prefect_assay.analysis.results import Outcome
     from prefect_assay.cli.archives.app import OutcomeWord
-    from prefect_assay.results import Outcome
 
     assert set(get_args(OutcomeWord)) == set(Outcome)
 

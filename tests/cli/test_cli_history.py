@@ -3,11 +3,11 @@
 import pytest
 from scipy import stats
 
+from prefect_assay.analysis.selection import read_history
 from prefect_assay.archive import LocalStore
 from prefect_assay.looping.candidates import rebuild_candidates
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.log import Ordered
-from prefect_assay.selection import read_history
 from prefect_assay.service.models.sequences import ProteinSequence
 from support.archive.campaigns import archive_rows, row
 from support.archive.loops import LOOP, archive_measured_round, archive_plan, selected_round, whole_round

@@ -6,7 +6,7 @@ import io
 import pyarrow.parquet as pq
 import pytest
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
 from prefect_assay.archive import LocalStore
 from support.archive.campaigns import archive_odd_answer, archive_two_campaigns
 from support.command import command

@@ -15,14 +15,19 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from prefect_assay.analysis.report.documents import archive_report, make_report
+from prefect_assay.analysis.results import (
+    hit_rates,
+    make_table,
+    results_in,
+    to_csv,
+)
+from prefect_assay.analysis.selection import read_history
 from prefect_assay.archive import Document, LocalStore, archive_version, latest
 from prefect_assay.campaigns.report import describe_end
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.stages import Stage
-from prefect_assay.reporting.page.documents import archive_report, make_report
-from prefect_assay.results import hit_rates, make_table, results_in, to_csv
-from prefect_assay.selection import read_history
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.models.vocabulary import ExperimentType

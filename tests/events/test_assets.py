@@ -10,11 +10,11 @@ from prefect.assets.core import AssetProperties
 from prefect.context import AssetContext
 from prefect.states import Completed
 
+from prefect_assay.analysis.results.row import CampaignTable
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.events import Materialization, asset_key, emit, recording, sending
 from prefect_assay.models.report import RoundReport
 from prefect_assay.reporting import facts
-from prefect_assay.results.row import CampaignTable
 
 UPSTREAM = ("s3://assay/c-1/LAB-1", "s3://assay/c-1/LAB-2")
 

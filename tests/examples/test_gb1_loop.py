@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay_lab.measure import gb1
-from prefect_assay.results import DesignSummary, Outcome
+from prefect_assay.analysis.results import DesignSummary, Outcome
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gb1_loop"
 ALPHABET = "ADFGLVWY"

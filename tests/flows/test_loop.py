@@ -19,7 +19,8 @@ from prefect.exceptions import ObjectNotFound, Pause
 from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED, temporary_settings
 from prefect.states import Completed, Running, Suspended
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.results import ResultRow, to_csv
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
@@ -52,7 +53,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     StartedKind,
     list_open,
 )
-from prefect_assay.results import ResultRow, to_csv
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.collate import keep_plan, kept_table
 from support.accounts import flow_parameters, make_account

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from prefect_assay.analysis.report.contents import collect
+from prefect_assay.analysis.results import to_csv
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import (
@@ -26,8 +28,6 @@ from prefect_assay.archive.layout import (
     version_of,
 )
 from prefect_assay.designs import read_sequences, split
-from prefect_assay.reporting.page.contents import collect
-from prefect_assay.results import to_csv
 from prefect_assay.service.models.vocabulary import ExperimentType
 from support.golden.make import PLAIN_CPU, designs_of
 
@@ -71,7 +71,7 @@ def made_again(tmp_path_factory):
     shutil.copytree(ARCHIVE, folder, ignore=shutil.ignore_patterns(REPORT_CODE, TABLE_CODE))
     program = (
         "import sys; from pathlib import Path; from prefect_assay.archive import LocalStore\n"
-        "from prefect_assay.reporting.page.documents import make_report\n"
+        "from prefect_assay.analysis.report.documents import make_report\n"
         "folder, *campaigns = sys.argv[1:]\n"
         "for campaign in campaigns:\n"
         "    for document in make_report(LocalStore(Path(folder)), '', campaign).documents:\n"

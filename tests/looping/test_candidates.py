@@ -6,7 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.results import Outcome, summary_csv
+from prefect_assay.analysis.selection import History, read_history, select
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.archive.layout import candidate_part
 from prefect_assay.designs import pool_of
@@ -15,8 +17,6 @@ from prefect_assay.designs.selection import KeptFates, SelectionSettings
 from prefect_assay.errors import ArchiveError
 from prefect_assay.looping import LoopBook, RoundFixed
 from prefect_assay.looping.candidates import add_round, rebuild_candidates
-from prefect_assay.results import Outcome, summary_csv
-from prefect_assay.selection import History, read_history, select
 from support.archive.campaigns import archive_rows, row
 from support.archive.loops import CODE, LOOP, STEM, archive_measured_round, selected_round, whole_round
 

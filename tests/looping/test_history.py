@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from prefect_assay.analysis.results import Outcome, to_csv
+from prefect_assay.analysis.selection import history_of, read_history, select
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
@@ -28,8 +30,6 @@ from prefect_assay.orders.ledger.log import (
     Sending,
     Withdrawn,
 )
-from prefect_assay.results import Outcome, to_csv
-from prefect_assay.selection import history_of, read_history, select
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.collate import keep_plan, kept_table

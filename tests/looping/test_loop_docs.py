@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from prefect_assay.analysis.results import DesignSummary
 from prefect_assay.designs import pool_of, read_sequences
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.looping import Stop, StopRules
-from prefect_assay.results import DesignSummary
 from prefect_assay.tasks.propose import _candidate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "loop.md").read_text(encoding="utf-8")

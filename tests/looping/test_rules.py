@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prefect_assay.analysis.results import ResultRow, summarize
 from prefect_assay.designs.selection import Objective
 from prefect_assay.looping.rules import (
     RoundValue,
@@ -18,7 +19,6 @@ from prefect_assay.looping.rules import (
     rounds_without_improvement,
     stop_reason,
 )
-from prefect_assay.results import ResultRow, summarize
 
 AFFINITY = Objective.AFFINITY
 VALUES = st.lists(st.none() | st.sampled_from([1e-9, 2e-9, 3e-9, 5e-8]), max_size=8)

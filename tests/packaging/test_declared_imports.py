@@ -21,9 +21,9 @@ PROJECT, LAB = (
 )
 PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
 ROOMS_OF_EXTRAS = {
-    "kinetics": ("src/prefect_assay/results/kinetics/",),
-    "design": ("src/prefect_assay/selection/",),
-    "report": ("src/prefect_assay/reporting/page/", "src/prefect_assay/reporting/plots/"),
+    "kinetics": ("src/prefect_assay/analysis/kinetics/",),
+    "design": ("src/prefect_assay/analysis/selection/",),
+    "report": ("src/prefect_assay/analysis/report/", "src/prefect_assay/analysis/plots/"),
     "demo": ("src/prefect_assay/cli/demo/",),
     "dev": ("src/prefect_assay/archive/s3.py",),  # annotations only
 }

@@ -1,12 +1,12 @@
 """Artifacts with inline plots: images beside the table, and notes that cannot become markup."""
 
+from prefect_assay.analysis.report.images import Image
+from prefect_assay.analysis.results import DesignSummary
+from prefect_assay.analysis.results.row import ArchivedResults
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.models.report import CampaignExperiment, CampaignReport, LoopReport, RoundReport
 from prefect_assay.reporting import artifacts
-from prefect_assay.reporting.page.images import Image
-from prefect_assay.results import DesignSummary
-from prefect_assay.results.row import ArchivedResults
 from prefect_assay.service.models.spec import Assay
 
 ACCOUNT = "account main (simulated)"

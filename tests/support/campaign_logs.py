@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from prefect_assay.analysis.results import to_csv
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.layout import TABLE_PATH
@@ -27,7 +28,6 @@ from prefect_assay.orders.ledger.log import (
     Settled,
 )
 from prefect_assay.orders.question import Question, QuestionKind
-from prefect_assay.results import to_csv
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
 

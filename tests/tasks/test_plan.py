@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from prefect_assay.analysis.results import to_csv
+from prefect_assay.analysis.results.row import ResultRow
 from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import PLAN_CODE, TABLE_CODE, TABLE_PATH, chosen_key, experiment_folder
 from prefect_assay.archive.read import choose_version
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec
-from prefect_assay.results import to_csv
-from prefect_assay.results.row import ResultRow
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import ExperimentType

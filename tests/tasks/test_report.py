@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from prefect.logging import disable_run_logger
 
+from prefect_assay.analysis.results import to_csv
+from prefect_assay.analysis.results.row import Level, Outcome, ResultRow
 from prefect_assay.archive import Document, LocalStore, archive_version, latest
 from prefect_assay.blocks import LocalArchive, S3Archive
-from prefect_assay.results import to_csv
-from prefect_assay.results.row import Level, Outcome, ResultRow
 from prefect_assay.tasks import report
 
 ROWS = (

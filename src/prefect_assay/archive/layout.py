@@ -42,7 +42,7 @@ HINT_FOLDERS: Final = frozenset(
 NO_LEDGERS: Final = frozenset(
     {VERSIONS_FOLDER, IDENTITY_FOLDER, CAMPAIGN_LOGS_FOLDER, LOOP_LOGS_FOLDER, *HINT_FOLDERS}
 )
-LAKE_FOLDER: Final = "LAKE"  # upper case, as above; see prefect_assay.lake
+LAKE_FOLDER: Final = "LAKE"  # upper case, as above; see prefect_assay.analysis.lake
 LOOPS_FOLDER: Final = "LOOPS"  # likewise; see prefect_assay.looping
 
 _DIGEST_LENGTH: Final = 12

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from prefect.context import FlowRunContext
 
+from prefect_assay.analysis.results.affinity import UnclearAffinity, read_affinities
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import SpendingPolicy
@@ -19,7 +20,6 @@ from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.terms import AccountIdentity, describe_account, identify_account
 from prefect_assay.errors import AssayError, InvalidSpec
-from prefect_assay.models.affinity import UnclearAffinity, read_affinities
 from prefect_assay.orders.ledger import Books, OrderBook, OrderState
 from prefect_assay.orders.ledger.campaign_log import Terms
 from prefect_assay.orders.ledger.state import NotBegun

@@ -13,6 +13,7 @@ from uuid import UUID
 from prefect.artifacts import MarkdownArtifact
 from prefect.logging import get_run_logger
 
+from prefect_assay.analysis.results.formats import markdown_cell
 from prefect_assay.events import emit, kinds
 from prefect_assay.orders.ledger.campaign_log import (
     CLOSED,
@@ -26,7 +27,6 @@ from prefect_assay.orders.purchase import PurchaseSummary
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.reporting.artifacts import label_of, show_once
 from prefect_assay.reporting.purchase import purchase_markdown
-from prefect_assay.results.formats import markdown_cell
 from prefect_assay.runs.current import can_suspend
 from prefect_assay.service.words import listed, many
 

@@ -18,6 +18,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from pydantic import BaseModel, SecretStr
 
 from prefect_assay.alerts.find import expiring_token
+from prefect_assay.analysis.results.measurements import RecordReader, parts_of
+from prefect_assay.analysis.results.reading import results_in
+from prefect_assay.analysis.results.tidy import rows
 from prefect_assay.blocks import AssayAccount
 from prefect_assay.campaigns.terms import AccountIdentity, identify_account
 from prefect_assay.designs import refuse_target, split
@@ -33,9 +36,6 @@ from prefect_assay.errors import (
 )
 from prefect_assay.models.problem import AlertLimits
 from prefect_assay.orders.targets import resolve_target
-from prefect_assay.results.measurements import RecordReader, parts_of
-from prefect_assay.results.reading import results_in
-from prefect_assay.results.tidy import rows
 from prefect_assay.service.client.drift import (
     Change,
     Facts,

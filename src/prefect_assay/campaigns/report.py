@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from prefect_assay.analysis.results import DesignSummary, outcome_line, summarize
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
@@ -11,7 +12,6 @@ from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.stages import Stage, count_stages
 from prefect_assay.reporting import artifacts, facts
-from prefect_assay.results import DesignSummary, outcome_line, summarize
 from prefect_assay.tasks.archive import kept_location
 from prefect_assay.tasks.collate import collate_campaign
 from prefect_assay.tasks.report import report_campaign, report_command

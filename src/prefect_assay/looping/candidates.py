@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from prefect.logging import get_run_logger
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.results.formats import pyarrow_module
 from prefect_assay.archive.layout import LOOPS_FOLDER, candidate_part, candidates_folder, safe_prefix
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.designs.candidate import Candidate, method_of, parents_of
 from prefect_assay.designs.selection import Choice, Fate
 from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError
 from prefect_assay.looping.book import LoopBook, RoundFixed
-from prefect_assay.results.formats import pyarrow_module
 from prefect_assay.service.models.sequences import Pool
 
 NOT_REACHED: Final = "not_reached"  # the round took the first designs, in their order

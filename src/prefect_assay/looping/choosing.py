@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import ClassVar
 
+from prefect_assay.analysis.selection import history_of, select
 from prefect_assay.designs import split
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Choice, KeptFates, Selection
@@ -12,7 +13,6 @@ from prefect_assay.looping.book import PoolFile, RoundFixed
 from prefect_assay.looping.history import loop_history
 from prefect_assay.looping.loop import Loop
 from prefect_assay.looping.rules import Stop, affordable
-from prefect_assay.selection import history_of, select
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.sequences import Pool, Sequences
 from prefect_assay.service.models.spec import ExperimentSpec

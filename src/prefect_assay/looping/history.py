@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from prefect_assay.analysis.lake import summary_table
+from prefect_assay.analysis.results import DesignSummary, Outcome, ResultRow
+from prefect_assay.analysis.results.row import CampaignTable
 from prefect_assay.archive import latest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE
 from prefect_assay.blocks import Archive
 from prefect_assay.designs.selection import Objective
-from prefect_assay.lake import summary_table
 from prefect_assay.looping.book import Round
 from prefect_assay.looping.rules import best_value, has_measurement
-from prefect_assay.results import DesignSummary, Outcome, ResultRow
-from prefect_assay.results.row import CampaignTable
 from prefect_assay.service.models.vocabulary import ResultsStatus
 from prefect_assay.tasks.collate import kept_plan, kept_table
 

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from time import sleep, time
 from typing import Final
 
+from prefect_assay.analysis.results import summary_csv
 from prefect_assay.archive.sources import Listed
 from prefect_assay.archive.store import join_key
 from prefect_assay.designs import pool_of, read_pool
@@ -20,7 +21,6 @@ from prefect_assay.looping.deployed import proposed_pool, run_designer
 from prefect_assay.looping.files import DesignFiles, campaign_of, design_files, snapshot, without_rounds
 from prefect_assay.looping.history import loop_history, with_newest_tables
 from prefect_assay.looping.loop import Loop, Waiting, pause_after
-from prefect_assay.results import summary_csv
 from prefect_assay.tasks.propose import is_function, propose_designs
 
 _GIVEN_UP_SECONDS: Final = 3600  # a file that is empty or was not changed for so long is not being written

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
 
+from prefect_assay.analysis.results import DesignSummary, Outcome, objective_words
+from prefect_assay.analysis.results.row import OPEN
 from prefect_assay.designs.selection import Objective
-from prefect_assay.results import DesignSummary, Outcome, objective_words
-from prefect_assay.results.row import OPEN
 from prefect_assay.service.models.billing import usd
 
 _NOT_MEASURED: Final = OPEN | {Outcome.NO_EXPRESSION}

@@ -18,6 +18,16 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.client.schemas.sorting import ArtifactSort
 from prefect.runtime import flow_run as current_run
 
+from prefect_assay.analysis.plots import as_markdown_image
+from prefect_assay.analysis.report.images import Image
+from prefect_assay.analysis.results import (
+    DesignSummary,
+    markdown_table,
+    outcome_line,
+    summarize,
+)
+from prefect_assay.analysis.results.formats import markdown_cell
+from prefect_assay.analysis.results.row import ArchivedResults
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.designs import design_warnings
 from prefect_assay.events import emit, kinds
@@ -26,12 +36,7 @@ from prefect_assay.models.report import CampaignReport, LoopReport
 from prefect_assay.orders.job import Order, Payment, PaymentState
 from prefect_assay.orders.payments.reconciliation import PaymentStatus
 from prefect_assay.orders.purchase import PurchaseSummary, describe_assay
-from prefect_assay.reporting.page.images import Image
-from prefect_assay.reporting.plots import as_markdown_image
 from prefect_assay.reporting.purchase import price_markdown, purchase_markdown
-from prefect_assay.results import DesignSummary, markdown_table, outcome_line, summarize
-from prefect_assay.results.formats import markdown_cell
-from prefect_assay.results.row import ArchivedResults
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR, PaymentMethod

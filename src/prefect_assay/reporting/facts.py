@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from prefect_assay.analysis.results.row import ArchivedResults, CampaignTable
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.events import (
@@ -22,7 +23,6 @@ from prefect_assay.models.report import RoundReport
 from prefect_assay.orders.job import Order, Payment, PaymentState
 from prefect_assay.orders.ledger import OrderBook
 from prefect_assay.orders.ledger.campaign_log import ShownExperiment
-from prefect_assay.results.row import ArchivedResults, CampaignTable
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.service.models.spec import ExperimentSpec

@@ -11,6 +11,7 @@ from typing import Final, assert_never
 
 from prefect.artifacts import MarkdownArtifact
 
+from prefect_assay.analysis.results.formats import markdown_cell
 from prefect_assay.errors import shorten
 from prefect_assay.foreign_text import label_markdown, link_markdown
 from prefect_assay.orders.ledger import OrderState
@@ -30,7 +31,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     Stopped,
 )
 from prefect_assay.reporting.artifacts import label_of, show_once
-from prefect_assay.results.formats import markdown_cell
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.experiment import ExperimentSummary
 from prefect_assay.service.models.vocabulary import ExperimentStatus

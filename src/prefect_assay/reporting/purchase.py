@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from prefect_assay.analysis.results.formats import markdown_cell
 from prefect_assay.orders.purchase import (
     EarlierPurchase,
     PriceLine,
@@ -12,7 +13,6 @@ from prefect_assay.orders.purchase import (
     describe_caps,
     sum_lines,
 )
-from prefect_assay.results.formats import markdown_cell
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.words import listed, many
 

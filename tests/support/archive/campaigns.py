@@ -3,9 +3,9 @@
 import json
 from datetime import UTC, datetime
 
+from prefect_assay.analysis.results import ResultRow, summarize, to_csv
+from prefect_assay.analysis.results.tables import summary_json
 from prefect_assay.archive import Document, archive_version
-from prefect_assay.results import ResultRow, summarize, to_csv
-from prefect_assay.results.tables import summary_json
 
 TARGET = {
     "name": "Human EGFR, extracellular domain",

@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from prefect_assay.analysis.kinetics.analysis import Verdict
+from prefect_assay.analysis.results import summarize
+from prefect_assay.analysis.results.tables import summary_json
+from prefect_assay.analysis.selection import History, select
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import KeptFates, SelectionSettings
 from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
-from prefect_assay.results import summarize
-from prefect_assay.results.kinetics.analysis import Verdict
-from prefect_assay.results.tables import summary_json
-from prefect_assay.selection import History, select
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import ExperimentType

@@ -14,11 +14,11 @@ from pydantic import SecretStr
 
 from assay_lab.kernel.settings import X402Settings
 from assay_lab.testing import LocalLab
+from prefect_assay.analysis.report.documents import archive_report, make_report
 from prefect_assay.archive import LocalStore, latest
 from prefect_assay.archive.layout import REPORT_CODE
 from prefect_assay.blocks import SpendingPolicy, X402Wallet
 from prefect_assay.flows import campaign
-from prefect_assay.reporting.page.documents import archive_report, make_report
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import (
     BINDING_TYPES,

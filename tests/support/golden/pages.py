@@ -10,20 +10,20 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prefect_assay.archive import Document, LocalStore, archive_version
-from prefect_assay.reporting.page.contents import collect
-from prefect_assay.reporting.page.decision import decision
-from prefect_assay.reporting.page.figures import CampaignFigures, CurveFigure
-from prefect_assay.reporting.page.render import render
-from prefect_assay.results import summarize
-from prefect_assay.results.kinetics.analysis import (
+from prefect_assay.analysis.kinetics.analysis import (
     Estimate,
     KineticsFit,
     PackageAnalysis,
     ReplicateKinetics,
     ServiceValues,
 )
-from prefect_assay.results.summary import scatters_of
+from prefect_assay.analysis.report.contents import collect
+from prefect_assay.analysis.report.decision import decision
+from prefect_assay.analysis.report.figures import CampaignFigures, CurveFigure
+from prefect_assay.analysis.report.render import render
+from prefect_assay.analysis.results import summarize
+from prefect_assay.analysis.results.summary import scatters_of
+from prefect_assay.archive import Document, LocalStore, archive_version
 
 PAGES = Path(__file__).parents[2] / "golden" / "pages"
 RESIDUES = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"

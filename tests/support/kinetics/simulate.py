@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from prefect_assay.results.kinetics.curves import Curve
+from prefect_assay.analysis.kinetics.curves import Curve
 
 CONCENTRATIONS_M = (31.6e-9, 100e-9, 316.2e-9, 1000e-9)
 NOISE_NM = 0.004

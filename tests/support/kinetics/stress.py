@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.signal import lfilter
 
-from prefect_assay.results.kinetics.curves import Curve
+from prefect_assay.analysis.kinetics.curves import Curve
 from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, solved
 
 CONCENTRATION_ERROR = 0.2

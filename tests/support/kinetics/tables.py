@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from prefect_assay.results.kinetics.analysis import Estimate, ServiceValues
-from prefect_assay.results.kinetics.intervals import NORMAL
-from prefect_assay.results.kinetics.melting import analyze_melt
-from prefect_assay.results.kinetics.replicate import analyze_replicate
-from prefect_assay.results.kinetics.schedule import Schedule as Start
-from prefect_assay.results.kinetics.schedule import find_schedule
+from prefect_assay.analysis.kinetics.analysis import Estimate, ServiceValues
+from prefect_assay.analysis.kinetics.intervals import NORMAL
+from prefect_assay.analysis.kinetics.melting import analyze_melt
+from prefect_assay.analysis.kinetics.replicate import analyze_replicate
+from prefect_assay.analysis.kinetics.schedule import Schedule as Start
+from prefect_assay.analysis.kinetics.schedule import find_schedule
 from support.kinetics.melts import CELSIUS, TROUBLES, melt_set
 from support.kinetics.simulate import Schedule
 from support.kinetics.stress import (

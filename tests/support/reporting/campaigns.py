@@ -2,16 +2,21 @@
 
 import numpy as np
 
-from prefect_assay.results.design import DesignSummary
-from prefect_assay.results.kinetics.analysis import (
+from prefect_assay.analysis.kinetics.analysis import (
     Estimate,
     KineticsFit,
     ReplicateKinetics,
     ReplicateMelting,
     Verdict,
 )
-from prefect_assay.results.kinetics.curves import Curve, FittedCurve, FittedMelt, FittedReplicate
-from prefect_assay.results.row import Level, Outcome, ResultRow
+from prefect_assay.analysis.kinetics.curves import (
+    Curve,
+    FittedCurve,
+    FittedMelt,
+    FittedReplicate,
+)
+from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.row import Level, Outcome, ResultRow
 
 ASSOCIATION_S = 180.0
 CONCENTRATIONS_M = (1e-8, 3.16e-8, 1e-7, 3.16e-7, 1e-6)

@@ -124,10 +124,10 @@ def results(
         refuse_ignored({"--mapping": mapping}, "it needs --reread")
         if sort is None:
             refuse_ignored({"--descending": descending}, "it turns the order of --sort")
+        from prefect_assay.analysis.lake import Query
+        from prefect_assay.analysis.results import Outcome
         from prefect_assay.cli.archives.results import Files, show_comparison, show_results, show_rows
         from prefect_assay.errors import InputError
-        from prefect_assay.lake import Query
-        from prefect_assay.results import Outcome
 
         files = Files(csv, parquet, as_json)
         if compare:

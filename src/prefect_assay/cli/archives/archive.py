@@ -75,7 +75,7 @@ def _check_loops(store: Store, prefix: str) -> Iterator[Finding]:
 
 def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None:
     """Write what the lake of an archive lacks; exit with 1 if a version cannot be read."""
-    from prefect_assay import lake
+    from prefect_assay.analysis import lake
     from prefect_assay.looping.candidates import rebuild_candidates
 
     store, prefix = opened(path, archive)

@@ -7,17 +7,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
-from prefect_assay.errors import InputError
-from prefect_assay.results.formats import molar, rate
-from prefect_assay.results.kinetics.analysis import (
+from prefect_assay.analysis.kinetics.analysis import (
     Estimate,
     PackageAnalysis,
     ReplicateKinetics,
     ReplicateMelting,
     Verdict,
 )
-from prefect_assay.results.kinetics.package import analyze
+from prefect_assay.analysis.kinetics.package import analyze
+from prefect_assay.analysis.results.formats import molar, rate
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.errors import InputError
 
 _EMPTY = "–"  # noqa: RUF001  a dash: a missing value is not a number
 _STYLES = {

@@ -5,13 +5,13 @@ import json
 import webbrowser
 from pathlib import Path
 
+from prefect_assay.analysis.report.documents import make_report
+from prefect_assay.analysis.results import rich_table
 from prefect_assay.archive.layout import safe_name
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import TerminalConsole, plain
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.reporting.page.documents import make_report
-from prefect_assay.results import rich_table
 
 _SHOWN = 50
 

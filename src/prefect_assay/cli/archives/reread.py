@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.results.formats import table_content
+from prefect_assay.analysis.results.mapping import read_mapping
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.errors import InputError
-from prefect_assay.results.formats import table_content
-from prefect_assay.results.mapping import read_mapping
 
 
 def reread_results(

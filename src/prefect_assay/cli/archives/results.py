@@ -8,20 +8,37 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay import lake
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.lake.query import no_results
+from prefect_assay.analysis.lake.summary import SummaryTable, read_designs
+from prefect_assay.analysis.results import (
+    DesignSummary,
+    Outcome,
+    outcome_line,
+    rich_table,
+    summary_csv,
+    tally,
+)
+from prefect_assay.analysis.results.compare import (
+    Comparison,
+    compare_campaigns,
+    comparison_csv,
+    value_words,
+)
+from prefect_assay.analysis.results.formats import (
+    OUTCOME_WORDS,
+    molar,
+    one_line,
+    parquet_bytes,
+)
+from prefect_assay.analysis.results.hits import Tally
+from prefect_assay.analysis.results.tables import cell, people_csv, summary_parquet
 from prefect_assay.archive import Store
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, InputError
-from prefect_assay.lake.query import no_results
-from prefect_assay.lake.summary import SummaryTable, read_designs
 from prefect_assay.orders.ledger.campaign_log import read_terms
-from prefect_assay.results import DesignSummary, Outcome, outcome_line, rich_table, summary_csv, tally
-from prefect_assay.results.compare import Comparison, compare_campaigns, comparison_csv, value_words
-from prefect_assay.results.formats import OUTCOME_WORDS, molar, one_line, parquet_bytes
-from prefect_assay.results.hits import Tally
-from prefect_assay.results.tables import cell, people_csv, summary_parquet
 
 _SHOWN = 50
 _STDOUT = "-"

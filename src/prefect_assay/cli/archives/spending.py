@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
+from prefect_assay.analysis.results.tables import cell, people_csv
 from prefect_assay.archive.store import Store
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
@@ -19,7 +20,6 @@ from prefect_assay.errors import InputError
 from prefect_assay.orders.ledger import Books, OrderBook
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started
 from prefect_assay.orders.ledger.open_money import of_logs, status_words
-from prefect_assay.results.tables import cell, people_csv
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.vocabulary import PaymentMethod
 

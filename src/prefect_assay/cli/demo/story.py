@@ -12,6 +12,9 @@ from prefect.client.orchestration import get_client
 from rich.console import Console
 from rich.tree import Tree
 
+from prefect_assay.analysis.lake import summary_table
+from prefect_assay.analysis.report.documents import kept_report
+from prefect_assay.analysis.results import outcome_line, rich_table
 from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH
@@ -22,14 +25,11 @@ from prefect_assay.cli.archives.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_demo_account
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.lake import summary_table
 from prefect_assay.localstack import LocalStack
 from prefect_assay.orders.find import find_order
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
-from prefect_assay.reporting.page.documents import kept_report
-from prefect_assay.results import outcome_line, rich_table
 from prefect_assay.runs.deployments import deployment_of, start_run
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import usd

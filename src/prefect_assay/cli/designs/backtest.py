@@ -9,10 +9,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from prefect_assay.analysis.selection import History, read_history
 from prefect_assay.cli.designs.select import expanded, settings_of
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.selection import History, read_history
 
 
 def play(
@@ -29,7 +29,7 @@ def play(
     if not as_json:  # also of a table that cannot be played: a word that is not read may be the reason
         _notes(history)
     try:
-        from prefect_assay.selection.backtest import Plan, backtest, standard_error
+        from prefect_assay.analysis.selection.backtest import Plan, backtest, standard_error
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
             raise

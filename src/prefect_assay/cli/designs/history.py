@@ -11,20 +11,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay import lake
-from prefect_assay.archive import Store
-from prefect_assay.cli.archives.archive import opened
-from prefect_assay.cli.archives.results import write_table
-from prefect_assay.cli.output import TerminalConsole, plain, print_json
-from prefect_assay.designs.candidate import method_of
-from prefect_assay.designs.selection import Fate, SelectionSettings
-from prefect_assay.errors import ArchiveError
-from prefect_assay.lake.candidates import Proposals
-from prefect_assay.looping import LoopBook
-from prefect_assay.orders.ledger import Books, known_archive_id
-from prefect_assay.reporting.plots import score_columns
-from prefect_assay.results import DesignSummary, summary_csv
-from prefect_assay.selection import (
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.lake.candidates import Proposals
+from prefect_assay.analysis.plots import score_columns
+from prefect_assay.analysis.results import DesignSummary, summary_csv
+from prefect_assay.analysis.selection import (
     CALIBRATION,
     Calibration,
     MethodRecord,
@@ -34,6 +25,15 @@ from prefect_assay.selection import (
     once,
     score_record,
 )
+from prefect_assay.archive import Store
+from prefect_assay.cli.archives.archive import opened
+from prefect_assay.cli.archives.results import write_table
+from prefect_assay.cli.output import TerminalConsole, plain, print_json
+from prefect_assay.designs.candidate import method_of
+from prefect_assay.designs.selection import Fate, SelectionSettings
+from prefect_assay.errors import ArchiveError
+from prefect_assay.looping import LoopBook
+from prefect_assay.orders.ledger import Books, known_archive_id
 
 # A design that is missing in this table is bought again by the next selection.
 _INCOMPLETE: Final = (

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
+from prefect_assay.analysis.selection import History, read_history, select
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs import choices_csv, order_lines, read_pool
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import Selection, SelectionSettings
 from prefect_assay.errors import ConfigurationError, InputError
-from prefect_assay.selection import History, read_history, select
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.words import in_words, many
 

@@ -1,0 +1,1 @@
+"""What was measured: rows, fits, the choice of the next designs, all campaigns in one table, the report. Knows no Prefect."""

@@ -1,0 +1,179 @@
+"""Minima and 95 % intervals from sums of squares, all evaluated on whole grids at once.
+
+Parameters are natural logarithms. Knows no model.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from prefect_assay.analysis.kinetics.analysis import Estimate
+from prefect_assay.analysis.kinetics.curves import FloatArray
+
+Squares = Callable[[FloatArray], FloatArray]
+Bounds = tuple[float, float]
+
+OPEN_FOLD: Final = 10.0
+"""An interval that reaches so many times beyond the estimate is open on that side."""
+_GRID: Final = 33
+_ZOOMS: Final = 6
+_RAYS: Final = 16
+_STEPS: Final = 7
+_BEYOND: Final = 1.1
+_DIGITS: Final = 6
+NORMAL: Final = 1.96
+"""95 % of a normal distribution, in standard deviations."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogInterval:
+    """An estimate and its ends, as natural logarithms; None is an open end."""
+
+    best: float
+    low: float | None
+    high: float | None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the data determine both ends."""
+        return self.low is not None and self.high is not None
+
+    def scaled(self, factor: float) -> "LogInterval":
+        """The same with ends so many times as far away; a limit stays."""
+        if self.low is None or self.high is None:
+            return self
+        return LogInterval(
+            self.best,
+            self.best + factor * (self.low - self.best),
+            self.best + factor * (self.high - self.best),
+        )
+
+    def widened(self, deviation: float) -> "LogInterval":
+        """The same with a further, independent error of this standard deviation; to a limit it is added."""
+        more = NORMAL * deviation
+        if self.low is None or self.high is None:
+            low = None if self.low is None else self.low - more
+            return LogInterval(self.best, low, None if self.high is None else self.high + more)
+        sides = (float(np.hypot(end - self.best, more)) for end in (self.low, self.high))
+        return LogInterval(self.best, self.best - next(sides), self.best + next(sides))
+
+    def opened_like(self, other: "LogInterval") -> "LogInterval":
+        """The same without the ends that `other` leaves open."""
+        low = None if other.low is None else self.low
+        return LogInterval(self.best, low, None if other.high is None else self.high)
+
+    def estimate(self) -> Estimate:
+        """The same in the unit of the parameter; a limit has no value."""
+        return Estimate(
+            value=rounded(float(np.exp(self.best))) if self.closed else None,
+            low=None if self.low is None else rounded(float(np.exp(self.low))),
+            high=None if self.high is None else rounded(float(np.exp(self.high))),
+        )
+
+
+def rounded(value: float) -> float:
+    """Six significant digits, so that results do not depend on the last bits of a machine."""
+    return float(f"{value:.{_DIGITS - 1}e}")
+
+
+def minimum(squares: Squares, bounds: Bounds) -> float:
+    """The least of a sum of squares of one parameter, by a grid that zooms in."""
+    low, high = bounds
+    best = low
+    for _ in range(_ZOOMS):
+        grid = np.linspace(low, high, _GRID)
+        best = float(grid[int(np.argmin(squares(grid)))])
+        width = grid[1] - grid[0]
+        low, high = max(bounds[0], best - width), min(bounds[1], best + width)
+    return best
+
+
+def interval(squares: Squares, best: float, growth: float, bounds: Bounds) -> LogInterval:
+    """Both ends at which a sum of squares of one parameter has grown by `growth`; open where it does not."""
+    limit = float(squares(np.array([best]))[0]) + growth
+    reach = float(np.log(OPEN_FOLD))
+    low = _crossing(squares, limit, best, max(bounds[0], best - reach))
+    return LogInterval(best, low, _crossing(squares, limit, best, min(bounds[1], best + reach)))
+
+
+def _crossing(squares: Squares, limit: float, start: float, end: float) -> float | None:
+    # Distances grow quadratically: most intervals are narrow.
+    shares = np.linspace(0, 1, _GRID) ** 3
+    for _ in range(_ZOOMS // 2):
+        grid = start + (end - start) * shares
+        beyond = squares(grid) > limit
+        beyond[0] = False
+        if not beyond.any():
+            return None
+        first = int(np.argmax(beyond))
+        start, end = float(grid[first - 1]), float(grid[first])
+        shares = np.linspace(0, 1, _GRID)
+    return end
+
+
+def profile(
+    squares: Squares, best: FloatArray, hessian: FloatArray, functions: FloatArray, growth: FloatArray
+) -> tuple[LogInterval, ...]:
+    """Profile likelihood intervals of linear functions of two parameters.
+
+    They are the extremes of each function over the points where the sum of squares has grown by its `growth`. These
+    are looked for along rays from the minimum; a ray without such a point within `OPEN_FOLD` opens its side.
+
+    Args:
+        squares: of parameters of shape (k, 2).
+        best: where they are least, shape (2,).
+        hessian: half the second derivative there, shape (2, 2).
+        functions: one row per function, shape (f, 2).
+        growth: shape (f,).
+    """
+    values, vectors = np.linalg.eigh(hessian)
+    reach = float(np.log(OPEN_FOLD))
+    root = vectors / np.sqrt(np.maximum(values, 1e-12 * values.max()))
+    found = []
+    rays, limits = [], []
+    for function, limit in zip(functions, growth, strict=True):
+        towards = root.T @ function
+        angles = np.arctan2(towards[1], towards[0]) + np.arange(_RAYS) * 2 * np.pi / _RAYS
+        rays.append(np.stack([np.cos(angles), np.sin(angles)], axis=1) @ root.T * np.sqrt(limit))
+        limits.append(np.full(_RAYS, limit))
+    length, ended = _lengths(squares, best, np.concatenate(rays), np.concatenate(limits), reach)
+    for number, function in enumerate(functions):
+        mine = slice(number * _RAYS, (number + 1) * _RAYS)
+        shift = (rays[number] * length[mine, None]) @ function
+        ends = [_extreme(side * shift, ended[mine], reach) for side in (-1.0, 1.0)]
+        centre = float(best @ function)
+        found.append(
+            LogInterval(
+                centre,
+                None if ends[0] is None else centre - ends[0],
+                None if ends[1] is None else centre + ends[1],
+            )
+        )
+    return tuple(found)
+
+
+def _extreme(shift: FloatArray, ended: np.ndarray, reach: float) -> float | None:
+    furthest = float(shift.max())
+    return None if furthest >= reach or bool((~ended & (shift > reach / 10)).any()) else furthest
+
+
+def _lengths(
+    squares: Squares, best: FloatArray, rays: FloatArray, limits: FloatArray, reach: float
+) -> tuple[FloatArray, np.ndarray]:
+    """How far to go along each ray, and whether an end was found: secants on a sum that grows with the square."""
+    longest = reach / np.abs(rays).max(axis=1) * np.sqrt(2.0)
+    low, high = np.zeros(len(rays)), longest.copy()
+    length = np.minimum(1.0, longest)
+    ended = np.zeros(len(rays), dtype=bool)
+    least = float(squares(best[None])[0])
+    for _ in range(_STEPS):
+        grown = (squares(best + length[:, None] * rays) - least) / limits
+        over = grown >= 1
+        ended |= over
+        low, high = np.where(over, low, length), np.where(over, length, high)
+        # A sum that grows more slowly is approached from below, so a step goes too far until an end is found.
+        step = np.where(ended, 1.0, _BEYOND) * length / np.sqrt(np.clip(grown, 0.02, 50.0))
+        length = np.where((step > low) & (step < high), step, np.where(ended, 0.5 * (low + high), high))
+    return length, ended

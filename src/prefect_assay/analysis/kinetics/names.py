@@ -1,0 +1,152 @@
+"""Finds the replicate and design of each raw file, and what the service reports for it.
+
+File names are `raw_data/<name>_<replicate>_<nM>.csv` or, for melting, `<name>_<replicate>.csv`, with every unsafe
+character replaced; a name may itself end in numbers. `aux/curve_sources.csv` has the assignment, where it exists;
+elsewhere names are compared with those of the summary.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from prefect_assay.analysis.kinetics.analysis import ServiceValues
+from prefect_assay.analysis.kinetics.zip_reader import (
+    PackageFiles,
+    UnreadableFile,
+    number,
+    table,
+)
+from prefect_assay.analysis.results.calls import Call, read_call
+from prefect_assay.analysis.results.measurements import find_unit, read_recorded_quantity
+from prefect_assay.analysis.results.quantities import (
+    KD,
+    KOFF,
+    KON,
+    TM,
+    Quantity,
+    QuantityKind,
+    Unread,
+)
+
+_CURVE: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)_(?P<nM>[0-9.eE+-]+)\.(?i:csv)", re.DOTALL)
+_MELT: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)\.(?i:csv)", re.DOTALL)
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
+_DIGEST: Final = re.compile(r"-[0-9a-f]{8}$")
+_CALLS: Final = {Call.BINDS: "true", Call.DOES_NOT_BIND: "false", Call.UNKNOWN: "unknown"}
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A file of `raw_data/`, its design, replicate, and its concentration in nM; None for a melting curve."""
+
+    path: str
+    name: str
+    replicate: int
+    concentration_nM: float | None  # noqa: N815
+
+
+@dataclass(frozen=True)
+class Index:
+    """The tables of a package: the summary, the replicates and the sources of curves. Unreadable ones are noted."""
+
+    summary: list[Row] = field(default_factory=list)
+    info: list[Row] = field(default_factory=list)
+    sources: dict[str, Row] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def locate(self, path: str, *, melting: bool) -> RawFile | None:
+        """Design and replicate of a raw file, or None if its name has another form."""
+        match = (_MELT if melting else _CURVE).fullmatch(path.rsplit("/", 1)[-1])
+        concentration = None if match is None or melting else number(match["nM"])
+        if match is None or (not melting and (concentration is None or concentration < 0)):
+            return None
+        listed = self.sources.get(_tail(path))
+        if listed and listed.get("name") and (listed.get("replicate") or "").isdigit():
+            return RawFile(path, listed["name"], int(listed["replicate"]), concentration)
+        return RawFile(path, self._name(match["stem"]), int(match["replicate"]), concentration)
+
+    def service(self, file: RawFile) -> ServiceValues:
+        """What the summary and the table of replicates say."""
+        row = _row(self.summary, file)
+        info = _row(self.info, file)
+        return ServiceValues(
+            kon_per_M_s=_read_exact(row, "kon", KON),
+            koff_per_s=_read_exact(row, "koff", KOFF),
+            kd_M=_read_exact(row, "kd", KD),
+            mae=number(info.get("MAE")),
+            relative_mae=number(info.get("rel_MAE")),
+            binding=_CALLS.get(read_call(row.get("binding")).call),
+            tm_C=_read_exact(row, "tm", TM),
+        )
+
+    @property
+    def association_s(self) -> float | None:
+        """When the dissociation starts, if the table of replicates has a column of this name with one value."""
+        found = {number(row.get("association_s")) for row in self.info} - {None}
+        return found.pop() if len(found) == 1 else None
+
+    def unit(self, file: RawFile) -> str:
+        """RU for SPR, else nm."""
+        listed = self.sources.get(_tail(file.path), {}).get("signal_unit")
+        method = _row(self.info, file).get("method", "")
+        return "RU" if listed == "RU" or (not listed and method.lower() == "spr") else "nm"
+
+    def _name(self, stem: str) -> str:
+        names = dict.fromkeys(row.get("name", "") for row in self.summary)
+        found = [name for name in names if name and _matches(stem, name)]
+        return found[0] if len(found) == 1 else stem
+
+
+def read_index(files: PackageFiles) -> Index:
+    """Read the tables; one that is missing or unreadable leaves its part empty."""
+    index = Index()
+    for path in files.paths:
+        tail = _tail(path)
+        if not (tail.endswith("_summary.csv") or tail in {"aux/replicate_info.csv", "aux/curve_sources.csv"}):
+            continue
+        if "raw_data/" in path or "fit_data/" in path or "__MACOSX/" in path:
+            continue
+        try:
+            rows = table(files.read(path))
+        except UnreadableFile as error:
+            index.notes.append(f"{path}: {error}")
+            continue
+        if tail == "aux/replicate_info.csv":
+            index.info.extend(rows)
+        elif tail == "aux/curve_sources.csv":
+            index.sources.update((row.get("file", ""), row) for row in rows)
+        else:
+            index.summary.extend(rows)
+    return index
+
+
+def _read_exact(row: Row, column: str, kind: QuantityKind) -> float | None:
+    """The exact value of a column; None for a limit, and for what cannot be read."""
+    unit = find_unit(kind, row)
+    reading = unit if isinstance(unit, Unread) else read_recorded_quantity(kind, [column], row, unit)
+    return reading.value if isinstance(reading, Quantity) and reading.qualifier is None else None
+
+
+def _tail(path: str) -> str:
+    return "/".join(path.split("/")[-2:])
+
+
+def _matches(stem: str, name: str) -> bool:
+    """Whether a file name was made of `name`: unsafe characters replaced, spaces around it dropped, a digest added."""
+    safe, plain = _UNSAFE.sub("_", name).strip("_"), stem.strip("_")
+    if plain == safe:
+        return True
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return bool(_DIGEST.search(plain)) and plain.endswith(digest) and safe.startswith(plain[:-9].strip("_"))
+
+
+def _row(rows: Iterable[Row], file: RawFile) -> Row:
+    for row in rows:
+        replicate = number(row.get("replicate"))
+        if row.get("name") == file.name and replicate == file.replicate:
+            return row
+    return {}

@@ -1,0 +1,149 @@
+"""The parts of a report below its ranked table: all values of each design, conditions, tables to download. Pure."""
+
+import base64
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics
+from prefect_assay.analysis.report.answers import ReportedExperiment
+from prefect_assay.analysis.report.contents import CampaignContents
+from prefect_assay.analysis.report.figures import CurveFigure
+from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.formats import EMPTY, molar, rate
+from prefect_assay.analysis.results.row import COLUMNS, Level
+from prefect_assay.analysis.results.tables import summary_csv, summary_lines
+from prefect_assay.analysis.results.workbook import XLSX, workbook
+from prefect_assay.archive.layout import safe_name
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ExperimentType
+
+ATTRIBUTES_MAX: Final = 4
+_ATTRIBUTE_LENGTH: Final = 24
+_DIGITS: Final = 4
+_REPLICATES: Final = 3  # the service's default
+
+
+class Details(Model):
+    """Names and cells of all designs; columns without any value are left out."""
+
+    titles: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+    attributes_left_out: int
+
+
+class Download(Model):
+    """A file inside the page: its name, and its content as a data address."""
+
+    name: str
+    address: str
+
+
+def details_table(ranked: Sequence[DesignSummary], scores: Sequence[str]) -> Details:
+    """All values that the ranked table has no room for; of the designer's columns first `scores`, then those that differ."""
+    own = _attributes(ranked, scores)
+    columns = [(title, cell) for title, cell in _COLUMNS if any(cell(design) for design in ranked)]
+    columns += [(title, _attribute(title)) for title in own[:ATTRIBUTES_MAX]]
+    return Details(
+        titles=tuple(title for title, _ in columns),
+        lines=tuple((each.name, tuple(cell(each) or EMPTY for _, cell in columns)) for each in ranked),
+        attributes_left_out=max(0, len(own) - ATTRIBUTES_MAX),
+    )
+
+
+def conditions(experiment: ReportedExperiment, curves: Iterable[CurveFigure]) -> tuple[tuple[str, str], ...]:
+    """How an experiment was measured, as its results and raw curves show it; what was ordered, while they do not."""
+    counts = Counter(
+        (row.name, row.result_id) for row in experiment.rows if row.level is Level.REPLICATE
+    ).values()
+    ordered = experiment.spec.n_replicates if experiment.spec else None
+    if counts:
+        few, many = min(counts), max(counts)
+        replicates = f"{few} per design" if few == many else f"{few} to {many} per design"
+    else:
+        replicates = f"{ordered or _REPLICATES} per design, as ordered"
+    found = [("Replicates", replicates)]
+    doses = Counter(
+        curve.fit.concentrations_nM
+        for curve in curves
+        if curve.experiment_code == experiment.code and isinstance(curve.fit, ReplicateKinetics)
+    )
+    if doses:
+        most, count = doses.most_common(1)[0]
+        others = f"; {doses.total() - count} of {doses.total()} replicates differ" if len(doses) > 1 else ""
+        found.append(("Concentrations", f"{', '.join(f'{dose:g}' for dose in most)} nM{others}"))
+    elif experiment.spec and experiment.spec.antigen_concentrations:
+        given = ", ".join(f"{dose:g}" for dose in experiment.spec.antigen_concentrations)
+        found.append(("Concentrations", f"{given} nM, as ordered"))
+    elif experiment.spec and experiment.spec.experiment_type is ExperimentType.AFFINITY:
+        found.append(("Concentrations", "the laboratory's default; no raw curves say which"))
+    return tuple(found)
+
+
+def downloads(contents: CampaignContents, designs: Sequence[DesignSummary]) -> Iterator[Download]:
+    """The table of designs as CSV, and a workbook of designs and replicates."""
+    if not designs:
+        return
+    name = safe_name(contents.campaign_id)
+    rows = [[getattr(row, column) for column in COLUMNS] for row in contents.rows]
+    sheets = {"designs": summary_lines(designs), "replicates": [COLUMNS, *rows]}
+    yield _download(f"{name}.csv", "text/csv", summary_csv(designs))
+    yield _download(f"{name}.xlsx", XLSX, workbook(sheets))
+
+
+def _download(name: str, kind: str, body: bytes) -> Download:
+    return Download(name=name, address=f"data:{kind};base64,{base64.b64encode(body).decode()}")
+
+
+def _attributes(designs: Sequence[DesignSummary], scores: Sequence[str]) -> list[str]:
+    values: dict[str, set[str]] = {title: set() for title in scores}
+    for design in designs:
+        for title, value in design.attributes.items():
+            values.setdefault(title, set()).add(value)
+    first = [title for title in scores if values[title]]
+    return first + [title for title, found in values.items() if len(found) > 1 and title not in first]
+
+
+def _attribute(title: str) -> Callable[[DesignSummary], str]:
+    def cell(design: DesignSummary) -> str:
+        value = design.attributes.get(title, "")
+        try:
+            short = f"{float(value):.{_DIGITS}g}"
+        except ValueError:
+            short = value
+        value = min(value, short, key=len)
+        return value if len(value) <= _ATTRIBUTE_LENGTH else f"{value[: _ATTRIBUTE_LENGTH - 1]}\u2026"
+
+    return cell
+
+
+def _rate(value: float | None, unit: str) -> str:
+    return "" if value is None else rate(value, unit)
+
+
+def _concentration(design: DesignSummary) -> str:
+    if design.concentration_nM is None:
+        return ""
+    return molar(design.concentration_nM * 1e-9, None if design.kd_M is not None else design.qualifier)
+
+
+def _replicates(design: DesignSummary) -> str:
+    if not design.replicates:
+        return ""
+    averaged = design.replicates_averaged
+    return (
+        str(design.replicates)
+        if averaged in {None, design.replicates}
+        else f"{averaged} of {design.replicates}"
+    )
+
+
+_COLUMNS: Final[tuple[tuple[str, Callable[[DesignSummary], str]], ...]] = (
+    ("k_on", lambda design: _rate(design.kon_per_M_s, "/M/s")),
+    ("k_off", lambda design: _rate(design.koff_per_s, "/s")),
+    ("T_m", lambda design: f"{design.tm_C:.1f} °C" if design.tm_C is not None and design.kd_M else ""),
+    ("Concentration", _concentration),
+    ("Strength", lambda design: design.binding_strength or ""),
+    ("Expression", lambda design: design.expression or ""),
+    ("Replicates", _replicates),
+)

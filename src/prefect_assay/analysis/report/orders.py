@@ -1,0 +1,78 @@
+"""Says what was ordered and paid, from the log of orders in the archive, in words and US cents. Writes nothing."""
+
+from datetime import datetime
+from typing import Final
+
+from prefect_assay.analysis.results.formats import EMPTY
+from prefect_assay.archive.store import Store
+from prefect_assay.orders.ledger import Books, OrderBook, known_archive_id
+from prefect_assay.orders.ledger.open_money import of_logs, read_logs, status_words
+from prefect_assay.orders.open_items import OpenMoney, joined
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import PaymentMethod
+
+RAILS: Final = {
+    PaymentMethod.ASYNC_INVOICE: "hosted invoice, paid by a person",
+    PaymentMethod.X402_EXACT: "stablecoin transfer (x402-exact)",
+    PaymentMethod.MPP_SPT: "shared payment token (mpp-spt)",
+}
+
+
+class OrderFacts(Model):
+    """One order. `amount_cents` is what was paid or is due, or else what was approved, without VAT; None is unknown."""
+
+    order_key: str | None
+    experiment_id: str | None = None
+    status: str
+    amount_cents: int | None = None
+    approved_by: str | None = None
+    approved_how: str | None = None  # how that is known
+    ordered_at: datetime | None = None
+    paid_at: datetime | None = None
+    rail: str | None = None
+    invoice_id: str | None = None
+    receipt: dict[str, str] = {}  # noqa: RUF012  pydantic copies it
+    remark: str | None = None
+    surplus: tuple[str, ...] = ()
+
+    @property
+    def approval(self) -> str:
+        """Who has approved the amount, a person or a rule, and how that is known; a dash for nobody."""
+        return ": ".join(filter(None, (self.approved_by, self.approved_how))) or EMPTY
+
+
+def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, OrderFacts], OpenMoney]:
+    """The orders of a campaign by order key, and their money; a log that cannot be read is a note of the money."""
+    found: dict[str, OrderFacts] = {}
+    if known_archive_id(store, prefix) is None:  # reading a log would make another id
+        return found, OpenMoney()
+    parts = []
+    for books in Books.every(store, prefix):
+        logs, notes = read_logs(books, campaign_id)
+        parts.append(of_logs(logs, notes))
+        for book in logs:
+            facts = _facts(book)
+            if book.order_key not in found or facts.experiment_id:
+                found[book.order_key] = facts
+    return found, joined(parts)
+
+
+def _facts(book: OrderBook) -> OrderFacts:
+    state = book.state
+    payment, settled, approved = state.payment, state.settled, state.approved
+    rail = payment.rail if payment else state.rail
+    return OrderFacts(
+        order_key=book.order_key,
+        experiment_id=state.ordered.experiment_id if state.ordered else None,
+        status=status_words(state),
+        amount_cents=state.amount_cents,
+        approved_by=approved.approver if approved else None,
+        approved_how=approved.how if approved else None,
+        ordered_at=state.ordered.at if state.ordered else None,
+        paid_at=settled.at if settled else None,
+        rail=RAILS.get(rail, str(rail)) if rail else None,
+        invoice_id=state.invoice_id,
+        receipt=(settled and settled.receipt) or (payment and payment.receipt) or {},
+        remark=(settled and settled.remark) or (payment and payment.remark) or None,
+        surplus=state.surplus,
+    )

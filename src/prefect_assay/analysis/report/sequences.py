@@ -1,0 +1,93 @@
+"""The sequences of a report: their lengths, and how each differs from its parent or from the nearest measured design. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.row import Outcome
+from prefect_assay.designs.candidate import parents_of
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
+
+_MEASURED: Final = frozenset({Outcome.MEASURED, Outcome.BINDING, Outcome.NO_BINDING, Outcome.NO_EXPRESSION})
+_FAR: Final = (
+    0.3  # of the residues: beyond, two designs have nothing in common that a list of changes would show
+)
+_LISTED: Final = 12
+_COMPARED_MAX: Final = 500  # designs: pairs grow with the square
+
+
+class DesignSequence(Model):
+    """One design. `lengths` are of its chains; `changes` are those from `base`, which is its parent or the nearest design."""
+
+    name: str
+    residues: str
+    lengths: str
+    base: str = ""
+    is_parent: bool = False
+    changes: str = ""
+
+
+def sequences_of(designs: Sequence[DesignSummary], ordered: Mapping[str, str]) -> tuple[DesignSequence, ...]:
+    """The sequences in the order of the designs, each name once; then those that are ordered and have no result."""
+    residues = {each.name: ordered.get(each.name) or each.aa_string or "" for each in designs}
+    residues |= {name: value for name, value in ordered.items() if name not in residues}
+    residues = {name: value.upper() for name, value in residues.items() if value}
+    parents = {each.name: parents_of(each.attributes) for each in designs}
+    measured = [each.name for each in designs if each.outcome in _MEASURED and each.name in residues]
+    bases = dict.fromkeys(measured[:_COMPARED_MAX])
+    return tuple(_described(name, residues, parents.get(name, ()), bases) for name in residues)
+
+
+def _described(
+    name: str, residues: Mapping[str, str], parents: Sequence[str], measured: Mapping[str, None]
+) -> DesignSequence:
+    own = residues[name]
+    parent = next((each for each in parents if each in residues and each != name), None)
+    candidates = [parent] if parent else [each for each in measured if each != name]
+    distances = [(_distance(residues[each], own), each) for each in candidates]
+    near = [found for found in distances if found[0] <= _FAR * len(own)]
+    base = min(near, key=lambda found: found[0])[1] if near else None
+    return DesignSequence(
+        name=name,
+        residues=own,
+        lengths=" + ".join(str(len(chain)) for chain in own.split(CHAIN_SEPARATOR)),
+        base=base or parent or next(iter(parents), ""),
+        is_parent=bool(parents) and (parent is not None or base is None),
+        changes=changes(residues[base], own) if base else "",
+    )
+
+
+def changes(base: str, own: str) -> str:
+    """`A24G, W31F`; for another length the part that differs: `24-31: ADE to G` (numbers of the base, chains counted through)."""
+    base, own = base.replace(CHAIN_SEPARATOR, ""), own.replace(CHAIN_SEPARATOR, "")
+    if len(base) == len(own):
+        found = [f"{a}{at}{b}" for at, (a, b) in enumerate(zip(base, own, strict=True), start=1) if a != b]
+        more = [f"and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
+        return ", ".join([*found[:_LISTED], *more]) or "the same residues"
+    head, tail = _shared(base, own)
+    old, new = base[head : len(base) - tail], own[head : len(own) - tail]
+    if not old:
+        return f"{_short(new)} inserted after {head}"
+    where = f"{head + 1}-{head + len(old)}" if len(old) > 1 else f"{head + 1}"
+    return f"{where}: {_short(old)} to {_short(new)}" if new else f"{where}: {_short(old)} deleted"
+
+
+def _distance(base: str, own: str) -> int:
+    """How many residues differ; for another length, how long the differing part is."""
+    if len(base) == len(own):
+        return sum(map(str.__ne__, base, own))
+    head, tail = _shared(base, own)
+    return max(len(base), len(own)) - head - tail
+
+
+def _shared(base: str, own: str) -> tuple[int, int]:
+    """How many residues both begin and end with."""
+    shorter = min(len(base), len(own))
+    head = next((at for at in range(shorter) if base[at] != own[at]), shorter)
+    tail = next((at for at in range(shorter - head) if base[-1 - at] != own[-1 - at]), shorter - head)
+    return head, tail
+
+
+def _short(residues: str) -> str:
+    return residues if len(residues) <= _LISTED else f"{len(residues)} residues"

@@ -1,0 +1,51 @@
+"""The page's template, compiled at import: a fork server imports it once for all runs. Needs the extra `report`."""
+
+import re
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from prefect_assay.analysis.report import words
+from prefect_assay.analysis.results.formats import (
+    CONSTANT,
+    molar,
+    molar_estimate,
+    rate_estimate,
+)
+from prefect_assay.service.models.billing import usd
+
+
+def _shown(value: Any) -> Any:
+    """Text of others without control characters; safe markup passes as it is."""
+    return value if hasattr(value, "__html__") or not isinstance(value, str) else words.plain(value)
+
+
+def _typeset(text: str) -> Markup:
+    """Constants in a text of this package, such as K_D, as a letter with its index."""
+    return Markup(CONSTANT.sub(r"<i>\1</i><sub>\2</sub>", str(escape(words.plain(text)))))  # noqa: S704 - escaped first
+
+
+def _slug(title: str) -> str:
+    """A title as the name of a class: `95-interval`."""
+    return "-".join(re.findall("[a-z0-9]+", title.lower()))
+
+
+_ENVIRONMENT: Final = Environment(
+    loader=PackageLoader("prefect_assay.analysis.report"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=_shown,
+)
+_ENVIRONMENT.filters |= {
+    "day": words.day,
+    "usd": usd,
+    "molar": molar,
+    "estimate": molar_estimate,
+    "rate": rate_estimate,
+    "slug": _slug,
+    "typeset": _typeset,
+}
+REPORT: Final = _ENVIRONMENT.get_template("report.html")

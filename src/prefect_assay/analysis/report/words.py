@@ -1,0 +1,118 @@
+"""The words of a report: outcomes, verdicts, failures with their reasons, values with units. Pure."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from prefect_assay.analysis.kinetics.analysis import Estimate, Verdict
+from prefect_assay.analysis.report.contents import CampaignContents
+from prefect_assay.analysis.results.design import DesignSummary, is_made_up
+from prefect_assay.analysis.results.formats import EMPTY, celsius_estimate
+from prefect_assay.analysis.results.ranked import ASSAYS
+from prefect_assay.analysis.results.row import Outcome
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ExperimentType, Method
+
+VERDICT_MEANINGS: Final = {
+    Verdict.AGREES: "The fit describes the curves, and agrees with the laboratory's values.",
+    Verdict.REVIEW: "Look at the curves before you use the number: the reasons are listed.",
+    Verdict.NOT_1_TO_1: "Another mechanism describes the curves better, and with another affinity.",
+    Verdict.NO_BINDING: "No response above the noise, so there is no number to agree with.",
+}
+METHODS: Final = {Method.BLI: "bio-layer interferometry", Method.SPR: "surface plasmon resonance"}
+
+_FAILURES: Final = {
+    Outcome.NO_EXPRESSION: ("No expression", "The design did not express, so nothing else was measured."),
+    Outcome.NO_BINDING: ("No binding", "The design expressed, and the laboratory reports no binding."),
+    Outcome.BINDING: (
+        "No affinity",
+        "The design binds, and the laboratory gives no affinity for any replicate.",
+    ),
+    Outcome.UNKNOWN: ("No usable outcome", "The laboratory reports neither a value nor a call."),
+    Outcome.PENDING: (
+        "Not yet reported",
+        "The results are preliminary: this design is still being measured.",
+    ),
+    Outcome.MISSING: ("Missing", "The design was ordered, and is absent although the results are complete."),
+}
+_REPLACED: Final = "\ufffd"
+_MARKS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+
+
+class Failure(Model):
+    """Designs without the value that was ordered, and the reason in words."""
+
+    title: str
+    reason: str
+    designs: tuple[DesignSummary, ...]
+
+
+def failures(summaries: Iterable[DesignSummary]) -> Iterator[Failure]:
+    """One group per reason; a screen that reports binding has not failed."""
+    listed = tuple(summaries)
+    for outcome, (title, reason) in _FAILURES.items():
+        found = tuple(
+            summary
+            for summary in listed
+            if summary.outcome is outcome
+            and (outcome is not Outcome.BINDING or summary.result_type == ExperimentType.AFFINITY)
+        )
+        if found:
+            yield Failure(title=title, reason=reason, designs=found)
+
+
+def assay_line(contents: CampaignContents) -> str:
+    """`Binding affinity by bio-layer interferometry against Human EGFR`, of each assay of the campaign."""
+    lines: dict[str, None] = {}
+    for experiment in contents.experiments:
+        if experiment.spec is not None:
+            lines[_assay(str(experiment.spec.experiment_type), experiment.spec.method, experiment.target)] = (
+                None
+            )
+    if not lines and contents.plan:
+        assay = contents.plan.assay
+        lines[_assay(str(assay.experiment_type), assay.effective_method, contents.plan.target_name)] = None
+    return "; ".join(lines)
+
+
+def _assay(kind: str, method: Method | None, target: str | None) -> str:
+    words = ASSAYS[ExperimentType(kind)]
+    by = f" by {METHODS[method]}" if method else ""
+    return f"{words}{by}{f' against {target}' if target else ''}"
+
+
+def simulated_line(designs: Sequence[DesignSummary]) -> str:
+    """What is simulated, and how many values a lab made up; empty without any."""
+    marked = sum(design.simulated for design in designs)
+    if not marked:
+        return ""
+    which = "" if marked == len(designs) else f" to {marked} of {len(designs)} designs"
+    made_up = sum(map(is_made_up, designs))
+    means = (
+        f" It made up the values of {made_up} designs, which mean nothing about a protein." if made_up else ""
+    )
+    return f"A local lab has answered{which} in place of the service.{means}"
+
+
+def celsius(value: float | None) -> str:
+    """`61.4 °C`; a dash for None."""
+    return EMPTY if value is None else f"{value:.1f} °C"
+
+
+def melting(value: Estimate | None) -> str:
+    """A fitted melting temperature with its interval; a dash for None."""
+    return EMPTY if value is None else celsius_estimate(value)
+
+
+def day(moment: datetime | None) -> str:
+    """`2026-03-02`, in UTC; a dash for None."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d}" if moment else EMPTY
+
+
+def plain(text: object) -> str:
+    """Text of others in one line: control characters and marks that change the direction of text become visible."""
+    flat = " ".join(str(text).split())
+    return "".join(
+        _REPLACED if unicodedata.category(character) in _MARKS else character for character in flat
+    )

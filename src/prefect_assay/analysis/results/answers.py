@@ -1,0 +1,68 @@
+"""The tidy table of an experiment's raw answers, with a note on everything in them that is not read.
+
+A run that archives, the report and `prefect-assay results --reread` make their tables here, so that all read alike.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from prefect_assay.analysis.results.mapping import ResultMapping
+from prefect_assay.analysis.results.matching import match
+from prefect_assay.analysis.results.reading import sequence_names
+from prefect_assay.analysis.results.row import ResultRow
+from prefect_assay.analysis.results.tidy import rows, unread_values
+from prefect_assay.service.models.result import Result
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType
+
+_NM: Final = 1e-9
+
+
+class AnswerTable(NamedTuple):
+    """The rows of an experiment, and a line for each value or entry that is not read."""
+
+    rows: tuple[ResultRow, ...]
+    notes: tuple[str, ...]
+
+
+def make_table(
+    results: tuple[Result, ...],
+    spec: ExperimentSpec | None,
+    *,
+    experiment_code: str,
+    sequences: Iterable[bytes] = (),
+    complete: bool,
+    has_unread_answers: bool,
+    mapping: ResultMapping | None = None,
+) -> AnswerTable:
+    """Make the table of an experiment; nothing raises for odd content.
+
+    Args:
+        results: of `results_in`.
+        spec: what was ordered.
+        experiment_code: of the rows.
+        sequences: raw answers with the names of sequence ids.
+        complete: the service reports that all results are there.
+        has_unread_answers: part of the answers has no known shape, so no design is `missing`.
+        mapping: declared for fields without a published meaning.
+    """
+    designs = spec.designs if spec else ()
+    matched = match(results, designs, sequence_names(sequences))
+    table = rows(
+        results,
+        experiment_code=experiment_code,
+        ordered=designs,
+        complete=complete,
+        matched=matched,
+        unread=has_unread_answers,
+        highest_molar=find_highest_concentration(spec),
+        mapping=mapping,
+    )
+    return AnswerTable(table, (*matched.nameless, *unread_values(results, mapping)))
+
+
+def find_highest_concentration(spec: ExperimentSpec | None) -> float | None:
+    """The highest antigen concentration of an affinity experiment in M (contract 2.2), or None."""
+    if spec is None or spec.experiment_type != ExperimentType.AFFINITY:
+        return None
+    return max(spec.antigen_concentrations or ANTIGEN_CONCENTRATIONS_NM, default=0.0) * _NM or None

@@ -1,0 +1,355 @@
+"""The ranked table of designs. Artifact, terminal and report show the same columns and words.
+
+What all designs share is in the title. The columns fit 80 characters; names are shortened, values never.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prefect_assay.analysis.kinetics.analysis import Verdict
+from prefect_assay.analysis.results.design import DesignSummary, is_made_up
+from prefect_assay.analysis.results.formats import (
+    CONSTANT,
+    EMPTY,
+    OUTCOME_WORDS,
+    VERDICT_WORDS,
+    fold_words,
+    markdown_cell,
+    molar,
+    molar_range,
+    one_line,
+)
+from prefect_assay.analysis.results.hits import tally
+from prefect_assay.analysis.results.measurements import EXTRAPOLATED
+from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
+from prefect_assay.foreign_text import clean_text
+from prefect_assay.service.bounds import cut
+from prefect_assay.service.models.base import Model
+from prefect_assay.service.models.vocabulary import ExperimentType
+
+ASSAYS: Final = {
+    ExperimentType.AFFINITY: "Binding affinity",
+    ExperimentType.SCREENING: "Binding screen",
+    ExperimentType.THERMOSTABILITY: "Thermostability",
+    ExperimentType.FLUORESCENCE: "Fluorescence",
+    ExperimentType.EXPRESSION: "Expression",
+    ExperimentType.EPITOPE_BINNING: "Epitope binning",
+    ExperimentType.ENZYME_ACTIVITY: "Enzyme activity",
+}
+_TITLES: Final[Mapping[str, str]] = {
+    ExperimentType.SCREENING: "Call",
+    ExperimentType.EXPRESSION: "Concentration",
+}
+_WIDTH: Final = 80
+_GAP: Final = 2
+_NAME_MIN: Final = 15
+_NAME_MAX: Final = 30
+_TARGET_MAX: Final = 24
+_STAR: Final = " *"
+_CONTROL: Final = "ctl"
+_GIVES_WAY: Final = ("Target", "Fold", "Laboratory")  # in this order, where a name has no room
+_FOLD_MAX: Final = 1000
+
+
+class RankedDesign(Model):
+    """One line. `place` counts designs with a result from 1; controls and failures have none."""
+
+    place: int | None
+    design: DesignSummary
+    cells: tuple[str, ...]
+
+
+class RankedTable(Model):
+    """Titles and cells agree in number; the name of a design is cell 1. Columns that say nothing are left out."""
+
+    title: str
+    titles: tuple[str, ...]
+    lines: tuple[RankedDesign, ...]
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def ranked_table(
+    designs: Sequence[DesignSummary],
+    *,
+    limit: int | None = None,
+    width: int | None = _WIDTH,
+) -> RankedTable:
+    """The table of designs in their order.
+
+    Args:
+        designs: as `summarize` ranks them.
+        limit: how many to show; the others are counted.
+        width: characters that all columns fit in; None: a page that scrolls.
+    """
+    shown = designs[:limit]
+    several = len({each.campaign_id for each in shown}) > 1
+    own: list[tuple[str, Callable[[DesignSummary], str]]] = [
+        (_value_title(shown), value_text),
+        ("95 % interval", interval_text),
+        ("Laboratory", laboratory_text if _differs(shown) else lambda _: ""),
+        ("Fold", fold_text),
+        ("Verdict", verdict_text),
+        ("Campaign", lambda each: each.campaign_id),
+        ("Target", lambda each: _shortened(each.target or "", _TARGET_MAX)),
+    ]
+    left = {"Campaign"} if not several else set()
+    left |= {"Target"} if len({each.target for each in shown}) < 2 else set()  # noqa: PLR2004  one is a constant
+    columns = {
+        title: [cell(each) for each in shown]
+        for title, cell in own
+        if title not in left and (cell is value_text or any(cell(each) for each in shown))
+    }
+    places = _places(designs)[: len(shown)]
+    ranks = [_rank(place, each) for place, each in zip(places, shown, strict=True)]
+    room = _NAME_MAX
+    if width is not None:
+        for title in _GIVES_WAY:
+            if _room(columns, ranks, width) < _NAME_MIN:
+                columns.pop(title, None)
+        room = min(_NAME_MAX, max(_NAME_MIN, _room(columns, ranks, width)))
+    names = _names(shown, room)
+    lines = zip(*([text or EMPTY for text in texts] for texts in columns.values()), strict=True)
+    return RankedTable(
+        title=_title(shown),
+        titles=("#", "Design", *columns),
+        lines=tuple(
+            RankedDesign(place=place, design=each, cells=(rank, name, *line))
+            for place, each, rank, name, line in zip(places, shown, ranks, names, lines, strict=True)
+        ),
+        left_out=len(designs) - len(shown),
+        notes=tuple(_notes(shown, columns)),
+    )
+
+
+def _room(columns: Mapping[str, Sequence[str]], ranks: Sequence[str], width: int) -> int:
+    """The characters that the other columns leave for a name."""
+    used = [max(map(len, (title, *texts))) for title, texts in columns.items()]
+    return width - sum(used) - max(map(len, ("#", *ranks))) - _GAP * (len(used) + 1)
+
+
+def markdown_table(designs: Sequence[DesignSummary], *, limit: int | None = None) -> str:
+    """The table as Markdown for an artifact, with its title."""
+    table = ranked_table(designs, limit=limit)
+    if not table.lines:
+        return "No results.\n"
+    lines = [f"**{markdown_cell(table.title)}**", ""] if table.title else []
+    lines += [f"| {' | '.join(map(_typeset, table.titles))} |", "|" + " --- |" * len(table.titles)]
+    lines += [f"| {' | '.join(map(markdown_cell, line.cells))} |" for line in table.lines]
+    notes = [f"… and {table.left_out} more"] if table.left_out else []
+    notes += [_typeset(markdown_cell(note)) for note in table.notes]
+    return "\n".join([*lines, *(line for note in notes for line in ("", note))]) + "\n"
+
+
+def _typeset(text: str) -> str:
+    """Constants such as K_D with their index."""
+    return CONSTANT.sub(r"\1<sub>\2</sub>", text)
+
+
+def rich_table(designs: Sequence[DesignSummary], *, limit: int | None = None) -> RenderableType:
+    """The same table for a terminal of 80 columns, its title above and its notes below."""
+    shown = ranked_table(designs, limit=limit)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for title in shown.titles:
+        table.add_column(
+            title, no_wrap=title != "Target", overflow="fold" if title == "Target" else "ellipsis"
+        )
+    for line in shown.lines:
+        table.add_row(*(Text(clean_text(cell)) for cell in line.cells))  # Text: names are no markup
+    notes = [*([f"… and {shown.left_out} more"] if shown.left_out else []), *shown.notes]
+    above = [Text(shown.title, style="italic")] if shown.title else []
+    return Group(*above, table, *(Text(note, style="dim") for note in notes))
+
+
+def value_text(design: DesignSummary) -> str:
+    """The value that the assay ranks by, or the outcome in its place: `21.6 nM`, `< 1.91 nM`, `61.4 °C`, `no binding`."""
+    if design.outcome is Outcome.BINDING:
+        return (
+            f"binds, {design.binding_strength}" if design.binding_strength else OUTCOME_WORDS[design.outcome]
+        )
+    if design.outcome is not Outcome.MEASURED:
+        return OUTCOME_WORDS[design.outcome]
+    if design.kd_M is not None:
+        return molar(design.kd_M, design.qualifier)
+    if design.tm_C is not None:
+        return f"{design.tm_C:.1f} °C"
+    if design.concentration_nM is not None:
+        return molar(design.concentration_nM * 1e-9, design.qualifier)
+    return design.expression or OUTCOME_WORDS[design.outcome]
+
+
+def has_number(design: DesignSummary) -> bool:
+    """Whether the value that the assay ranks by was measured."""
+    values = (design.kd_M, design.tm_C, design.concentration_nM)
+    return design.outcome is Outcome.MEASURED and any(value is not None for value in values)
+
+
+def interval_text(design: DesignSummary) -> str:
+    """The 95 % interval of the value, with a dash between its ends; empty without one."""
+    if design.kd_M is not None:
+        return _dashed(molar_range(design.kd_low_M, design.kd_high_M))
+    if design.tm_C is None or (design.tm_low_C, design.tm_high_C) == (None, None):
+        return ""
+    low, high = ("open" if end is None else f"{end:.1f}" for end in (design.tm_low_C, design.tm_high_C))
+    return _dashed(f"{low} to {high} °C")
+
+
+def _dashed(interval: str) -> str:
+    return interval if "open" in interval else interval.replace(" to ", EMPTY)
+
+
+def laboratory_text(design: DesignSummary) -> str:
+    """The laboratory's own value and of how many replicates it is: `34.8 nM (1/3)`; or its class, without a mean."""
+    if design.kd_M is None:
+        return ""
+    if design.reported_kd_M is None:
+        return f"no value ({design.binding_strength})" if design.binding_strength else "no value"
+    value = molar(design.reported_kd_M, design.reported_qualifier)
+    if not design.replicates:
+        return value
+    return f"{value} ({design.replicates_reported or '?'}/{design.replicates})"
+
+
+def fold_text(design: DesignSummary) -> str:
+    """How many times tighter than the reference: `12`, `> 12` for a limit."""
+    if design.fold is None:
+        return ""
+    if design.fold > _FOLD_MAX:
+        return f"> {_FOLD_MAX}"
+    return fold_words(design.fold, ">" if design.qualifier == "<" else None)
+
+
+def best_text(design: DesignSummary) -> str:
+    """The value for a sentence: `21.6 nM`, `6.24 µM, extrapolated`."""
+    return f"{value_text(design)}, {EXTRAPOLATED}" if design.extrapolated else value_text(design)
+
+
+def verdict_words(design: DesignSummary) -> str:
+    """What the raw curves say, and whether K_D is extrapolated: `agrees`, `extrapolated`, `to review, extrapolated`.
+
+    Curves that end below K_D cannot show that it is right.
+    """
+    words = [VERDICT_WORDS[design.verdict]] if design.verdict else []
+    if design.extrapolated:
+        words = [*(words if design.verdict != Verdict.AGREES else []), EXTRAPOLATED]
+    return ", ".join(words)
+
+
+def verdict_text(design: DesignSummary) -> str:
+    """The words of the verdict, and a `!` if a doubt rests on the value: `agrees`, `to review !`."""
+    return " ".join(filter(None, [verdict_words(design), "!" if design.doubts else ""]))
+
+
+def outcome_line(designs: Sequence[DesignSummary]) -> str:
+    """The result in one line: `18 of 35 bind, 3 did not express, 5 unknown; best 21.6 nM (design-3)`; empty without a design.
+
+    Controls do not count. The rate is that of `tally`.
+    """
+    own = [each for each in designs if not each.control]
+    if not own:
+        return ""
+    best = own[0]
+    parts = [tally(own).words]
+    parts += [f"best {best_text(best)} ({one_line(best.name)})"] if has_number(best) else []
+    parts += ["simulated"] if all(each.simulated for each in own) else []
+    return "; ".join(parts)
+
+
+def _value_title(designs: Sequence[DesignSummary]) -> str:
+    if any(each.kd_M is not None for each in designs):
+        return "K_D"
+    if any(each.tm_C is not None for each in designs):
+        return "T_m"
+    kinds = {each.result_type for each in designs if each.result_type}
+    return _TITLES.get(kinds.pop(), "Result") if len(kinds) == 1 else "Result"
+
+
+def _differs(designs: Sequence[DesignSummary]) -> bool:
+    """Whether the laboratory's value is another one than the mean over all replicates, for any design."""
+    return any(
+        each.kd_M is not None
+        and each.replicates
+        and (each.replicates_reported != each.replicates or each.qualifier != each.reported_qualifier)
+        for each in designs
+    )
+
+
+def _places(designs: Iterable[DesignSummary]) -> list[int | None]:
+    found: list[int | None] = []
+    place = 0
+    for each in designs:
+        counts = each.outcome in HAS_RESULT and not each.control
+        place += counts
+        found.append(place if counts else None)
+    return found
+
+
+def _rank(place: int | None, design: DesignSummary) -> str:
+    return " ".join(str(part) for part in (place, design.group) if part) or _CONTROL * bool(design.control)
+
+
+def _names(designs: Sequence[DesignSummary], room: int) -> list[str]:
+    """The names, shortened in the middle; two that would be alike end in a digest. A star marks simulated ones among others."""
+    mixed = len({each.simulated for each in designs}) > 1
+    room -= len(_STAR) if mixed else 0
+    flat = [one_line(each.name) for each in designs]
+    counts = Counter(_shortened(name, room) for name in {*flat})
+    found = []
+    for name, each in zip(flat, designs, strict=True):
+        short = _shortened(name, room)
+        found.append(cut(name, room) if counts[short] > 1 else short)
+        found[-1] += _STAR if mixed and each.simulated else ""
+    return found
+
+
+def _shortened(text: str, longest: int) -> str:
+    """Without its middle: names of one campaign differ at both ends."""
+    flat = one_line(text)
+    head = longest * 3 // 5
+    return flat if len(flat) <= longest else f"{flat[:head]}…{flat[len(flat) - longest + head + 1 :]}"
+
+
+def _title(designs: Sequence[DesignSummary]) -> str:
+    def only(values: Iterable[str | None]) -> str:
+        found = {value for value in values if value}
+        return found.pop() if len(found) == 1 else ""
+
+    kind = only(each.result_type for each in designs)
+    target = only(each.target for each in designs) if all(each.target for each in designs) else ""
+    code, campaign = (
+        only(each.experiment_code for each in designs),
+        only(each.campaign_id for each in designs),
+    )
+    words = ASSAYS.get(ExperimentType(kind), kind) if kind in [*ExperimentType] else kind
+    parts = [campaign, f"{words}{f' against {target}' if target else ''}", code]
+    if designs and all(each.simulated for each in designs):
+        parts.append("simulated")
+    return ", ".join(one_line(part) for part in parts if part)
+
+
+def _notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterator[str]:
+    if any(each.replicates_averaged for each in designs):
+        yield "K_D: geometric mean of all replicates, or a limit (<, >)."
+    if "Laboratory" in columns:
+        yield "Laboratory: its own mean (of how many of the replicates)."
+    if any(each.group for each in designs):
+        yield "A, B: ranks within a letter cannot be told apart (95 %)."
+    references = sorted({each.reference for each in designs if each.reference})
+    if references and "Fold" in columns:
+        yield f"Fold: tighter than {', '.join(_shortened(name, _NAME_MAX) for name in references)}."
+    if any(each.control for each in designs):
+        yield "ctl: control."
+    if len({each.simulated for each in designs}) > 1:
+        yield "*: simulated, from a local lab."
+    if any(map(is_made_up, designs)):
+        yield "Values that the lab made up mean nothing about a protein."
+    if any(each.extrapolated for each in designs):
+        yield f"{EXTRAPOLATED}: K_D is above the highest concentration that was measured."
+    doubts = dict.fromkeys(doubt for each in designs for doubt in each.doubts)
+    if doubts:
+        yield f"!: in doubt; {'; '.join(map(one_line, doubts))}."

@@ -1,0 +1,402 @@
+"""One row per design: its value with interval, what the laboratory reports, verdict, group of ranks, doubts and price.
+
+A row is a design of one experiment. Of several results of a kind the last one with an outcome counts. Results of
+another kind fill in what it does not have, such as a melting temperature. K_D is the geometric mean over all replicates
+that have one, or a limit. The laboratory's own mean, over the replicates of its choice, stands beside it. The number of
+a non-binder is an artefact of the fit, and left out.
+"""
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from prefect_assay.analysis.kinetics.analysis import (
+    PackageAnalysis,
+    ReplicateKinetics,
+    ReplicateMelting,
+    Verdict,
+)
+from prefect_assay.analysis.results.calls import CALL_FIELDS, CallField, read_call
+from prefect_assay.analysis.results.controls import expects_binding, with_controls
+from prefect_assay.analysis.results.design import DesignSummary, is_made_up, order_of
+from prefect_assay.analysis.results.interval import (
+    Mean,
+    Scatter,
+    averaged,
+    fitted_interval,
+    fitted_limit,
+    mean_of,
+    measured,
+    pooled,
+)
+from prefect_assay.analysis.results.measurements import EXTRAPOLATED, read_apparent_kd
+from prefect_assay.analysis.results.ranks import Ranked, groups_of
+from prefect_assay.analysis.results.row import (
+    HAS_RESULT,
+    OPEN,
+    Level,
+    Outcome,
+    ResultRow,
+)
+from prefect_assay.service.models.vocabulary import ExperimentType, snake_case
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_KINDS: Final = {kind.value: place for place, kind in enumerate(ExperimentType)}
+_NM: Final = 1e-9
+_Replicate = ReplicateKinetics | ReplicateMelting
+_Place = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Scatters:
+    """The scatter between replicates: of log10 K_D in decades, of T_m in degrees Celsius. None: not known."""
+
+    log_kd: Scatter | None = None
+    tm_C: Scatter | None = None  # noqa: N815
+
+
+def summarize(
+    rows: Iterable[ResultRow],
+    *,
+    analyses: Mapping[str, PackageAnalysis] = _NOTHING,
+    targets: Mapping[str, str | None] = _NOTHING,
+    prices: Mapping[str, float] = _NOTHING,
+    attributes: Mapping[str, Mapping[str, str]] = _NOTHING,
+    earlier: Sequence[ResultRow] = (),
+    campaign_id: str = "",
+    highest_molar: Mapping[str, float] = _NOTHING,
+    simulated: bool = False,
+) -> tuple[DesignSummary, ...]:
+    """One summary per design and experiment, best first: the same rows in any order of experiments give the same list.
+
+    Binders come first by K_D (M, ascending; a lower limit follows all others), controls included, then those with only a call,
+    then what was measured without a binding call (melting temperature, then concentration, highest first), non-binders, designs
+    that did not express, unknown, pending and missing ones; equals by name.
+
+    Args:
+        rows: summary and replicate rows, in the service's order of results.
+        analyses: fits of the raw curves, by result id.
+        targets: the target's name, by experiment code.
+        prices: the price of a design in cents, without VAT, by experiment code.
+        attributes: the designer's own columns, by design name.
+        earlier: replicate rows of earlier campaigns, whose scatter counts, too.
+        campaign_id: the campaign of all rows.
+        highest_molar: the highest concentration in M, by experiment code; fits say it of their designs.
+        simulated: a local lab has answered. Values that a lab says it made up are marked in any case.
+    """
+    rows = tuple(rows)
+    entries: defaultdict[tuple[str, str], list[ResultRow]] = defaultdict(list)
+    for row in rows:
+        if row.level is Level.SUMMARY:
+            entries[row.name, row.experiment_code].append(row)
+    replicates = _by_place(rows)
+    scatters = scatters_of(rows, earlier)
+    made = [
+        _summary(
+            _latest_of_each_kind(found),
+            replicates,
+            scatters,
+            analyses=analyses,
+            own={
+                "target": targets.get(code),
+                "price_cents": _finite(prices.get(code)),
+                "attributes": dict(attributes.get(name, {})),
+                "campaign_id": campaign_id,
+                "simulated": simulated,
+            },
+            highest_molar=highest_molar.get(code),
+        )
+        for (name, code), found in sorted(entries.items())
+    ]
+    made.sort(key=lambda each: order_of(each.summary))
+    return with_controls(groups_of(made))
+
+
+def scatters_of(rows: Iterable[ResultRow], earlier: Iterable[ResultRow] = ()) -> Scatters:
+    """The scatter between the replicates of a campaign's designs, and of earlier campaigns."""
+    own, before = _by_place(rows), _by_place(earlier)
+    return Scatters(
+        log_kd=pooled(map(_log_kds, own.values()), map(_log_kds, before.values())),
+        tm_C=pooled(map(_tms, own.values()), map(_tms, before.values())),
+    )
+
+
+def _by_place(rows: Iterable[ResultRow]) -> dict[_Place, list[ResultRow]]:
+    found: defaultdict[_Place, list[ResultRow]] = defaultdict(list)
+    for row in rows:
+        if row.level is Level.REPLICATE:
+            found[_place(row)].append(row)
+    return found
+
+
+def _place(row: ResultRow) -> _Place:
+    return row.experiment_code, row.name, row.result_id, row.result_type
+
+
+def _log_kds(replicates: Iterable[ResultRow]) -> list[float]:
+    return [math.log10(row.kd_M) for row in measured(replicates) if row.kd_M and row.qualifier is None]
+
+
+def _tms(replicates: Iterable[ResultRow]) -> list[float]:
+    return [value for row in replicates if (value := _counted_number(row, "tm_C")) is not None]
+
+
+def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
+    """One row per kind of result; first the one that the summary is about, binding before all others."""
+    latest: dict[str, ResultRow] = {}
+    for row in rows:
+        earlier = latest.get(row.result_type)
+        if earlier is None or row.outcome not in OPEN or earlier.outcome in OPEN:
+            latest[row.result_type] = row
+    return tuple(
+        sorted(
+            latest.values(),
+            key=lambda row: (
+                row.outcome in OPEN,
+                not row.result_id,
+                _KINDS.get(snake_case(row.result_type), len(_KINDS)),
+                row.result_type,
+            ),
+        )
+    )
+
+
+def _summary(
+    entries: Sequence[ResultRow],
+    replicates: Mapping[_Place, Sequence[ResultRow]],
+    scatters: Scatters,
+    *,
+    analyses: Mapping[str, PackageAnalysis],
+    own: Mapping[str, Any],
+    highest_molar: float | None,
+) -> Ranked:
+    row = entries[0]
+    found = [analyses[entry.result_id] for entry in entries if entry.result_id in analyses]
+    curves = [part for analysis in found for part in analysis.kinetics if part.name == row.name]
+    melts = [part for analysis in found for part in analysis.melting if part.name == row.name]
+    verdict, reasons = combined_verdict([*curves, *melts])
+    measurements = replicates.get(_place(row), ())
+    binding, log_kd = _binding_values(row, measurements, curves, scatters.log_kd)
+    temperature, tm = _melting_values(entries, replicates, scatters.tm_C)
+    extra = _extra(row)
+    values = {
+        "name": row.name,
+        "experiment_code": row.experiment_code,
+        "result_type": row.result_type,
+        "control": row.control,
+        "outcome": row.outcome,
+        "concentration_nM": _first_number(entries, "concentration_nM"),
+        "expression": next((entry.expression for entry in entries if entry.expression), None),
+        "replicates": len(measurements),
+        "verdict": verdict,
+        "reasons": reasons,
+        "expects_binding": expects_binding(row.control, extra, own["attributes"]),
+        "data_source": next((word for entry in entries if (word := _data_source(entry))), None),
+        "aa_string": next((entry.aa_string for entry in entries if entry.aa_string), None),
+    }
+    design = DesignSummary.model_validate({**values, **binding, **temperature, **own})
+    marks = {
+        "extrapolated": _is_extrapolated(design, [row, *measurements], curves, highest_molar),
+        "simulated": design.simulated or is_made_up(design),
+    }
+    return Ranked(design.model_copy(update=marks), log_kd=log_kd, tm=tm)
+
+
+def _data_source(row: ResultRow) -> str | None:
+    word = _extra(row).get("data_source")
+    return word if isinstance(word, str) else None
+
+
+def _is_extrapolated(
+    design: DesignSummary,
+    rows: Sequence[ResultRow],
+    curves: Sequence[ReplicateKinetics],
+    highest_molar: float | None,
+) -> bool:
+    """Whether K_D is above the highest concentration: of the curves, else as ordered, else as the rows say."""
+    if design.kd_M is None or design.qualifier is not None:
+        return False
+    highest = max((dose for curve in curves for dose in curve.concentrations_nM), default=0.0) * _NM
+    highest = highest or highest_molar or 0.0
+    if highest:
+        return design.kd_M > highest
+    return any(row.doubt is not None and EXTRAPOLATED in row.doubt for row in rows)
+
+
+def _binding_values(
+    row: ResultRow,
+    replicates: Sequence[ResultRow],
+    curves: Sequence[ReplicateKinetics],
+    scatter: Scatter | None,
+) -> tuple[dict[str, Any], Mean | None]:
+    """The binding columns of one row; constants only where they are a measurement."""
+    words = {"binding": row.binding, "binding_strength": row.binding_strength}
+    if row.outcome not in HAS_RESULT:
+        return {**words, "qualifier": row.qualifier if row.kd_M is None else None}, None
+    reported = _positive(row.kd_M)
+    used = averaged(reported, replicates) if reported is not None else ()
+    stated, mean = _stated_kd(row, replicates, curves, scatter)
+    stated["doubts"] = (*stated.get("doubts", ()), *_row_doubts(row))
+    values = {
+        **words,
+        "kon_per_M_s": _finite(row.kon_per_M_s),
+        "koff_per_s": _finite(row.koff_per_s),
+        "reported_kd_M": reported,
+        "reported_qualifier": row.qualifier if reported is not None else None,
+        "replicates_reported": len(used) or None,
+        "qualifier": row.qualifier,
+        **stated,
+    }
+    if stated.get("kd_M") is not None:
+        values["outcome"] = (
+            Outcome.MEASURED
+        )  # a weak binder, whose replicates the laboratory does not average
+    return values, mean
+
+
+def _stated_kd(
+    row: ResultRow,
+    replicates: Sequence[ResultRow],
+    curves: Sequence[ReplicateKinetics],
+    scatter: Scatter | None,
+) -> tuple[dict[str, Any], Mean | None]:
+    """K_D with its qualifier and interval, and its mean over the replicates (log10 M) where it is one."""
+    found = measured(replicates)
+    exact = [each for each in found if each.qualifier is None]
+    if (limit := _limit(row, found, curves)) is not None:
+        return {"kd_M": limit[1], "qualifier": limit[0]}, None
+    if exact and len(exact) == len(found):
+        mean = mean_of([math.log10(each.kd_M) for each in exact if each.kd_M], scatter)
+        low, high = map(_power, mean.interval)
+        if mean.error is None:
+            low, high = fitted_interval(
+                10**mean.value, [part for part in curves if part.replicate == exact[0].replicate]
+            )
+        doubts = _doubts(mean, replicates)
+        values = {"kd_M": 10**mean.value, "replicates_averaged": mean.count, "doubts": doubts}
+        return {**values, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, mean
+    kd = _positive(row.kd_M) or _apparent(row)
+    if kd is None:
+        return {}, None
+    if found:  # some are limits
+        said = (
+            f"{len(found) - len(exact)} of {len(found)} replicates are limits, so there is no mean over all"
+        )
+        return {"kd_M": kd, "qualifier": None, "doubts": (said,)}, None
+    low, high = fitted_interval(kd, curves)
+    return {"kd_M": kd, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, None
+
+
+def _limit(
+    row: ResultRow, found: Sequence[ResultRow], curves: Sequence[ReplicateKinetics]
+) -> tuple[str, float] | None:
+    """The limit that K_D is only known by, with its sign: of the curves, of the laboratory, or of all replicates."""
+    if (bound := fitted_limit(curves)) is not None:
+        return bound
+    reported = _positive(row.kd_M)
+    if reported is not None and row.qualifier is not None:
+        return row.qualifier, reported
+    signs = {each.qualifier for each in found}
+    values = [each.kd_M for each in found if each.kd_M]
+    if signs == {">"}:
+        return ">", min(values)
+    return ("<", max(values)) if signs == {"<"} else None
+
+
+def _row_doubts(row: ResultRow) -> tuple[str, ...]:
+    """The doubts of a row, without the one that has a column of its own."""
+    doubts = row.doubt.split("; ") if row.doubt else []
+    return tuple(doubt for doubt in doubts if not doubt.startswith(EXTRAPOLATED))
+
+
+def _doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]:
+    doubts = []
+    if mean.is_own:
+        doubts.append(
+            "the replicates differ more than those of other designs: the interval is from them alone"
+        )
+    negative = sum(each.outcome is Outcome.NO_BINDING for each in replicates)
+    if negative:
+        doubts.append(f"{negative} of {len(replicates)} replicates do not bind; {mean.count} give the K_D")
+    return tuple(doubts)
+
+
+def _melting_values(
+    entries: Sequence[ResultRow], replicates: Mapping[_Place, Sequence[ResultRow]], scatter: Scatter | None
+) -> tuple[dict[str, Any], Mean | None]:
+    """T_m as the mean over the replicates of the entry that reports one, with its interval."""
+    entry = next((each for each in entries if _counted_number(each, "tm_C") is not None), None)
+    values = next((found for each in entries if (found := _tms(replicates.get(_place(each), ())))), [])
+    reported = entry.tm_C if entry is not None else None
+    if not values:
+        return {"tm_C": reported, "reported_tm_C": reported}, None
+    mean = mean_of(values, scatter)
+    low, high = mean.interval
+    return {"tm_C": mean.value, "tm_low_C": low, "tm_high_C": high, "reported_tm_C": reported}, mean
+
+
+def _apparent(row: ResultRow) -> float | None:
+    """The apparent K_D (M), which the laboratory gives where its class has no mean."""
+    is_affinity = snake_case(str(row.result_type)) == ExperimentType.AFFINITY
+    return read_apparent_kd(_extra(row)) if is_affinity else None
+
+
+def _extra(row: ResultRow) -> Mapping[str, Any]:
+    try:
+        found = json.loads(row.extra) if row.extra else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _positive(value: float | None) -> float | None:
+    found = _finite(value)
+    return found if found is not None and found > 0 else None
+
+
+def _power(value: float | None) -> float | None:
+    try:
+        return None if value is None else 10**value
+    except OverflowError:
+        return None
+
+
+def combined_verdict(replicates: Sequence[_Replicate]) -> tuple[Verdict | None, tuple[str, ...]]:
+    """The verdict of most replicates; without a majority `review`. None where no curve was looked at.
+
+    Reasons are in the order of the replicates, each once; a replicate with another verdict is named in its reasons.
+    """
+    if not replicates:
+        return None, ()
+    counts = Counter(replicate.verdict for replicate in replicates)
+    most, count = counts.most_common(1)[0]
+    agreed = 2 * count > len(replicates)
+    verdict = most if agreed else Verdict.REVIEW
+    reasons = [] if agreed else [f"the replicates differ: {_counted(counts)}"]
+    for replicate in replicates:
+        prefix = "" if replicate.verdict is verdict else f"replicate {replicate.replicate or '?'}: "
+        reasons += [f"{prefix}{reason}" for reason in replicate.reasons]
+    return verdict, tuple(dict.fromkeys(reasons))
+
+
+def _counted(counts: Counter[Verdict]) -> str:
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+
+def _first_number(entries: Sequence[ResultRow], column: str) -> float | None:
+    return next((value for entry in entries if (value := _counted_number(entry, column)) is not None), None)
+
+
+def _counted_number(row: ResultRow, column: str) -> float | None:
+    """A number of a row, unless a word for a call in it is unknown: then it stays out of ranking, statistics and learning."""
+    names: tuple[CallField, ...] = tuple(CALL_FIELDS)
+    is_unclear = any(read_call(getattr(row, name), name).unread is not None for name in names)
+    return None if is_unclear else _finite(getattr(row, column))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,232 @@
+"""Tables that people open: one row per design as CSV or Parquet, and the column names of a public competition's files.
+
+The CSV files are for spreadsheets, so no text cell can run as a formula there; `results.csv` and Parquet keep every value
+exactly. Knows neither where a table is kept nor who asked for it.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from prefect_assay.analysis.results.calls import Call, read_call
+from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.formats import parquet_bytes, pyarrow_module
+from prefect_assay.analysis.results.row import HAS_RESULT, Level, ResultRow
+from prefect_assay.foreign_text import clean_text
+
+COMPETITION_COLUMNS: Final = ("name", "kd", "binding_strength", "binding", "expression", "sequence")
+COMPETITION_REPLICATE_COLUMNS: Final = (
+    "name",
+    "replicate",
+    "kd",
+    "kon",
+    "koff",
+    "binding_strength",
+    "binding",
+    "expression",
+)
+_NULL: Final = "null"
+_BOM: Final = "\ufeff"
+_DESIGNS: Final = TypeAdapter(tuple[DesignSummary, ...])
+_COLUMNS: Final = tuple(column for column in DesignSummary.model_fields if column != "attributes")
+_NUMBERS: Final = frozenset(
+    {"kd_M", "kd_low_M", "kd_high_M", "reported_kd_M", "kon_per_M_s", "koff_per_s", "fold", "price_cents"}
+    | {"tm_C", "tm_low_C", "tm_high_C", "reported_tm_C", "concentration_nM"}
+)
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# Full-width signs count, too. A semicolon, a tab or a line end begins a cell where a spreadsheet program splits lines
+# its own way, and some drop blanks and invisible characters before the sign.
+_BREAK: Final = r"[;\t\r\n\v\f\x85\u2028\u2029]"
+_INVISIBLE: Final = r"[\s\x00-\x1f\x7f-\xa0\xad\u180e\u200b-\u200f\u2060-\u2064\ufeff]"
+_FORMULA: Final = re.compile(
+    rf"(?P<start>^|{_BREAK})(?P<cell>(?:(?!{_BREAK}){_INVISIBLE})*[=+\-@\uff1d\uff0b\uff0d\uff20])"
+)
+
+
+def guarded(text: str) -> str:
+    """The text with an apostrophe before everything that a spreadsheet program could take for a formula."""
+    return clean_text(_FORMULA.sub(r"\g<start>'\g<cell>", text))
+
+
+def summary_csv(summaries: Iterable[DesignSummary]) -> bytes:
+    """One line per design in the given order, then the designer's own columns; UTF-8 with a byte order mark.
+
+    An empty cell means "not reported". Numbers have all their digits; a designer's own cell that is a number remains one.
+    """
+    designs = tuple(summaries)
+    own = _own_columns(designs)
+    return people_csv(
+        (*_COLUMNS, *own.values()),
+        (
+            [
+                *(cell(getattr(design, column)) for column in _COLUMNS),
+                *(_own_cell(design.attributes.get(column, "")) for column in own),
+            ]
+            for design in designs
+        ),
+    )
+
+
+def summary_json(summaries: Iterable[DesignSummary]) -> bytes:
+    """The same table for programs, with every text and number exactly as it is; `read_summary_json` reads it back."""
+    return _DESIGNS.dump_json(tuple(summaries), indent=1, exclude_defaults=True) + b"\n"
+
+
+def read_summary_json(data: bytes) -> tuple[DesignSummary, ...]:
+    """The table of `summary_json`; ValueError if it is none."""
+    return _DESIGNS.validate_json(data)
+
+
+def people_csv(header: Iterable[str], lines: Iterable[Iterable[str | float]]) -> bytes:
+    """Lines of cells, each made with `cell`, as CSV for a spreadsheet program: UTF-8 with a byte order mark."""
+    buffer = io.StringIO(newline="")
+    buffer.write(_BOM)  # without it, spreadsheet programs read another encoding
+    writer = csv.writer(buffer)
+    writer.writerow(map(guarded, header))
+    writer.writerows(lines)
+    return buffer.getvalue().encode()
+
+
+def summary_lines(summaries: Iterable[DesignSummary]) -> Iterator[tuple[Any, ...]]:
+    """The same table as its header and its lines, with the values themselves; numbers of the designer's are numbers."""
+    designs = tuple(summaries)
+    own = _own_columns(designs)
+    yield (*_COLUMNS, *own.values())
+    for design in designs:
+        values = (getattr(design, column) for column in _COLUMNS)
+        cells = (design.attributes.get(column, "") for column in own)
+        yield (
+            *("; ".join(value) if isinstance(value, tuple) else value for value in values),
+            *(float(text) if _NUMBER.fullmatch(text) else text for text in cells),
+        )
+
+
+def summary_parquet(summaries: Iterable[DesignSummary]) -> bytes:
+    """The same table as one Parquet file, texts exactly as they are; needs the `parquet` extra.
+
+    `reasons` and `doubts` are lists of strings. The designer's own columns are strings.
+    """
+    pa = pyarrow_module()
+    designs = tuple(summaries)
+    own = _own_columns(designs)
+    schema = pa.schema([*summary_schema(), *((title, pa.string()) for title in own.values())])
+    lines = [
+        design.model_dump(mode="json", exclude={"attributes"})
+        | {title: design.attributes.get(column) for column, title in own.items()}
+        for design in designs
+    ]
+    return parquet_bytes(pa.Table.from_pylist(lines, schema=schema))
+
+
+def summary_schema() -> tuple[tuple[str, Any], ...]:
+    """Name and Arrow type of each column of the table, without the designer's own."""
+    pa = pyarrow_module()
+    kinds = dict.fromkeys(_NUMBERS, pa.float64()) | {
+        **dict.fromkeys(("control", "expects_binding", "simulated", "extrapolated"), pa.bool_()),
+        **dict.fromkeys(("replicates", "replicates_averaged", "replicates_reported"), pa.int64()),
+        **dict.fromkeys(("reasons", "doubts"), pa.list_(pa.string())),
+    }
+    return tuple((column, kinds.get(column, pa.string())) for column in _COLUMNS)
+
+
+def competition_csv(summaries: Iterable[DesignSummary]) -> bytes:
+    """One line per design with the column names and the null of the public EGFR competition's files; K_D in M.
+
+    K_D is the laboratory's own, or else the mean over the replicates. A limit has its sign before the number, such as `>0.0001`.
+    """
+    return _competition(
+        COMPETITION_COLUMNS,
+        (
+            (
+                design.name,
+                _signed(design.reported_kd_M, design.reported_qualifier)
+                or _signed(design.kd_M, design.qualifier),
+                design.binding_strength,
+                _published_call(design.binding),
+                design.expression,
+                design.aa_string,
+            )
+            for design in summaries
+        ),
+    )
+
+
+def competition_replicates_csv(rows: Iterable[ResultRow]) -> bytes:
+    """One line per replicate, in the order of the rows, as in the competition's file; M, 1/(M s) and 1/s."""
+    return _competition(
+        COMPETITION_REPLICATE_COLUMNS,
+        (
+            (
+                row.name,
+                row.replicate,
+                *_constants(row),
+                row.binding_strength,
+                _published_call(row.binding),
+                row.expression,
+            )
+            for row in rows
+            if row.level is Level.REPLICATE
+        ),
+    )
+
+
+def _published_call(word: str | None) -> str | None:
+    """A binding call in the words of the competition's files, `true` and `false`; other words as they came."""
+    return {Call.BINDS: "true", Call.DOES_NOT_BIND: "false"}.get(read_call(word).call, word)
+
+
+def _competition(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
+    buffer = io.StringIO(newline="")
+    buffer.write(_BOM)
+    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([cell(_NULL if value is None else value) for value in line] for line in lines)
+    return buffer.getvalue().encode()
+
+
+def _signed(kd: float | None, qualifier: str | None) -> str | float | None:
+    """K_D, a limit as text: read as a number, it would pass for a measurement."""
+    return kd if kd is None or qualifier is None else f"{qualifier}{kd}"
+
+
+def _constants(row: ResultRow) -> tuple[str | float | None, float | None, float | None]:
+    """Fitted numbers of a non-binder are no constants."""
+    if row.outcome in HAS_RESULT:
+        return _signed(row.kd_M, row.qualifier), row.kon_per_M_s, row.koff_per_s
+    return None, None, None
+
+
+def cell(value: Any) -> str | float:
+    """The cell of a value: numbers as they are, texts guarded, empty for None and for what is no finite number."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else ""
+    if value is None:
+        return ""
+    return guarded("; ".join(value) if isinstance(value, tuple) else str(value))
+
+
+def _own_cell(text: str) -> str:
+    return text if _NUMBER.fullmatch(text) else guarded(text)
+
+
+def _own_columns(designs: Iterable[DesignSummary]) -> Mapping[str, str]:
+    """The title of each of the designer's columns, in the order of the designs; one that is taken gets `design_`."""
+    titles: dict[str, str] = {}
+    taken = {column.lower() for column in _COLUMNS}
+    for design in designs:
+        for column in design.attributes:
+            if column in titles:
+                continue
+            title = clean_text(column) or "column"  # two titles may differ by control characters only
+            while title.lower() in taken:
+                title = f"design_{title}"
+            taken.add(title.lower())
+            titles[column] = title
+    return titles

@@ -1,0 +1,426 @@
+"""What was measured before: tables of this package and of the public competition, one `DesignSummary` per design.
+
+Non-binders, designs that did not express and open orders are rows like all others. A measurement that several tables have
+counts once. Needs no NumPy.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Never, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from prefect_assay.analysis.results import (
+    COLUMNS,
+    DesignSummary,
+    Level,
+    Outcome,
+    ResultRow,
+    summarize,
+)
+from prefect_assay.analysis.results.affinity import (
+    Affinity,
+    AffinityColumns,
+    UnclearAffinity,
+    affinity_columns,
+    find_affinity_columns,
+    read_affinities,
+    unclear_titles,
+)
+from prefect_assay.analysis.results.calls import (
+    CALL_FIELDS,
+    Call,
+    CallField,
+    read_call,
+)
+from prefect_assay.analysis.results.formats import table_content
+from prefect_assay.analysis.results.quantities import SIGNS
+from prefect_assay.analysis.results.repeats import residues_of
+from prefect_assay.analysis.results.tidy import outcome_of
+from prefect_assay.analysis.selection.once import Entry, counted_once, summary_of
+from prefect_assay.designs.chains import mangled_names
+from prefect_assay.designs.readers.columns import (
+    CONTROL_WORDS,
+    NAME,
+    OPTIONAL,
+    SEQUENCE,
+)
+from prefect_assay.designs.tables import (
+    NoHeader,
+    Row,
+    UnreadableFile,
+    key_of,
+    read_table,
+)
+from prefect_assay.errors import InputError
+from prefect_assay.service.models.vocabulary import ExperimentType
+from prefect_assay.service.words import many
+
+Table = str | bytes | Path
+_M = TypeVar("_M", bound=BaseModel)
+_TIDY: Final = frozenset({"experiment_code", "result_id", "level", "name", "outcome"})
+_SUMMARY: Final = frozenset({"name", "outcome"})
+_FIELDS: Final = frozenset(DesignSummary.model_fields) - {"attributes", "reasons"}
+_EMPTY: Final = frozenset({"", "null", "na", "n/a", "nan"})  # "none" is a call: no expression, no strength
+# How a call is kept in the column `binding`.
+_BINDING: Final = {
+    Call.BINDS: "true",
+    Call.DOES_NOT_BIND: "false",
+    Call.IN_PROGRESS: "in_progress",
+    Call.NOT_STATED: None,
+}
+_DASH: Final = "- without any +"
+_QUOTED: Final = 5  # words of a column that a note quotes
+_NUMBER: Final = "replicate"
+_RATES: Final = ("kon", "koff")
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Designs of earlier rounds with their outcomes; `notes` says what was read in a special way, one line each."""
+
+    designs: tuple[DesignSummary, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.designs)
+
+    def residues(self) -> frozenset[str]:
+        """The residues of all designs that were measured or ordered."""
+        return frozenset(found for design in self.designs if (found := residues_of(design)))
+
+
+def history_of(designs: Iterable[DesignSummary], notes: Sequence[str] = ()) -> History:
+    """The history of designs that are in memory, such as the summary of a campaign."""
+    found = tuple(designs)
+    nameless = sum(not residues_of(design) for design in found)
+    if nameless:
+        more = f"{nameless} of {len(found)} measured designs have no residues: they count only for hit rates"
+        notes = (*notes, more)
+    return History(found, tuple(notes))
+
+
+def read_history(*tables: Table, kd_unit: str | None = None) -> History:
+    """Read `results.csv`, `summary.csv`, `prefect-assay results --csv` or files with the competition's columns.
+
+    Args:
+        tables: each as a path, an `s3://bucket/key` address, bytes, or text with line ends.
+        kd_unit: the unit of K_D in tables whose titles do not say it, such as `nM`.
+
+    Raises:
+        InputError: there is no such file, or it is no such table; the faulty row is named.
+        ServiceUnavailable: the object storage did not answer; try again later.
+    """
+    entries: list[Entry] = []
+    notes: list[str] = []
+    places: set[str] = set()
+    for number, table in enumerate(tables, start=1):
+        pasted = isinstance(table, bytes) or "\n" in str(table) or "\r" in str(table)
+        place = "the given table" if pasted else str(table)
+        label = f"{place} (table {number})" if place in places else place
+        places.add(place)
+        found, said = _Reader(place, label, kd_unit).read(table)
+        entries += found
+        notes += said
+    designs, merged = counted_once(entries)
+    return history_of(designs, (*notes, *mangled_names([design.name for design in designs]), *merged))
+
+
+def once(designs: Iterable[DesignSummary], place: str) -> History:
+    """Designs of one place without those that are there twice, by the code of their experiment."""
+    found, notes = counted_once(Entry(design, (place,)) for design in designs)
+    return History(tuple(found), tuple(notes))
+
+
+class _Reader:
+    """Reads one table; `place` names it in errors, `label` in notes, where two tables may have one name."""
+
+    def __init__(self, place: str, label: str, kd_unit: str | None) -> None:
+        self._place = place
+        self._label = label
+        self._kd_unit = kd_unit
+        self._notes: list[str] = []
+        self._titles: tuple[str, ...] = ()
+        self._delimiter: str | None = None
+        self._rows: list[Row] = []
+        self._labels: list[str] = []  # of each row; files that were joined are several tables
+
+    def read(self, table: Table) -> tuple[list[Entry], list[str]]:
+        self._take(table_content(table))
+        if set(COLUMNS) >= set(self._titles) >= _TIDY:
+            entries = self._tidy()
+        elif set(self._titles) >= _SUMMARY:
+            entries = list(self._own())
+        else:
+            entries = self._measured()
+        return entries, [f"{self._label}: {note}" for note in self._notes]
+
+    def _take(self, data: bytes) -> None:
+        try:
+            table = read_table(data, _is_history)
+            self._titles, self._delimiter = table.titles, table.delimiter
+            width = len(self._titles)
+            for line, cells in table.rows:
+                if wrong := table.misfit(cells):
+                    self._refuse(line, wrong)
+                self._rows.append((line, [*cells, *[""] * (width - len(cells))][:width]))
+        except NoHeader as error:
+            raise InputError(f"{self._place}, line {error.line}: {_advice(error.titles)}") from None
+        except UnreadableFile as error:
+            raise InputError(error.at(self._place)) from None
+        self._notes += table.notes
+        if table.parts:
+            lines = ", ".join(map(str, table.parts))
+            self._notes.append(
+                f"{len(table.parts) + 1} tables in one file; the header is repeated in line {lines}"
+            )
+        parts = [sum(part < line for part in table.parts) for line, _ in self._rows]
+        self._labels = [f"{self._label}, part {part + 1}" if part else self._label for part in parts]
+
+    def _refuse(self, line: int, problem: str) -> Never:
+        raise InputError(f"{self._place}, line {line}: {problem}")
+
+    def _model(self, model: type[_M], line: int, values: Mapping[str, Any]) -> _M:
+        try:
+            return model.model_validate(values, strict=False)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            self._refuse(line, f"column {first['loc'][0]}: {first['msg']}")
+
+    def _tidy(self) -> list[Entry]:
+        """A table of the archive."""
+        rows: defaultdict[str, list[ResultRow]] = defaultdict(list)
+        replicates: defaultdict[tuple[str, str, str], list[ResultRow]] = defaultdict(list)
+        for label, (line, cells) in zip(self._labels, self._rows, strict=True):
+            values = dict(zip(self._titles, cells, strict=True))
+            row = self._model(ResultRow, line, {**values, "qualifier": self._sign(line, values)})
+            rows[label].append(row)
+            if row.level is Level.REPLICATE:
+                replicates[label, row.name, row.experiment_code].append(row)
+        return [
+            Entry(design, (label,), tuple(replicates[label, design.name, design.experiment_code]))
+            for label, part in rows.items()
+            for design in summarize(part)
+        ]
+
+    def _own(self) -> Iterator[Entry]:
+        """Rows of `summary.csv` or of the lake; columns without a meaning here are the designer's own."""
+        affinities = self._affinities([{}] * len(self._rows))
+        control = _place(self._titles, OPTIONAL["control"])
+        places = {*self._affinity_columns().used, *(() if control is None else (control,))}
+        used = {self._titles[at] for at in places} - _FIELDS
+        read = {*_FIELDS, *COLUMNS, "reasons", *used}
+        for label, (line, cells), affinity in zip(self._labels, self._rows, affinities, strict=True):
+            row = dict(zip(self._titles, cells, strict=True))
+            if row.get("level", Level.SUMMARY) != Level.SUMMARY:
+                continue
+            known: dict[str, Any] = {title: cell for title, cell in row.items() if title in _FIELDS and cell}
+            known |= {
+                "qualifier": self._sign(line, row),
+                "control": self._is_control(line, cells, control) or None,
+            }
+            if affinity.kd_M is not None:
+                known |= {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier or known["qualifier"]}
+            own = {title: cell for title, cell in row.items() if cell and title not in read}
+            design = self._model(DesignSummary, line, {"experiment_code": "", **known, "attributes": own})
+            yield Entry(design, (label,))
+
+    def _measured(self) -> list[Entry]:
+        """A table of the competition or another program: a row per design, or one per replicate."""
+        rows = [cells for _, cells in self._rows]
+        columns = _Columns.of(self._titles, rows, self._affinity_columns().used)
+        calls = [columns.calls_in(cells) for cells in rows]
+        self._notes += _unread_words(self._titles, columns, calls)
+        affinities = self._affinities(calls)
+        found: dict[tuple[str, str, str], list[tuple[ResultRow, dict[str, str]]]] = {}
+        for label, (line, cells), called, affinity in zip(
+            self._labels, self._rows, calls, affinities, strict=True
+        ):
+            row = columns.row(
+                cells, called, affinity, is_control=self._is_control(line, cells, columns.control)
+            )
+            own = {self._titles[at]: cells[at] for at in columns.own if cells[at].lower() not in _EMPTY}
+            found.setdefault((label, row.name, row.aa_string or ""), []).append((row, own))
+        return [
+            _entry(label, [row for row, _ in rows], [own for _, own in rows], columns.number is not None)
+            for (label, _, _), rows in found.items()
+        ]
+
+    def _is_control(self, line: int, cells: Sequence[str], at: int | None) -> bool:
+        word = _filled(cells, at).casefold() or "false"
+        if word not in CONTROL_WORDS:
+            self._refuse(line, f"control is {word[:40]!r}; write true or false")
+        return CONTROL_WORDS[word]
+
+    def _affinities(self, calls: Sequence[Mapping[str, str]]) -> list[Affinity]:
+        """K_D of each row. The number beside a negative or an unknown call is not read."""
+        width = len(self._titles)
+        rows = [
+            cells if outcome_of({**called, "kd_M": 1.0}) is Outcome.MEASURED else [""] * width
+            for (_, cells), called in zip(self._rows, calls, strict=True)
+        ]
+        with self._refusing_unclear():
+            found, notes = read_affinities(self._titles, rows, unit=self._kd_unit, delimiter=self._delimiter)
+        self._notes += notes
+        return found
+
+    def _affinity_columns(self) -> AffinityColumns:
+        with self._refusing_unclear():
+            return find_affinity_columns(self._titles, [cells for _, cells in self._rows])
+
+    @contextmanager
+    def _refusing_unclear(self) -> Iterator[None]:
+        try:
+            yield
+        except UnclearAffinity as error:
+            if error.at is not None:
+                self._refuse(self._rows[error.at][0], error.problem)
+            raise InputError(f"{self._place}: {error.problem}") from None
+
+    def _sign(self, line: int, row: Mapping[str, str]) -> str | None:
+        """The qualifier of a row of this package's tables."""
+        word = row.get("qualifier", "")
+        if word and word not in SIGNS:
+            self._refuse(line, f"column qualifier: {word[:40]!r} is no sign; write < or >, or leave it empty")
+        return SIGNS[word] if word else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The columns of a table of measurements by their positions; `own` are the designer's."""
+
+    name: int
+    sequence: int | None
+    number: int | None
+    control: int | None
+    calls: Mapping[CallField, int]
+    dashed: frozenset[str]
+    own: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, titles: Sequence[str], rows: Sequence[Sequence[str]], affinities: frozenset[int]
+    ) -> "_Columns":
+        name, sequence = _place(titles, NAME), _place(titles, SEQUENCE)
+        number, control = _place(titles, (_NUMBER,)), _place(titles, OPTIONAL["control"])
+        calls: dict[CallField, int] = {
+            field: at for field, aliases in CALL_FIELDS.items() if (at := _place(titles, aliases)) is not None
+        }
+        rates = {_place(titles, (rate,)) for rate in _RATES}
+        used = {name, sequence, number, control, *calls.values(), *rates, *affinities}
+        dashed = frozenset(field for field, at in calls.items() if any(cells[at] == "+" for cells in rows))
+        own = tuple(at for at in range(len(titles)) if at not in used)
+        return cls(name or 0, sequence, number, control, calls, dashed, own)
+
+    def calls_in(self, cells: Sequence[str]) -> dict[str, str]:
+        """The words of a row's calls, as they came.
+
+        A dash is a call where the column also has a plus. Elsewhere it may stand for an empty cell, and is no known word.
+        """
+        return {
+            field: _DASH if cells[at] == "-" and field not in self.dashed else cells[at]
+            for field, at in self.calls.items()
+        }
+
+    def row(
+        self, cells: Sequence[str], called: Mapping[str, str], affinity: Affinity, *, is_control: bool
+    ) -> ResultRow:
+        number = _filled(cells, self.number)
+        words = dict(called)
+        if affinity.binds is False and read_call(called.get("binding")).call is Call.NOT_STATED:
+            words["binding"] = "false"
+        values: dict[str, Any] = {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier}
+        outcome = outcome_of({**words, **values})
+        values |= {field: _filled(cells, at).lower() or None for field, at in self.calls.items()}
+        values["binding"] = _BINDING.get(read_call(words.get("binding")).call, "unknown")
+        return ResultRow(
+            experiment_code="",
+            result_id="",
+            result_type=ExperimentType.AFFINITY.value,
+            level=Level.REPLICATE,
+            name=cells[self.name],
+            replicate=int(number) if number.isdecimal() else None,
+            control=is_control or None,
+            outcome=outcome,
+            aa_string=_filled(cells, self.sequence) or None,
+            **values,
+        )
+
+
+def _entry(
+    label: str,
+    rows: Sequence[ResultRow],
+    kept: Sequence[Mapping[str, str]],
+    replicated: bool,  # noqa: FBT001
+) -> Entry:
+    """One design: its replicates, and the first cell of each of the designer's columns."""
+    attributes: dict[str, str] = {}
+    for own in reversed(kept):
+        attributes |= own
+    design = DesignSummary(
+        name=rows[0].name,
+        experiment_code="",
+        result_type=ExperimentType.AFFINITY,
+        aa_string=rows[0].aa_string,
+        attributes=attributes,
+        control=any(row.control for row in rows) or None,
+        **{call: next((said for row in rows if (said := getattr(row, call))), None) for call in CALL_FIELDS},
+        **summary_of(rows),
+    )
+    return Entry(design, (label,), tuple(rows) if replicated or len(rows) > 1 else ())
+
+
+def _unread_words(titles: Sequence[str], columns: _Columns, calls: Sequence[Mapping[str, str]]) -> list[str]:
+    """A note for each column with words that are no known call, which quotes them."""
+    notes = []
+    for field, at in columns.calls.items():
+        unread = Counter(
+            word for row in calls if (word := read_call(row.get(field), field).unread) is not None
+        )
+        if not unread:
+            continue
+        quoted = ", ".join(repr(word[:40]) for word in list(unread)[:_QUOTED])
+        more = len(unread) - _QUOTED
+        rows = many(unread.total(), "row")
+        notes.append(
+            f"{titles[at]} is {quoted}{f' or one of {more:,} other words' if more > 0 else ''} in {rows}, which is no known word for a "
+            "call (docs/results.md): the outcome is unknown, and a number beside it is not ranked, counted or learned from; rename the column if it holds no calls"
+        )
+    return notes
+
+
+def _is_history(titles: Sequence[str]) -> bool:
+    """Whether a line is the header of a table that is read here."""
+    plain = [title.strip() for title in titles]
+    if set(plain) >= _SUMMARY:
+        return True
+    measured = bool(affinity_columns(plain).values) or _place(plain, CALL_FIELDS["binding"]) is not None
+    return measured and _place(plain, NAME) is not None
+
+
+def _advice(titles: Sequence[str]) -> str:
+    unclear = ", ".join(map(repr, unclear_titles(titles)))
+    measured = bool(affinity_columns(titles).values) or _place(titles, CALL_FIELDS["binding"]) is not None
+    if measured:
+        what = f"a table of measurements without names of designs ({', '.join(NAME[:4])})"
+    else:
+        what = f"the unit of {unclear} is not clear" if unclear else "no table of results"
+    return (
+        f"{what}; a history needs the columns name and outcome, or name and K_D with its unit, such as 'KD (nM)', or name "
+        f"and binding, and this line has [{', '.join(title[:40] for title in titles[:20])}]; give results.csv, summary.csv, "
+        "a competition file, or rename the columns"
+    )
+
+
+def _place(titles: Sequence[str], aliases: Sequence[str]) -> int | None:
+    keys = [key_of(title) for title in titles]
+    return next((keys.index(key) for alias in aliases if (key := key_of(alias)) in keys), None)
+
+
+def _filled(cells: Sequence[str], at: int | None) -> str:
+    """A cell; empty for the words that mean no value. Names are never read with it: a design may be called NA."""
+    cell = "" if at is None else cells[at]
+    return "" if cell.lower() in _EMPTY else cell

@@ -1,0 +1,160 @@
+"""How earlier proposals did: per method how many were proposed, bought and hit; predicted scores against measured values.
+
+Needs no NumPy.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prefect_assay.analysis.results import (
+    DesignSummary,
+    HitRate,
+    hit_rates,
+    is_hit,
+    objective_value,
+)
+from prefect_assay.analysis.results.repeats import join_repeats
+from prefect_assay.designs.candidate import method_of
+from prefect_assay.designs.scores import read_score
+from prefect_assay.designs.selection import REASON_COLUMN, SelectionSettings
+
+NO_METHOD: Final = "(no method)"
+_BANDS: Final = (0.1, 0.25, 0.5, math.inf)
+_FEWEST: Final = 3  # pairs, and different values of each: fewer say nothing
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRecord:
+    """One method. Controls are left out; A design that was measured several times counts once."""
+
+    method: str
+    proposed: int
+    bought: int
+    rate: HitRate
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRecord:
+    """Spearman's coefficient of a score and what was measured, positive where a higher score was better; NaN: too few."""
+
+    column: str
+    designs: int
+    rho: float
+
+
+def method_records(
+    designs: Sequence[DesignSummary],
+    settings: SelectionSettings,
+    passed_over: Mapping[str | None, int],
+    unanswered: Mapping[str | None, int],
+) -> tuple[MethodRecord, ...]:
+    """One line per method, in the order of their hit rates.
+
+    Args:
+        designs: those with results, open ones included.
+        settings: objective and limit of a hit.
+        passed_over: how many candidates of a method were proposed and not chosen.
+        unanswered: how many were chosen and have no row of results yet.
+    """
+
+    def method(design: DesignSummary) -> str:
+        return method_of(design.attributes) or NO_METHOD
+
+    rates = hit_rates(designs, method, settings.objective, settings.hit_limit)
+    with_rows = Counter(method(design) for design in join_repeats(designs) if not design.control)
+    later, not_chosen = _named(unanswered), _named(passed_over)
+    records = []
+    for name in with_rows.keys() | later.keys() | not_chosen.keys():
+        bought = with_rows[name] + later[name]
+        records.append(MethodRecord(name, bought + not_chosen[name], bought, rates.get(name, HitRate(0, 0))))
+    return tuple(sorted(records, key=lambda each: (-_sortable(each.rate.rate), each.method)))
+
+
+def score_record(designs: Iterable[DesignSummary], column: str, settings: SelectionSettings) -> ScoreRecord:
+    """A designer's score against K_D, melting temperature or concentration; limits and controls are left out."""
+    sign = -1 if settings.objective.value_of.lower_is_better else 1
+    pairs = [
+        (score, sign * value)
+        for design in join_repeats(designs)
+        if not design.control
+        and (value := objective_value(design, settings.objective)) is not None
+        and (score := read_score(design.attributes.get(column, ""))) is not None
+    ]
+    return ScoreRecord(column, len(pairs), _spearman(pairs))
+
+
+def _named(counts: Mapping[str | None, int]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for method, count in counts.items():
+        found[method or NO_METHOD] += count
+    return found
+
+
+def _sortable(rate: float) -> float:
+    return -1.0 if math.isnan(rate) else rate
+
+
+def _spearman(pairs: Sequence[tuple[float, float]]) -> float:
+    """Pearson's coefficient of the ranks; equal values share the mean of their ranks."""
+    if len(pairs) < _FEWEST or any(len(set(values)) == 1 for values in zip(*pairs, strict=True)):
+        return math.nan
+    first, second = (_centered_ranks(values) for values in zip(*pairs, strict=True))
+    product = sum(a * b for a, b in zip(first, second, strict=True))
+    return product / (math.hypot(*first) * math.hypot(*second))
+
+
+def _centered_ranks(values: Sequence[float]) -> list[float]:
+    places: dict[float, list[int]] = {}
+    for place, value in enumerate(sorted(values)):
+        places.setdefault(value, []).append(place)
+    middle = (len(values) - 1) / 2
+    means = {value: sum(tied) / len(tied) - middle for value, tied in places.items()}
+    return [means[value] for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Designs that `gp` chose with a chance to hit within a band, and what was found. `predicted` is their mean chance."""
+
+    low: float
+    high: float
+    predicted: float
+    rate: HitRate
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The band, designs, mean chance, hits, hit rate and its interval, as a line of a table."""
+        return (
+            f"{self.low:.0%} to {min(self.high, 1):.0%}",
+            f"{self.rate.known:,}",
+            f"{self.predicted:.0%}",
+            f"{self.rate.hits:,}",
+            *self.rate.cells,
+        )
+
+
+CALIBRATION: Final = ("Predicted", "Measured", "Mean predicted", "Hits", "Hit rate", "95 % interval")
+"""The titles of `Calibration.cells`."""
+
+
+def calibration(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Calibration, ...]:
+    """Predicted chances to hit against hits, by band; empty where no design was chosen by a chance to hit, with the same limit."""
+    bands: dict[float, list[tuple[float, bool]]] = {}
+    for design in join_repeats(designs):
+        chance = read_score(design.attributes.get("selection_score", ""))
+        hit = is_hit(design, settings.objective, settings.hit_limit)
+        chosen_by = design.attributes.get(REASON_COLUMN, "")
+        if hit is None or chance is None or not chosen_by.startswith(settings.chance):
+            continue
+        high = next(high for high in _BANDS if chance <= high)
+        bands.setdefault(high, []).append((chance, hit))
+    found = []
+    for low, high in zip((0.0, *_BANDS), _BANDS, strict=False):
+        pairs = bands.get(high, [])
+        if pairs:
+            predicted = sum(chance for chance, _ in pairs) / len(pairs)
+            found.append(Calibration(low, high, predicted, HitRate(sum(hit for _, hit in pairs), len(pairs))))
+    return tuple(found)

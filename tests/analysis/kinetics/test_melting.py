@@ -1,0 +1,76 @@
+"""Melting curves: two states by Gibbs and Helmholtz, with their own heat capacity."""
+
+import numpy as np
+import pytest
+
+from prefect_assay.analysis.kinetics.analysis import ServiceValues, Verdict
+from prefect_assay.analysis.kinetics.melting import analyze_melt
+from support.kinetics.melts import CELSIUS, NOISE, ratio
+
+
+def melt(signal, tm=None):
+    return analyze_melt("design", 1, CELSIUS, signal, ServiceValues(tm_C=tm)).melting
+
+
+@pytest.mark.parametrize("tm", [42.0, 55.5, 62.0, 85.0])
+@pytest.mark.parametrize("residues", [50, 120, 180])
+def test_the_melting_temperature_is_exact_without_noise(tm, residues):
+    found = melt(ratio(tm, residues=residues), tm)
+    assert found.tm_C.value == pytest.approx(tm, abs=0.02)
+    # A broad transition between sloped baselines is steepest above its midpoint.
+    assert found.derivative_tm_C == pytest.approx(tm, abs=1.0 if residues > 50 else 4.0)
+    assert found.verdict is Verdict.AGREES
+
+
+def test_intervals_hold_the_truth_whatever_the_heat_capacity():
+    chance, held, half = np.random.default_rng(7), [], []
+    for seed in range(120):
+        tm, capacity = chance.uniform(45, 80), chance.choice([0.6, 1.0, 1.4])
+        signal = ratio(tm, residues=chance.uniform(60, 160), noise=NOISE, seed=seed, capacity=capacity)
+        found = melt(signal, tm).tm_C
+        held.append(found.low <= tm <= found.high)
+        half.append((found.high - found.low) / 2)
+    assert np.mean(held) >= 0.9
+    assert np.median(half) <= 0.5
+
+
+def test_a_bent_baseline_is_no_reason_for_a_review():
+    bend = 0.01 * ((CELSIUS - 57.5) / 37.5) ** 2
+    assert melt(ratio(62.0, noise=NOISE) + bend, 62.5).verdict is Verdict.AGREES
+
+
+def test_two_transitions_are_reported_as_such():
+    found = melt(ratio(45.0, noise=NOISE, second=72.0), 45.0)
+    assert sorted(t.value for t in found.transitions_C) == pytest.approx([45.0, 72.0], abs=1.5)
+    assert any("2 transitions" in line for line in found.reasons)
+
+
+def test_a_curve_that_gives_the_services_value_agrees():
+    assert melt(ratio(62.0, noise=NOISE), 62.2).verdict is Verdict.AGREES
+
+
+@pytest.mark.parametrize(
+    ("signal", "service", "reason"),
+    [
+        (ratio(62.0, noise=NOISE), 65.0, "-3.0 °C against the service"),
+        (ratio(62.0, noise=NOISE), None, "reports no melting temperature"),
+        (ratio(50.0, noise=NOISE, second=68.0), 60.0, "2 transitions, at"),
+    ],
+)
+def test_a_curve_that_does_not_is_for_review(signal, service, reason):
+    found = melt(signal, service)
+    assert found.verdict is Verdict.REVIEW
+    assert any(reason in line for line in found.reasons)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_curve_without_a_transition_has_no_melting_temperature(seed):
+    signal = 0.72 + 0.0006 * CELSIUS + NOISE * np.random.default_rng(seed).standard_normal(len(CELSIUS))
+    found = melt(signal)
+    assert (found.tm_C, found.verdict) == (None, Verdict.AGREES)
+    assert melt(signal, 60.0).verdict is Verdict.REVIEW
+
+
+def test_the_fitted_curve_is_near_the_signal():
+    found = analyze_melt("design", 1, CELSIUS, ratio(62.0, noise=NOISE), ServiceValues(tm_C=62.0))
+    assert np.abs(found.fitted - found.signal).max() < 5 * NOISE

@@ -1,0 +1,275 @@
+"""From zip to replicates: names, damage, limits, other assays."""
+
+import io
+import random
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from assay_lab.measure.assays import build_package
+from assay_lab.measure.bundled import CATALOG
+from prefect_assay.analysis.kinetics import zip_reader
+from prefect_assay.analysis.kinetics.analysis import PackageAnalysis, Verdict
+from prefect_assay.analysis.kinetics.package import analyze
+from prefect_assay.analysis.kinetics.response import curve
+from prefect_assay.errors import InputError
+from support.kinetics.packages import curve_files, published_files, summary_file, zipped
+from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, measured
+
+SCHEDULE = Schedule(step_s=1.0)
+TRUE = ("true", 1e-7, 1e5, 1e-2)
+
+
+@pytest.fixture(scope="module")
+def binder():
+    clean = {c: 3.0 * curve(SCHEDULE.times, 1e5, 1e-2, c, 180.0) for c in CONCENTRATIONS_M}
+    return measured(clean, np.random.default_rng(4), SCHEDULE)
+
+
+def lab_package(experiment_type, count=12, method=None, name="design_{0}"):
+    chance = random.Random(3)
+    residues = ["".join(chance.choices("ACDEFGHIKLMNPQRSTVWY", k=90)) for _ in range(count)]
+    target = next(record for record in CATALOG if record["uniprot_id"] != "P00533")
+    binding = experiment_type in {"affinity", "screening", "epitope_binning"}
+    return build_package(
+        experiment_id="x",
+        experiment_type=experiment_type,
+        method=method,
+        target=target if binding else None,
+        sequences=[
+            {"name": name.format(n), "aa_string": text, "control": False, "metadata": None}
+            for n, text in enumerate(residues)
+        ],
+        n_replicates=2,
+        antigen_concentrations=None,
+        partial=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("design_7", "design_7"),
+        ("design_2_1000", "design_2_1000"),
+        (" P01133-971-1023", "_P01133-971-1023"),
+        ("P01133-971-1023", "_P01133-971-1023"),
+        ("a b|c:1", "a_b_c_1"),
+    ],
+)
+def test_a_name_that_ends_in_numbers_or_has_odd_characters_is_found(binder, name, stem):
+    files = curve_files(binder, stem, 2) | summary_file(
+        (name, 1, "false", None, None, None), (name, 2, *TRUE)
+    )
+    (found,) = analyze(zipped(files)).analysis.kinetics
+    assert (found.name, found.replicate, found.service.kd_M) == (name, 2, 1e-7)
+    assert found.verdict is Verdict.AGREES
+
+
+def test_names_that_the_tables_lack_are_those_of_the_files(binder):
+    (found,) = analyze(zipped(curve_files(binder, "design_7"))).analysis.kinetics
+    assert (found.name, found.replicate, found.verdict) == ("design_7", 1, Verdict.REVIEW)
+    assert "the service reports no K_D" in found.reasons
+
+
+@pytest.mark.parametrize("method", ["bli", "spr"])
+def test_a_package_of_the_lab_agrees_with_its_summary(method):
+    found = analyze(lab_package("affinity", method=method, name="v_{0}_3")).analysis
+    assert found.notes == ()
+    assert {item.unit for item in found.kinetics} == {"nm" if method == "bli" else "RU"}
+    for item in found.kinetics:
+        if item.service.binding != "true":
+            assert (item.verdict, item.fits) == (Verdict.NO_BINDING, ())
+    binders = [item for item in found.kinetics if item.service.binding == "true"]
+    assert len(binders) >= 6
+    assert sum(item.verdict is Verdict.AGREES for item in binders) >= 0.8 * len(binders)
+    assert all(item.verdict in {Verdict.AGREES, Verdict.REVIEW} for item in binders)
+
+
+def test_names_made_unique_or_cut_are_assigned_by_the_summary_alone():
+    """As in a real package, which may have no table of sources."""
+    data = lab_package("affinity", count=4, method="bli", name="x" * 120 + "{0}")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist() if "curve_sources" not in name}
+    with_sources, without = analyze(data).analysis, analyze(zipped(kept)).analysis
+    assert with_sources.kinetics == without.kinetics
+    assert all(len(item.name) == 121 for item in without.kinetics)
+
+
+@pytest.mark.parametrize(
+    "experiment_type", ["expression", "fluorescence", "enzyme_activity", "epitope_binning"]
+)
+def test_packages_of_other_assays_are_empty(experiment_type):
+    assert analyze(lab_package(experiment_type)).analysis == PackageAnalysis()
+
+
+def test_a_screening_package_has_calls_and_no_affinity():
+    found = analyze(lab_package("screening", method="bli")).analysis.kinetics
+    assert {item.verdict for item in found} == {Verdict.AGREES, Verdict.NO_BINDING}
+    assert all(item.fits == () for item in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        (b"t,y\nnot,numbers\n", "not numeric"),
+        (b"t,y\n0,1\n", "only 1 points"),
+        (b"t,y\n", "no rows"),
+        (b"t,y\n0,1,2\n0,1,2\n", "rows of 3 columns"),
+        (b"t,y\n" + b"".join(b"%d,1\n" % (200 * n) for n in range(20)), "points 200 s apart"),
+        (b"t,y\n" + b"".join(b"%f,1\n" % (n / 300) for n in range(2000)), "points 0.00333 s apart"),
+        (b"t,y\n" + b"".join(b"%d,1\n" % n for n in range(20)) + b"4000000,1\n", "too uneven"),
+        (b"\xff\xfe\x00", None),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_noted_and_the_rest_analysed(binder, content, cause):
+    files = curve_files(binder, "good") | {"raw_data/bad_1_100.0.csv": content}
+    analysis = analyze(zipped(files)).analysis
+    assert [item.name for item in analysis.kinetics] == ["good"]
+    assert len(analysis.notes) == (cause is not None)
+    assert all("raw_data/bad_1_100.0.csv" in note and cause in note for note in analysis.notes)
+
+
+def european(text):
+    return text.replace(",", ";").replace(".", ",")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        european,
+        lambda text: text.replace("\n", "\r"),
+        lambda text: text + "500.0,\n501.0,null\n502.0,nan\n",
+        lambda text: "\n".join(
+            ",".join(f'"{cell}"' for cell in line.split(",")) for line in text.splitlines()
+        ),
+    ],
+    ids=["decimal commas", "old line ends", "missing values", "quoted cells"],
+)
+def test_other_ways_to_write_a_table_are_read(binder, written):
+    raw = {path: written(text) for path, text in curve_files(binder, "d").items()}
+    analysis = analyze(zipped(raw | summary_file(("d", 1, *TRUE)))).analysis
+    assert (analysis.notes, analysis.kinetics[0].verdict) == ((), Verdict.AGREES)
+
+
+def test_a_summary_with_decimal_commas_is_read(binder):
+    summary = (
+        "name;replicate;binding;kd;kon;koff\r\nd;1;true;1,0e-07;100000,5;0,01\r\na;1;true;null;null;null\r\n"
+    )
+    files = curve_files(binder, "d") | {"x_summary.csv": summary}
+    service = analyze(zipped(files)).analysis.kinetics[0].service
+    assert (service.kd_M, service.kon_per_M_s, service.koff_per_s) == (1e-7, 100_000.5, 0.01)
+
+
+def test_copies_of_macos_and_capital_endings_do_not_matter(binder):
+    files = {path.replace(".csv", ".CSV"): text for path, text in curve_files(binder, "d").items()}
+    copies = {"__MACOSX/" + path.replace("/", "/._"): "\0\5\26\7" for path in files}
+    analysis = analyze(zipped(files | copies | summary_file(("d", 1, *TRUE)))).analysis
+    assert (analysis.notes, analysis.kinetics[0].verdict) == ((), Verdict.AGREES)
+
+
+def test_a_damaged_member_is_noted_and_the_rest_analysed(binder):
+    data = bytearray(zipped(curve_files(binder, "good") | curve_files(binder[:1], "worse")))
+    with zipfile.ZipFile(io.BytesIO(bytes(data))) as archive:
+        info = archive.getinfo("raw_data/worse_1_0.0.csv")
+    data[info.header_offset + 30 + len(info.filename) + 20] ^= 0xFF
+    analysis = analyze(bytes(data)).analysis
+    assert [item.name for item in analysis.kinetics] == ["good"]
+    assert len(analysis.notes) == 1
+    assert analysis.notes[0].startswith("raw_data/worse_1_0.0.csv cannot be read")
+
+
+def test_a_file_that_decodes_to_more_than_the_limit_is_not_read(binder, monkeypatch):
+    monkeypatch.setattr(zip_reader, "MEMBER_BYTES_MAX", 100_000)
+    files = curve_files(binder, "good") | {"raw_data/bomb_1_100.0.csv": "t,y\n" + "0,0\n" * 100_000}
+    analysis = analyze(zipped(files)).analysis
+    assert [item.name for item in analysis.kinetics] == ["good"]
+    assert "larger than the limit" in analysis.notes[0]
+
+
+def test_no_more_is_decoded_than_the_limit_of_a_package(binder, monkeypatch):
+    monkeypatch.setattr(zip_reader, "TOTAL_BYTES_MAX", 40_000)
+    analysis = analyze(zipped(curve_files(binder, "good") | curve_files(binder, "zlast"))).analysis
+    assert len(analysis.notes) >= 5
+    assert all("larger than the limit" in note for note in analysis.notes)
+
+
+def test_a_zip_of_too_many_files_is_refused(monkeypatch):
+    monkeypatch.setattr(zip_reader, "MEMBERS_MAX", 3)
+    with pytest.raises(InputError, match="4 files, over the limit of 3"):
+        analyze(zipped({f"{n}": b"" for n in range(4)}))
+
+
+def test_what_is_no_zip_is_refused(tmp_path):
+    for table in (b"no zip", b"Time,Data1\n0,0.1\n", b""):
+        with pytest.raises(InputError, match="is no data package of the service"):
+            analyze(table)
+        (tmp_path / "table.csv").write_bytes(table)
+        with pytest.raises(InputError, match=r"table\.csv is no data package"):
+            analyze(tmp_path / "table.csv")
+        with pytest.raises(InputError, match="is no data package"):
+            analyze(io.BytesIO(table))
+    with pytest.raises(InputError, match=r"cannot be read as a zip.*download it again"):
+        analyze(b"PK\x03\x04 cut off")
+    with pytest.raises(InputError, match=r"missing\.zip"):
+        analyze(tmp_path / "missing.zip")
+
+
+def test_temperatures_in_kelvin_are_noted_and_not_read():
+    rows = "".join(f"{293 + n / 2},{1 / (1 + np.exp(-(n - 80) / 5))}\n" for n in range(160))
+    analysis = analyze(zipped({"raw_data/d1_1.csv": f"T,ratio\n{rows}".encode()})).analysis
+    assert analysis.melting == ()
+    (note,) = analysis.notes
+    assert "raw_data/d1_1.csv has temperatures up to 372.5" in note
+    assert "kelvin" in note
+
+
+def test_what_the_service_reports_is_read_as_its_results_are(binder):
+    def service(*cells):
+        table = "name,replicate,binding,kd,kon,koff\nd1,1," + ",".join(cells)
+        (item,) = analyze(zipped({**curve_files(binder, "d1"), "x_summary.csv": table})).analysis.kinetics
+        return item.service
+
+    found = service("binder", "1e-7", "1e5", "1e-2")
+    assert (found.binding, found.kd_M) == ("true", 1e-7)
+    assert service("Non binder", "", "", "").binding == "false"
+    assert service("true", ">1e-6", "0", "1_0").model_dump(include={"kd_M", "kon_per_M_s", "koff_per_s"}) == {
+        "kd_M": None,
+        "kon_per_M_s": None,
+        "koff_per_s": None,
+    }
+
+
+def test_path_bytes_and_open_file_give_the_same(tmp_path, binder):
+    data = zipped(curve_files(binder, "good"))
+    path = tmp_path / "package.zip"
+    path.write_bytes(data)
+    with path.open("rb") as file:
+        assert analyze(data).analysis == analyze(path).analysis == analyze(file).analysis
+
+
+def test_the_same_package_gives_the_same_bytes_in_another_process(tmp_path, published):
+    path = tmp_path / "package.zip"
+    path.write_bytes(zipped(published_files()))
+    program = (
+        "import sys, pathlib; from prefect_assay.analysis.kinetics.package import analyze; "
+        "print(analyze(pathlib.Path(sys.argv[1])).analysis.model_dump_json())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == published.analysis.model_dump_json()
+    assert PackageAnalysis.model_validate_json(done.stdout) == published.analysis
+
+
+def test_without_the_extra_one_line_says_what_is_missing():
+    program = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "from prefect_assay.errors import ConfigurationError\n"
+        "try:\n    from prefect_assay.analysis.kinetics.package import analyze\n"
+        "except ConfigurationError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "fitting raw curves needs an extra: pip install 'prefect-assay[kinetics]'\n"

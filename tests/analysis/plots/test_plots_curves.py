@@ -1,0 +1,231 @@
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from prefect_assay.analysis.kinetics.analysis import Verdict
+from prefect_assay.analysis.plots import dose_response, melting_curve, sensorgrams
+from prefect_assay.analysis.plots.curves import drawn_points
+from prefect_assay.analysis.plots.svg import (
+    BLUE,
+    INK,
+    MUTED,
+    VERMILLION,
+)
+from support.reporting.campaigns import ASSOCIATION_S, CONCENTRATIONS_M, melt, replicate
+from support.reporting.figure import Figure
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
+DASHED = "3.3,1.4"
+
+
+def curves(figure, color):
+    """The measured curve of one concentration and its residuals, told apart by their height."""
+    found = [path.points for path in figure.lines(stroke=color) if len(path.points) > 20]
+    return sorted(found, key=lambda points: points[0][1])
+
+
+def long_lines(figure, dashed):
+    return [
+        path.points
+        for path in figure.lines(stroke=INK)
+        if len(path.points) > 8 and ("stroke-dasharray" in path.attributes) is dashed
+    ]
+
+
+def test_each_concentration_has_a_curve_as_high_as_its_signal():
+    drawn = Figure(sensorgrams(replicate(noise=0)))
+    tops = []
+    for color, concentration in zip(COLORS, CONCENTRATIONS_M, strict=True):
+        points = curves(drawn, color)[0]
+        base = points[0][1]  # every curve starts at a signal of zero
+        rate = 7e4 * (concentration + 7e-8)
+        expected = concentration / (concentration + 7e-8) * -math.expm1(-rate * ASSOCIATION_S)
+        tops.append((base - min(y for _, y in points)) / expected)
+    assert tops == pytest.approx([tops[0]] * 5, rel=0.03)
+
+
+def test_a_curve_starts_and_ends_at_the_times_of_the_axis():
+    drawn = Figure(sensorgrams(replicate()))
+    points = curves(drawn, COLORS[0])[0]
+    ticks = {text: drawn.word(text).x for text in ("0", "100", "400")}
+    per_second = (ticks["400"] - ticks["100"]) / 300
+    assert points[0][0] == pytest.approx(ticks["100"] - 100 * per_second, abs=0.2)
+    assert points[-1][0] == pytest.approx(ticks["400"] + 79 * per_second, abs=20 * per_second)
+
+
+def test_only_the_fit_that_gives_the_numbers_is_drawn_and_below_the_readings():
+    drawn = Figure(sensorgrams(replicate()))
+    assert "two-step fit" in drawn.texts
+    assert "global 1:1 fit" not in drawn.texts
+    strokes = [path.attributes.get("stroke") for path in drawn.paths if len(path.points) > 8]
+    fits = [at for at, stroke in enumerate(strokes) if stroke == INK]
+    readings = [at for at, stroke in enumerate(strokes) if stroke in COLORS]
+    assert len(fits) == 5
+    assert max(fits) < min(readings), "a fit must not hide what it misses"
+
+
+def test_a_fast_dissociation_rests_on_many_points():
+    some = replicate(points=2400)
+    times = some.curves[0].curve.time_s
+    kept = times[drawn_points(times, (0.0, ASSOCIATION_S))]
+    first = kept[(kept >= ASSOCIATION_S) & (kept < ASSOCIATION_S + 12)]
+    assert len(first) >= 10  # one time constant at 0.08/s
+    assert max(b - a for a, b in pairwise(kept)) < 25
+    assert (kept[0], kept[-1]) == (times[0], times[-1])
+
+
+def test_a_curve_without_binding_is_drawn_with_the_threshold():
+    some = replicate(models=(), noise=0.002)
+    drawn = Figure(sensorgrams(some))
+    assert "threshold 0.1 nm" in drawn.texts
+    high = drawn.word("0.100").y
+    readings = [y for color in COLORS for _, y in curves(drawn, color)[0]]
+    assert min(readings) > high, "the axis reaches the threshold, so flat curves look flat"
+    assert "threshold 0.1 nm" not in Figure(sensorgrams(replicate())).texts
+
+
+def test_a_limit_is_the_value_of_a_caption():
+    some = replicate()
+    fit = some.kinetics.fits[0]
+    limit = fit.kd_uncertainty_M.model_copy(update={"value": None, "low": None})
+    bound = fit.model_copy(update={"kd_M": limit, "kd_uncertainty_M": limit})
+    kinetics = some.kinetics.model_copy(update={"fits": (bound,)})
+    drawn = Figure(sensorgrams(type(some)(kinetics, some.curves, ASSOCIATION_S)))
+    assert "replicate 2 · agrees · KD < 77.0 nM" in drawn.texts
+
+
+def test_the_residuals_are_those_of_the_first_fit():
+    exact = Figure(sensorgrams(replicate(noise=0)))
+    lower = Figure(sensorgrams(replicate(noise=0, models=("global_1to1",))))
+
+    def spread(figure):
+        return [
+            max(y for _, y in c[1]) - min(y for _, y in c[1])
+            for c in (curves(figure, k) for k in COLORS)
+            if len(c) == 2
+        ]
+
+    assert spread(exact) == [0] * len(spread(exact))
+    assert max(spread(lower)) > 20
+
+
+def test_without_a_fit_there_is_no_residual_and_the_curves_have_all_the_room():
+    drawn, fitted = (Figure(sensorgrams(replicate(models=models))) for models in ((), ("two_step",)))
+    assert "residual (nm)" in fitted.texts
+    assert "residual (nm)" not in drawn.texts
+    assert drawn.root.get("height") == fitted.root.get("height")
+    assert not [text for text in drawn.texts if "fit" in text]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word"),
+    [
+        (Verdict.AGREES, "agrees"),
+        (Verdict.REVIEW, "to review"),
+        (Verdict.NOT_1_TO_1, "not 1:1"),
+        (Verdict.NO_BINDING, "no binding"),
+    ],
+)
+def test_name_verdict_and_interval_are_in_the_heading(verdict, word):
+    drawn = Figure(sensorgrams(replicate("EGFR_7", verdict=verdict)))
+    assert drawn.texts.count("EGFR_7") == 1
+    assert f"replicate 2 · {word} · KD 70.0 nM (63.0 to 77.0 nM)" in drawn.texts
+    assert drawn.title == f"Sensorgrams of EGFR_7: replicate 2 · {word} · K_D 70.0 nM (63.0 to 77.0 nM)"
+
+
+def test_reasons_take_at_most_two_lines():
+    short = Figure(sensorgrams(replicate(reasons=("one", "two"))))
+    assert "one; two" in short.texts
+    long = Figure(sensorgrams(replicate(reasons=("the residuals are long " * 30,))))
+    lines = [
+        text for text in long.texts if text.startswith(("the residuals", "are long", "residuals", "long"))
+    ]
+    assert len(lines) == 2
+    assert lines[1].endswith("…")
+
+
+def test_concentrations_are_written_beside_the_curves_in_their_order_and_apart():
+    drawn = Figure(sensorgrams(replicate()))
+    labels = [drawn.word(text) for text in ("1.00 µM", "316 nM", "100 nM", "31.6 nM", "10.0 nM")]
+    heights = [label.y for label in labels]
+    assert heights == sorted(heights)
+    assert all(below - above >= 11.9 for above, below in pairwise(heights))
+    assert heights[-1] < drawn.word("residual (nm)").y
+
+
+def test_a_sensorgram_is_small_enough_for_three_hundred_of_them():
+    assert len(sensorgrams(replicate()).encode()) < 12_000
+
+
+def test_the_dose_response_has_a_logarithmic_axis_and_the_measured_heights():
+    drawn = Figure(dose_response(replicate(noise=0)))
+    legend = drawn.word("measured").y
+    points = [point for point in sorted(drawn.marked(BLUE)) if point[1] > legend]
+    steps = [b[0] - a[0] for a, b in pairwise(points)]
+    assert len(points) == 5
+    assert steps == pytest.approx([steps[0]] * 4, abs=0.3)
+    assert steps[0] * 2 == pytest.approx(drawn.word("1 µM").x - drawn.word("100 nM").x, rel=0.01)
+    heights = [y for _, y in points]
+    assert heights == sorted(heights, reverse=True)
+
+
+def test_the_isotherm_is_at_half_its_height_at_the_affinity():
+    drawn = Figure(dose_response(replicate(noise=0)))
+    isotherm, at_end = long_lines(drawn, dashed=False)[0], long_lines(drawn, dashed=True)[0]
+    zero = drawn.word("0.0").y
+    whole = zero - drawn.word("1.0").y
+    kd = next(
+        path.points[0][0] for path in drawn.lines(stroke=MUTED) if path.attributes.get("stroke-dasharray")
+    )
+    xs, ys = zip(*isotherm, strict=True)
+    assert zero - 3.5 - np.interp(kd, xs, ys) == pytest.approx(whole / 2, abs=1.5)
+    assert (
+        at_end[0][1] > isotherm[0][1]
+    )  # below: at a low concentration equilibrium takes longer than association
+
+
+def test_the_measured_points_lie_on_the_curve_expected_at_the_end_of_association():
+    drawn = Figure(dose_response(replicate(noise=0)))
+    xs, ys = zip(*long_lines(drawn, dashed=True)[0], strict=True)
+    legend = drawn.word("measured").y
+    for x, y in drawn.marked(BLUE):
+        if y > legend:
+            assert y == pytest.approx(np.interp(x, xs, ys), abs=1.5)
+
+
+def test_a_blank_and_a_missing_fit_do_not_end_the_dose_response():
+    some = replicate(models=())
+    blank = type(some.curves[0])(type(some.curves[0].curve)(0.0, *_readings(some)), {})
+    drawn = Figure(dose_response(type(some)(some.kinetics, (blank, *some.curves), ASSOCIATION_S)))
+    assert "1:1 isotherm" not in drawn.texts
+    assert len([y for _, y in drawn.marked(BLUE) if y > drawn.word("measured").y]) == 5
+
+
+def test_readings_that_are_no_numbers_leave_a_gap():
+    some = replicate(models=())
+    some.curves[1].curve.signal[-10:] = np.nan
+    some.curves[2].curve.signal[:] = np.nan
+    for svg in (sensorgrams(some), dose_response(some)):
+        assert "nan" not in svg.lower()
+
+
+def _readings(some):
+    return some.curves[0].curve.time_s, some.curves[0].curve.signal
+
+
+def test_the_melting_temperature_is_where_the_axis_says():
+    drawn = Figure(melting_curve(melt(tm=60.0)))
+    tick = {text: drawn.word(text).x for text in ("40", "60", "80")}
+    tm = [p.points for p in drawn.lines(stroke=MUTED) if p.attributes.get("stroke-dasharray")]
+    assert {round(points[0][0]) for points in tm if points[0][0] == points[1][0]} == {round(tick["60"])}
+    steepest = [p.points[0][0] for p in drawn.lines(stroke=VERMILLION) if p.points[0][0] == p.points[1][0]]
+    assert steepest == pytest.approx([tick["60"] + 3 * (tick["80"] - tick["40"]) / 40], abs=0.3)
+    assert "replicate 1 · agrees · Tm 60.0 °C (59.0 to 61.0)" in drawn.texts
+
+
+def test_a_curve_that_could_not_be_fitted_is_drawn_without_a_temperature():
+    drawn = Figure(melting_curve(melt(fitted=False)))
+    assert not {"two-state fit", "Tm", "residual"} & set(drawn.texts)
+    assert len(drawn.marked(BLUE)) > 40

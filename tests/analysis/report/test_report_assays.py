@@ -1,0 +1,65 @@
+"""Every type of assay has a page: its own values, its own curves, no word about what it does not measure."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from assay_lab.measure import build_package, measure_records
+from lab_support.designs import EGFR, invented_designs, order
+from prefect_assay.analysis.report.documents import make_report
+from prefect_assay.archive import Document, LocalStore, archive_version
+from prefect_assay.service.models.vocabulary import METHOD_TYPES, ExperimentType
+
+
+def report_of(kind, folder):
+    """Four designs in two replicates, measured by the lab's model."""
+    binds = kind in {"affinity", "screening", "epitope_binning"}
+    fields = order(
+        invented_designs(4),
+        experiment_type=kind,
+        method="bli" if kind in METHOD_TYPES else None,
+        target=EGFR if binds else None,
+        n_replicates=2,
+    )
+    (record,) = measure_records(**fields)
+    result = {"id": "r1", "title": "t", "result_type": kind, **record}
+    archive_version(
+        LocalStore(folder),
+        "",
+        campaign_id="c",
+        experiment_id="e1",
+        experiment_code="LAB-001-001",
+        results_status="all",
+        documents=[
+            Document(
+                path="raw/results-0001.json",
+                content_type="application/json",
+                body=json.dumps({"items": [result], "total": 1}).encode(),
+            ),
+            Document(path="packages/r1.zip", content_type="application/zip", body=build_package(**fields)),
+        ],
+        now=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    return make_report(LocalStore(folder), "", "c")
+
+
+@pytest.mark.parametrize("kind", ExperimentType)
+def test_every_type_of_assay_has_a_page(kind, tmp_path):
+    made = report_of(str(kind), tmp_path)
+    page = re.sub(r"<svg.*?</svg>", "", made.page.decode(), flags=re.DOTALL)
+    assert len(made.summaries) == 4
+    for design in made.summaries:
+        assert f"<bdi>{design.name}</bdi>" in page
+    assert [note for note in made.notes if "cannot be read" in note] == []
+
+
+def test_melting_curves_are_shown_with_their_temperatures(tmp_path):
+    made = report_of("thermostability", tmp_path)
+    body = made.page.decode()
+    assert body.count("<title>Melting curve of ") > 3
+    assert "highest melting temperature: " in body
+    assert "fitted here (95 %)" in body
+    assert "two-state" in body
+    assert "1:1 model" not in body

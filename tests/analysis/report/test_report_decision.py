@@ -1,0 +1,86 @@
+"""The summary of a report, its sequences, conditions and downloads, from small campaigns."""
+
+import base64
+import io
+import re
+import shutil
+
+import openpyxl
+import pytest
+
+from prefect_assay.analysis.report.contents import collect
+from prefect_assay.analysis.report.decision import decision
+from prefect_assay.analysis.report.documents import make_report
+from prefect_assay.analysis.report.sequences import changes, sequences_of
+from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.summary import Scatters
+from prefect_assay.archive import LocalStore
+
+CAMPAIGN = "round-1"
+
+
+def designs(**residues):
+    return [
+        DesignSummary(name=name, experiment_code="E", outcome="measured", kd_M=1e-9, aa_string=text)
+        for name, text in residues.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "said"),
+    [
+        ("ACDEF", "ACDEF", "the same residues"),
+        ("ACDEF", "AGDEW", "C2G, F5W"),
+        ("ACDEFGH", "ACGH", "3-5: DEF deleted"),
+        ("ACGH", "ACDEFGH", "DEF inserted after 2"),
+        ("ACDEFGH", "ACKKKKGH", "3-5: DEF to KKKK"),
+        ("A" * 20, "G" * 20, ", ".join(f"A{at}G" for at in range(1, 13)) + ", and 8 more"),
+    ],
+)
+def test_changes_lead_from_one_sequence_to_the_other(base, own, said):
+    assert changes(base, own) == said
+
+
+def test_a_design_is_compared_with_its_parent_or_with_the_nearest_measured_one():
+    first, second, third = designs(a="ACDEFGHIKL", b="ACDEFGHIKV", c="WWWWWWWWWW:ACD")
+    child = DesignSummary(
+        name="child",
+        experiment_code="E",
+        outcome="pending",
+        aa_string="ACDEWGHIKV",
+        attributes={"parent": "a"},
+    )
+    found = {each.name: each for each in sequences_of([first, second, third, child], {"late": "ACDEFGHIKM"})}
+    assert (found["child"].base, found["child"].is_parent, found["child"].changes) == ("a", True, "F5W, L10V")
+    assert (found["a"].base, found["a"].is_parent, found["a"].changes) == ("b", False, "V10L")
+    assert (found["c"].lengths, found["c"].base, found["c"].changes) == ("10 + 3", "", "")
+    assert found["late"].base == "a", "ordered, and not measured yet"
+
+
+def test_a_pending_campaign_says_what_is_under_way(archive, store):
+    for folder in (archive / CAMPAIGN).glob("LAB*"):
+        shutil.rmtree(folder)
+    contents = collect(store, "", CAMPAIGN)
+    lines = dict(decision(contents, (), Scatters()).lines)
+    designs = sum(len(planned.spec.sequences) for planned in contents.plan.experiments)
+    assert lines["Under way"].startswith(f"{designs} designs in 3 experiments without results: ")
+    assert "1 ordered, not paid" in lines["Under way"]
+    page = make_report(store, "", CAMPAIGN).page.decode()
+    assert "No results yet." in page
+    assert "0 of 0" not in page
+    assert "Compared with" in page, "what was ordered is known"
+
+
+def test_a_report_says_how_it_was_measured_and_has_its_tables_inside(lab_archive):
+    made = make_report(LocalStore(lab_archive[0]), "", CAMPAIGN)
+    page = made.page.decode()
+    assert re.search(r"<dt>Replicates</dt><dd>\d( to \d)? per design</dd>", page)
+    assert re.search(r"<dt>Concentrations</dt><dd>31\.6, 100, 316(\.2)?, 1000 nM", page)
+    links = dict(re.findall(r'<a download="([^"]+)" href="data:[^;]+;base64,([^"]+)"', page))
+    assert set(links) == {f"{CAMPAIGN}.csv", f"{CAMPAIGN}.xlsx"}
+    table = base64.b64decode(links[f"{CAMPAIGN}.csv"])
+    assert table == next(d.body for d in made.documents if d.path == "summary.csv")
+    book = openpyxl.load_workbook(io.BytesIO(base64.b64decode(links[f"{CAMPAIGN}.xlsx"])))
+    assert book.sheetnames == ["designs", "replicates"]
+    assert [row[0].value for row in book["designs"].iter_rows(min_row=2)] == [d.name for d in made.summaries]
+    assert book["replicates"].max_row == len(made.contents.rows) + 1

@@ -1,0 +1,95 @@
+"""Hit rates: what counts, and that a design with several measurements counts once."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefect_assay.analysis.results import (
+    DesignSummary,
+    HitRate,
+    Outcome,
+    tally,
+)
+from prefect_assay.analysis.results.repeats import join_repeats
+
+RESIDUES = "ACDEFGHIKL"
+
+
+def design(name, outcome=Outcome.MEASURED, *, campaign_id="c-1", residues=None, **fields):
+    values = {"kd_M": 1e-9, "binding": "true"} if outcome is Outcome.MEASURED else {}
+    return DesignSummary(
+        name=name,
+        campaign_id=campaign_id,
+        experiment_code=f"E-{campaign_id}",
+        result_type="affinity",
+        outcome=outcome,
+        aa_string=residues,
+        **values | fields,
+    )
+
+
+def test_the_rate_is_that_of_designs_with_a_known_outcome():
+    table = [
+        *(design(f"b{n}") for n in range(18)),
+        *(design(f"n{n}", Outcome.NO_BINDING) for n in range(14)),
+        *(design(f"s{n}", Outcome.NO_EXPRESSION) for n in range(3)),
+        *(design(f"u{n}", Outcome.UNKNOWN) for n in range(5)),
+        design("control", control=True),
+    ]
+    counted = tally(table)
+    assert counted.rate == HitRate(18, 35)
+    assert counted.words == "18 of 35 bind, 3 did not express, 5 unknown"
+
+
+def test_an_unknown_outcome_is_no_hit_whatever_its_words_say():
+    assert tally([design("d", Outcome.UNKNOWN, binding="true")]).rate == HitRate(0, 0)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.sampled_from(Outcome), st.sampled_from(["c-1", "c-2", "c-3"])),
+        max_size=30,
+    )
+)
+def test_measuring_a_design_again_never_changes_how_many_there_are(rows):
+    table = [
+        design(f"d{at}", outcome, campaign_id=campaign, residues=RESIDUES[at:] + RESIDUES[:at])
+        for at, outcome, campaign in rows
+    ]
+    joined = join_repeats(table)
+    assert len(joined) == len({at for at, _, _ in rows})
+    assert tally(table).rate == tally(joined).rate
+    known = {
+        at for at, outcome, _ in rows if outcome not in {Outcome.UNKNOWN, Outcome.PENDING, Outcome.MISSING}
+    }
+    assert tally(table).rate.known == len(known)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ((Outcome.MEASURED, Outcome.NO_BINDING), HitRate(1, 1)),
+        ((Outcome.MEASURED, Outcome.NO_BINDING, Outcome.NO_BINDING), HitRate(0, 1)),
+        ((Outcome.MEASURED, Outcome.UNKNOWN), HitRate(1, 1)),
+        ((Outcome.BINDING, Outcome.MEASURED, Outcome.NO_BINDING, Outcome.NO_BINDING), HitRate(1, 1)),
+    ],
+)
+def test_most_measurements_decide_and_as_many_count_as_a_hit(outcomes, expected):
+    table = [design("d", each, campaign_id=f"c-{n}", residues="MKV") for n, each in enumerate(outcomes)]
+    assert tally(table).rate == expected
+
+
+def test_values_of_several_campaigns_are_averaged_and_limits_left_out():
+    table = [
+        design("a", residues="MKV", kd_M=1e-9, kd_low_M=8e-10, kd_high_M=2e-9, target="EGFR"),
+        design("b", campaign_id="c-2", residues="mkv", kd_M=4e-9, simulated=True),
+        design("c", campaign_id="c-3", residues="MKV", kd_M=1e-6, qualifier=">", target="egfr"),
+    ]
+    (joined,) = join_repeats(table)
+    assert (joined.kd_M, joined.qualifier) == (pytest.approx(2e-9), None)
+    assert (joined.kd_low_M, joined.kd_high_M, joined.simulated) == (None, None, True)
+
+
+def test_two_targets_are_two_measurements():
+    table = [design("a", residues="MKV", target=target) for target in ("EGFR", "HER2")]
+    assert tally(table).rate == HitRate(2, 2)

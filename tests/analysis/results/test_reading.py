@@ -1,0 +1,114 @@
+"""Results in every form that the contract leaves open: none is lost, and what cannot be read names its file."""
+
+import codecs
+import json
+
+import pytest
+
+from prefect_assay.analysis.results import results_in, rows, sequence_names
+from prefect_assay.analysis.results.row import Outcome
+from prefect_assay.service.models.sequences import ProteinSequence
+
+ENTRY = {"name": "a", "kd_mean": 1e-9}
+BESIDE = {"kd_mean": 1e-9}
+ROW = {"id": "r", "result_type": "affinity", "summary": [ENTRY]}
+
+
+def read(body, *more):
+    bodies = (one if isinstance(one, bytes) else json.dumps(one).encode() for one in (body, *more))
+    return results_in({f"results-{number:04d}.json": raw for number, raw in enumerate(bodies, start=1)})
+
+
+def entries(found):
+    return [(entry.name, entry.kd_mean) for result in found for entry in result.summary]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [ROW],
+        {"items": [ROW]},
+        {"results": [ROW]},
+        ROW,
+        {"items": ["x", ROW, {"title": 1}]},
+        codecs.BOM_UTF8 + json.dumps([ROW]).encode(),
+        json.dumps(ROW).encode() + b"\n",
+    ],
+)
+def test_results_are_read_in_the_known_forms_row_by_row(body):
+    found, _ = read(body)
+    assert [entry for entry in entries(found) if entry[1] is not None] == [("a", 1e-9)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"plates": [[1]]},
+        {"statistics": {"mean": 3}},
+        "later",
+        7,
+        [1, 2],
+        [{"id": "r", "data": []}],
+        [{"id": "r", "title": "Results", "size_bytes": 7}],
+        None,
+        [],
+        {"items": []},
+        b"name,kd\na,1e-9\n",
+        # Forms that neither the contract nor a published description shows.
+        {"data": {"items": [ROW], "total": 1}},
+        {"data": [ROW]},
+        {"rows": [ROW]},
+        {"measurements": [ENTRY]},
+        {"result": ROW},
+        [{**ROW, "summary": {"a": BESIDE}}],
+        [{**ROW, "summary": None, "data": [ENTRY]}],
+        [{"id": "r", "result_type": "affinity", **ENTRY}],
+        [ENTRY],
+        {"items": [ENTRY], "total": 1},
+        {"a": BESIDE},
+        json.dumps(ENTRY).encode() + b"\n\n" + json.dumps({"name": "b"}).encode(),
+    ],
+)
+def test_results_of_an_unknown_shape_name_their_raw_file(body):
+    found, lines = read(body)
+    assert not any(one.summary for one in found)
+    assert all(line.startswith("raw/results-0001.json") for line in lines)
+    assert lines
+
+
+def test_an_empty_summary_is_a_known_shape():
+    assert read([{**ROW, "summary": []}])[1] == ()
+
+
+def test_results_that_share_an_id_or_have_none_are_all_kept():
+    several = [{**ROW, "summary": [{"name": name, "kd_mean": 1e-9}]} for name in "abc"]
+    found, _ = read(several)
+    assert [(one.id, one.summary[0].name) for one in found] == [("r", "a"), ("r-2", "b"), ("r-3", "c")]
+    found, _ = read([{**one, "id": None} for one in several])
+    assert [(one.id, one.summary[0].name) for one in found] == [
+        ("row-1", "a"),
+        ("row-2", "b"),
+        ("row-3", "c"),
+    ]
+
+
+def test_a_result_on_two_pages_is_one_although_its_link_is_signed_again():
+    link = "https://files.example/p.zip?sig="
+    found, _ = read([{**ROW, "data_package_url": f"{link}1"}], [{**ROW, "data_package_url": f"{link}2"}])
+    assert [one.id for one in found] == ["r"]
+
+
+@pytest.mark.parametrize(
+    "says", [{"total": 3}, {"has_more": True}, {"next": "?page=9"}, {"next_cursor": "r"}]
+)
+def test_a_list_that_has_more_than_came_says_so_and_no_design_is_missing(says):
+    found, lines = read({"items": [ROW], **says})
+    assert lines == ("raw/results-0001.json says that the service has more results than the 1 that came",)
+    designs = [ProteinSequence(name=name, aa_string=f"MK{name.upper()}") for name in "ac"]
+    table = rows(found, ordered=designs, complete=True, unread=bool(lines))
+    assert [(row.name, row.outcome) for row in table] == [("a", Outcome.MEASURED), ("c", Outcome.UNKNOWN)]
+
+
+def test_names_of_sequence_ids_are_those_of_the_archived_lists():
+    listed = {"items": [{"id": 7, "name": "a"}, {"id": "s-2", "name": None}, "odd"]}
+    assert sequence_names([json.dumps(listed).encode(), b"<html>"]) == {"7": "a"}

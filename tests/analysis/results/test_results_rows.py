@@ -1,0 +1,671 @@
+"""Tidy rows from result records: null is not zero, failures are told apart, nothing unknown is lost."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefect_assay.analysis.results import (
+    Level,
+    Outcome,
+    from_csv,
+    is_hit,
+    rows,
+    summarize,
+    to_csv,
+    unread_values,
+)
+from prefect_assay.analysis.results.summary import scatters_of
+from prefect_assay.designs.selection import Objective
+from prefect_assay.looping.rules import best_value
+from prefect_assay.service.models.result import Result
+from prefect_assay.service.models.sequences import ProteinSequence
+
+
+def result(*entries, result_type="affinity"):
+    return Result.model_validate({"id": "r-1", "result_type": result_type, "summary": list(entries)})
+
+
+AFFINITY = {
+    "result_type": "affinity",
+    "sequence": {"name": "d1", "aa_string": "MKV", "control": False, "metadata": {"round": 2}},
+    "kd_units": "M",
+    "kd_mean": 7.4e-8,
+    "kd_log_std": 0.1,
+    "kon_mean": 7.0e4,
+    "koff_mean": 5.2e-3,
+    "binding": "true",
+    "binding_strength": "medium",
+    "expression": "high",
+    "fit_quality": "good",
+    "kd_app": {"value": 8e-8, "ci_low": 7e-8, "ci_high": 9e-8},
+    "replicates": [
+        {"replicate": 1, "kd": 9.6e-8, "kon": 7.0e4, "koff": 6.7e-3, "binding": "true", "kon_method": "1:1"},
+        {"replicate": 2, "kd": None, "binding": "unknown"},
+    ],
+}
+
+
+def test_a_design_gives_a_summary_row_and_one_row_per_replicate():
+    summary, first, second = rows([result(AFFINITY)], experiment_code="EGFR-1")
+    assert (summary.level, summary.replicate, summary.kd_M, summary.kon_per_M_s) == (
+        Level.SUMMARY,
+        None,
+        7.4e-8,
+        7.0e4,
+    )
+    assert summary.log10_kd == pytest.approx(-7.13, abs=0.01)
+    assert (first.level, first.replicate, first.kd_M, first.koff_per_s) == (
+        Level.REPLICATE,
+        1,
+        9.6e-8,
+        6.7e-3,
+    )
+    assert (second.kd_M, second.log10_kd, second.outcome) == (None, None, Outcome.UNKNOWN)
+    assert {row.name for row in (summary, first, second)} == {"d1"}
+    assert {row.experiment_code for row in (summary, first, second)} == {"EGFR-1"}
+
+
+def test_what_has_no_column_is_kept():
+    summary, first, _ = rows([result(AFFINITY)])
+    assert json.loads(summary.extra) == {
+        "kd_units": "M",
+        "kd_app": {"value": 8e-8, "ci_low": 7e-8, "ci_high": 9e-8},
+        "sequence": {"metadata": {"round": 2}},
+    }
+    assert json.loads(first.extra) == {"kon_method": "1:1"}
+
+
+NANOMOLAR = {
+    "sequence_name": "d1",
+    "kd_units": "nM",
+    "kd_mean": 4.2,
+    "kd_log_std": 0.1,
+    "kon_mean": 7.0e4,
+    "binding": "true",
+    "replicates": [{"replicate": 1, "kd": 4.2}, {"replicate": 2, "kd": 4.2e-9, "kd_units": "M"}],
+}
+
+
+@pytest.mark.parametrize("unit", ["M", " M ", None])
+def test_a_dissociation_constant_is_in_molar_unless_it_says_otherwise(unit):
+    summary, *_ = rows([result({**AFFINITY, "kd_units": unit})])
+    assert (summary.kd_M, summary.outcome) == (7.4e-8, Outcome.MEASURED)
+
+
+def test_nanomolar_becomes_molar_and_each_replicate_may_have_a_unit_of_its_own():
+    found = rows([result(NANOMOLAR)])
+    assert [row.kd_M for row in found] == [4.2e-9] * 3
+    assert found[0].log10_kd == pytest.approx(-8.377, abs=0.001)
+    assert (found[0].kon_per_M_s, found[0].kd_log_std) == (7.0e4, 0.1)
+    assert json.loads(found[0].extra) == {"kd_units": "nM"}
+    assert unread_values([result(NANOMOLAR)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("in_entry", "in_result"),
+    [
+        ({"kd_unit": "nM"}, {}),
+        ({"kd_mean_units": "nM"}, {}),
+        ({"KdUnit": "nM"}, {}),
+        ({"unit": "nM"}, {}),
+        ({"units": {"kd": "nM", "kon": "1/(M s)"}}, {}),
+        ({"units": {"kd_mean": "nM"}}, {}),
+        ({}, {"kd_units": "nM"}),
+        ({}, {"units": {"kd": "nM"}}),
+        ({}, {"metadata": {"kd_units": "nM"}}),
+    ],
+)
+def test_a_unit_counts_wherever_a_record_names_it(in_entry, in_result):
+    entry = {name: value for name, value in NANOMOLAR.items() if name != "kd_units"}
+    made = Result.model_validate(
+        {"id": "r-1", "result_type": "affinity", "summary": [{**entry, **in_entry}], **in_result}
+    )
+    found = rows([made])
+    assert [row.kd_M for row in found] == [pytest.approx(4.2e-9)] * 3
+    assert [row.kon_per_M_s for row in found] == [7.0e4, None, None]
+
+
+@pytest.mark.parametrize("value", [4.2, -9.1, 0.5])
+def test_a_number_that_no_measurement_gives_in_molar_puts_the_unit_of_all_in_doubt(value):
+    odd = {"sequence_name": "d1", "kd_mean": value, "kd_app": {"value": value}, "binding": "true"}
+    other = {**odd, "sequence_name": "d2", "kd_mean": 0.004, "kd_app": None}
+    named = {**other, "sequence_name": "d3", "kd_units": "M"}
+    found = rows([result(odd, other), result(named)])
+    assert [row.kd_M for row in found] == [None, None, 0.004]
+    assert [json.loads(row.extra)["kd_mean"] for row in found[:2]] == [value, 0.004]
+    assert [design.kd_M for design in summarize(found)] == [0.004, None, None]
+    (line,) = unread_values([result(odd, other), result(named)])
+    assert "K_D in result r-1 is without a unit" in line
+
+
+def test_an_apparent_kd_has_the_unit_of_its_record():
+    entry = {"sequence_name": "d1", "binding": "true", "kd_app": {"value": 42.0}}
+    (design,) = summarize(rows([result({**entry, "kd_units": "nM"})]))
+    assert design.kd_M == pytest.approx(4.2e-8)
+    (design,) = summarize(rows([result({**entry, "kd_units": "mg/mL"})]))
+    assert design.kd_M is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "column", "unit"),
+    [
+        ("thermostability", {"tm": 331.2, "tm_unit": "K"}, "tm_C", "'K', and the units known here are .C"),
+        ("thermostability", {"tm": 131.0, "units": "F"}, "tm_C", "'F', and the units known here are .C"),
+        ("thermostability", {"tm": 331.2}, "tm_C", "without a unit"),
+        (
+            "expression",
+            {"concentration_value": 2.0, "concentration_units": "mg/mL"},
+            "concentration_nM",
+            "'mg/mL'",
+        ),
+        ("affinity", {"kon_mean": 1e-4, "kon_units": "1/(nM s)"}, "kon_per_M_s", "1/.nM s.', and the units"),
+        (
+            "affinity",
+            {"koff_mean": 1.0, "koff_unit": "1/h"},
+            "koff_per_s",
+            "'1/h', and the units known here are 1/s",
+        ),
+    ],
+)
+def test_no_number_of_another_unit_is_in_a_column(kind, entry, column, unit):
+    made = result({"sequence_name": "d1", **entry}, result_type=kind)
+    (row,) = rows([made])
+    assert getattr(row, column) is None
+    name = next(iter(entry))
+    assert json.loads(row.extra)[name] == entry[name]
+    (line,) = unread_values([made])
+    assert re.search(unit, line)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"result_type": "thermostability", "tm": 61.5, "tm_unit": "°C"},
+        {"kon_mean": 1e5, "kon_units": "1/(M·s)"},
+        {"kon_mean": 1e5, "kon_units": "M^-1 s^-1"},
+        {"koff_mean": 1e-3, "koff_units": "s^-1"},
+        {"concentration_value": "12.5", "unit": "nM"},
+    ],
+)
+def test_the_unit_of_the_column_in_other_spellings(entry):
+    made = result({"sequence_name": "d1", **entry})
+    (row,) = rows([made])
+    assert float(
+        next(value for name, value in entry.items() if name != "result_type" and "unit" not in name)
+    ) in {
+        row.tm_C,
+        row.kon_per_M_s,
+        row.koff_per_s,
+        row.concentration_nM,
+    }
+    assert unread_values([made]) == ()
+
+
+def test_what_comes_in_place_of_a_number_is_kept():
+    (row,) = rows([result({"sequence_name": "d1", "kd_mean": {"value": 4.2, "unit": "nM"}})])
+    assert row.kd_M is None
+    assert json.loads(row.extra) == {"kd_mean": {"value": 4.2, "unit": "nM"}}
+
+
+@pytest.mark.parametrize("unit", ["uMol", "nm", "mg/mL", 7, ["M"]])
+def test_an_unknown_unit_leaves_the_cell_empty_and_says_so(unit):
+    entry = {**NANOMOLAR, "kd_units": unit}
+    summary, first, second = rows([result(entry)])
+    assert (summary.kd_M, summary.log10_kd, summary.outcome) == (None, None, Outcome.BINDING)
+    assert (first.kd_M, second.kd_M) == (None, 4.2e-9)
+    assert json.loads(summary.extra) == {"kd_mean": 4.2, "kd_units": str(unit)}
+    assert json.loads(first.extra) == {"kd": 4.2, "kd_units": str(unit)}
+    (line,) = unread_values([result(entry), result(AFFINITY)])
+    assert line.startswith(
+        f"K_D in result r-1 is 4.2 in {str(unit)!a}, and the units known here are M, mM, uM, nM, pM (2 rows)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({"kd_mean": 1e-9, "binding": "true"}, Outcome.MEASURED),
+        ({"kd_mean": 1e-9}, Outcome.MEASURED),
+        ({"binding": "true", "binding_strength": "weak"}, Outcome.BINDING),
+        ({"binding": "false", "binding_strength": "none", "expression": "high"}, Outcome.NO_BINDING),
+        ({"binding": "false", "kd_mean": 1e-6}, Outcome.NO_BINDING),
+        ({"binding_strength": "none"}, Outcome.NO_BINDING),
+        ({"binding": "unknown", "binding_strength": "unknown"}, Outcome.UNKNOWN),
+        ({"binding": "unknown", "expression": "none"}, Outcome.NO_EXPRESSION),
+        ({"binding": "false", "expression": "none"}, Outcome.NO_EXPRESSION),
+        ({"binding": "in_progress"}, Outcome.PENDING),
+        ({}, Outcome.UNKNOWN),
+    ],
+)
+def test_outcomes_are_told_apart(fields, outcome):
+    (row,) = rows([result({"sequence_name": "d", **fields})])
+    assert row.outcome is outcome
+
+
+def test_thermostability_and_its_absent_tm():
+    found = rows(
+        [
+            result(
+                {"sequence_name": "a", "tm": 61.5, "initial_330nm": 3.2},
+                {"sequence_name": "b", "tm": None, "initial_330nm": 3.2},
+                result_type="thermostability",
+            )
+        ]
+    )
+    assert [(row.tm_C, row.outcome) for row in found] == [(61.5, Outcome.MEASURED), (None, Outcome.UNKNOWN)]
+
+
+def test_an_unknown_type_keeps_its_fields_and_measures_nothing():
+    (row,) = rows(
+        [
+            result(
+                {"sequence_name": "a", "shape": {"alpha": [1.5, 2]}, "note": "x"},
+                result_type="circular_dichroism",
+            )
+        ]
+    )
+    assert (row.result_type, row.outcome) == ("circular_dichroism", Outcome.UNKNOWN)
+    assert json.loads(row.extra) == {"shape": {"alpha": [1.5, 2]}, "note": "x"}
+
+
+def test_numbers_of_the_design_are_no_measurement():
+    entry = {"sequence": {"name": "a", "aa_string": "MK", "metadata": {"score": 0.9}}, "place": 3}
+    (row,) = rows([result(entry, result_type="fluorescence")])
+    assert row.outcome is Outcome.UNKNOWN
+
+
+def test_zero_is_no_constant_and_is_named():
+    made = result({"sequence_name": "a", "kd_mean": 0.0, "koff_mean": 0.0})
+    (row,) = rows([made])
+    assert (row.kd_M, row.log10_kd, row.koff_per_s, row.kon_per_M_s) == (None, None, None, None)
+    assert json.loads(row.extra) == {"kd_mean": 0.0, "koff_mean": 0.0}
+    assert [line.partition(" is ")[0] for line in unread_values([made])] == [
+        "K_D in result r-1",
+        "k_off in result r-1",
+    ]
+
+
+def test_a_limit_is_marked():
+    entry = {"sequence_name": "a", "concentration_value": 5.0, "concentration_display": "<5.0"}
+    (row,) = rows([result(entry, result_type="expression")])
+    assert (row.concentration_nM, row.qualifier, row.outcome) == (5.0, "<", Outcome.MEASURED)
+    (row,) = rows([result({"sequence_name": "a", "kd_mean": 1e-12, "kd_display": "< 1 pM"})])
+    assert row.qualifier == "<"
+
+
+@pytest.mark.parametrize(("complete", "outcome"), [(False, Outcome.PENDING), (True, Outcome.MISSING)])
+def test_an_ordered_design_without_result_stays_in_the_table(complete, outcome):
+    ordered = [
+        ProteinSequence(name="d1", aa_string="MKV"),
+        ProteinSequence(name="d2", aa_string="MKL", control=True),
+    ]
+    found = rows([result(AFFINITY)], experiment_code="E", ordered=ordered, complete=complete)
+    assert [(row.name, row.outcome) for row in found if row.level is Level.SUMMARY] == [
+        ("d1", Outcome.MEASURED),
+        ("d2", outcome),
+    ]
+    assert (found[-1].aa_string, found[-1].control) == ("MKL", True)
+
+
+def test_calls_and_numbers_are_read_in_any_notation():
+    entry = {"sequence_name": "a", "binding": True, "kd_mean": "1e-9", "koff_mean": "n/a", "replicates": None}
+    (row,) = rows([result(entry)])
+    assert (row.binding, row.kd_M, row.koff_per_s) == ("true", 1e-9, None)
+
+
+def test_a_text_in_place_of_a_number_is_a_limit():
+    entry = {
+        "sequence_name": "a",
+        "kd_mean": ">1e-4",
+        "replicates": [{"kd": ">1e-4", "kon": "", "koff": "2e-3"}],
+    }
+    for row in rows([result(entry)]):
+        assert (row.kd_M, row.qualifier, row.outcome, row.extra) == (1e-4, ">", Outcome.MEASURED, None)
+    assert row.koff_per_s == 2e-3
+    (melted,) = rows([result({"sequence_name": "a", "tm": "<25"}, result_type="thermostability")])
+    assert (melted.tm_C, melted.qualifier, melted.outcome) == (25.0, "<", Outcome.MEASURED)
+
+
+def test_models_made_in_python_keep_their_entries():
+    made = result(AFFINITY)
+    again = Result(id="r-1", result_type="affinity", summary=made.summary)
+    assert rows([again]) == rows([made])
+    assert len(Result.model_validate_json(made.model_dump_json()).summary[0].replicates) == 2
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+words = st.sampled_from(["true", "false", "none", "unknown", "in_progress", "strong", "high", "<5.0", "1e-9"])
+anything = st.recursive(
+    scalars | words,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+)
+fields = [
+    "result_type",
+    "sequence",
+    "sequence_name",
+    "kd_mean",
+    "kd_log_std",
+    "kon_mean",
+    "binding",
+    "expression",
+]
+fields += [
+    "binding_strength",
+    "fit_quality",
+    "tm",
+    "concentration_value",
+    "concentration_display",
+    "kd_display",
+    "x",
+]
+odd_replicate = st.dictionaries(st.sampled_from(["replicate", "kd", "kon", "binding", "tm", "y"]), anything)
+odd_entry = st.builds(
+    lambda entry, replicates: {**entry, "replicates": replicates},
+    st.dictionaries(
+        st.sampled_from(fields), anything | st.fixed_dictionaries({"name": anything, "aa_string": anything})
+    ),
+    anything | st.lists(odd_replicate, max_size=2),
+)
+
+
+@given(
+    st.lists(odd_entry | anything, max_size=3), st.sampled_from(["affinity", "thermostability", "new_type"])
+)
+def test_no_content_ends_a_run_that_has_waited_ten_days(entries, result_type):
+    found = rows([result(*entries, result_type=result_type)], experiment_code="E")
+    assert len([row for row in found if row.level is Level.SUMMARY]) == sum(
+        isinstance(e, dict) for e in entries
+    )
+    assert from_csv(to_csv(found)) == found
+
+
+def test_what_a_result_does_not_say_of_its_design_comes_from_the_order():
+    """Thermostability results name the sequence and say neither its residues nor whether it is a control."""
+    melted = {"result_type": "thermostability", "sequence_name": "ref", "tm": 85.0}
+    (row,) = rows([result(melted)], ordered=[ProteinSequence("ref", "MKV", control=True)])
+    assert (row.control, row.aa_string, row.tm_C) == (True, "MKV", 85.0)
+    assert best_value(summarize([row]), Objective.MELTING) is None
+    (row,) = rows([result(melted | {"sequence": "MKVL"})], ordered=[ProteinSequence("ref", "MKV")])
+    assert (row.control, row.aa_string) == (False, "MKVL")
+
+
+@pytest.mark.parametrize(
+    ("binding", "outcome"),
+    [
+        ("binder", Outcome.MEASURED),
+        (True, Outcome.MEASURED),
+        *(
+            (word, Outcome.NO_BINDING)
+            for word in ("non_binder", "No", "0", 0, False, "no binding", "NB", "-")
+        ),
+        ("no_expression", Outcome.NO_EXPRESSION),
+        ("In progress", Outcome.PENDING),
+        ("perhaps", Outcome.UNKNOWN),
+        (2, Outcome.UNKNOWN),
+        ({"call": "no"}, Outcome.UNKNOWN),
+    ],
+)
+def test_a_call_overrides_the_number_beside_it(binding, outcome):
+    entry = {
+        "sequence_name": "d1",
+        "binding": binding,
+        "kd_mean": 4.2e-9,
+        "replicates": [{"replicate": 1, "kd": 4e-9}],
+    }
+    found = rows([result(entry)])
+    assert [row.outcome for row in found] == [outcome, outcome]
+    is_binder = outcome is Outcome.MEASURED
+    (design,) = summarize(found)
+    assert (is_hit(design) is True) == is_binder
+    assert (design.kd_M is not None) == is_binder
+    assert scatters_of(found).log_kd is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"is_binder": False},
+        {"binder": "no"},
+        {"binding": None, "is_binder": "false"},
+    ],
+)
+def test_a_call_in_another_field_of_public_tables_counts(fields):
+    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})])
+    assert row.outcome is Outcome.NO_BINDING
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"hit": False},
+        {"classification": "non-binder"},
+        {"comment": "does not bind"},
+        {"binding": "true", "is_binder": False},
+        {"binding": "true", "outcome": "non_binder"},
+        {"binding_strength": "feeble"},
+        {"expression": "so-so"},
+    ],
+)
+def test_a_call_that_is_unclear_makes_the_outcome_unknown_and_is_quoted(fields):
+    made = result({"sequence_name": "d1", "kd_mean": 4.2e-9, **fields})
+    found = rows([made])
+    assert found[0].outcome is Outcome.UNKNOWN
+    assert [is_hit(design) for design in summarize(found)] == [None]
+    (line,) = unread_values([made])
+    assert str(next(reversed(fields.values()))) in line
+
+
+def test_the_calls_of_a_public_showcase():
+    """Thirteen binders, six non-binders of which three have a number, and one design that did not express."""
+    entries = [
+        {"sequence_name": f"b{n}", "binding": "binder", "kd_mean": 1e-9 * (n + 1), "kd_units": "M"}
+        for n in range(13)
+    ]
+    entries += [
+        {"sequence_name": f"n{n}", "binding": "non_binder", "kd_mean": 1e-10 if n < 3 else None}
+        for n in range(6)
+    ]
+    entries += [{"sequence_name": "x", "binding": "no_expression", "expression": "none", "kd_mean": None}]
+    found = rows([result(*entries)])
+    counts = Counter(row.outcome for row in found)
+    assert counts == {Outcome.MEASURED: 13, Outcome.NO_BINDING: 6, Outcome.NO_EXPRESSION: 1}
+    assert [design.name for design in summarize(found) if is_hit(design)] == [f"b{n}" for n in range(13)]
+    assert unread_values([result(*entries)]) == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kd_mean": "> 1e-6"},
+        {"kd_mean": "≥1 µM"},
+        {"kd_mean": 1e-6, "kd_qualifier": ">"},
+        {"kd_mean": 1e-6, "kd_qualifier": ">="},
+        {"kd_mean": 1e-6, "kd_relation": "≥"},
+        {"kd_mean": 1e-6, "operator": ">"},
+        {"kd_mean": 1e-6, "kd_display": "> 1 uM"},
+        {"kd_mean": 1e-6, "kd_display": ">1e-6"},
+    ],
+)
+def test_a_limit_in_a_listed_spelling_is_a_limit(fields):
+    (row,) = rows([result({"sequence_name": "d1", "binding": "true", **fields})])
+    assert (row.kd_M, row.qualifier) == (pytest.approx(1e-6), ">")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"kd_qualifier": word} for word in ("gt", "lower_bound", "&gt;", "greater than", "gte", "~", True)),
+        *({"kd_display": text} for text in ("Kd > 1 uM", "&gt; 1 uM", "no fit", "> 5 uM", "< 1 nM")),
+        {"kd_relation": "GreaterThan"},
+        {"kd_limit": "lower"},
+        {"kd_is_lower_bound": True},
+        {"kd_censored": 1},
+        {"censored": True},
+        {"modifier": "above range"},
+        {"relation": "gt"},
+        {"out_of_range": "high"},
+        {"comment": "Kd > 1 uM"},
+        {"note": "> 1 µM"},
+        {"kd_relation": ">", "kd_display": "< 1 uM"},
+        {"kd_unit": "nM", "kd_units": "M"},
+        {"kd": 2e-6},
+    ],
+)
+def test_a_limit_in_another_spelling_is_never_an_exact_value(fields):
+    made = result({"sequence_name": "d1", "binding": "true", "kd_mean": 1e-6, **fields})
+    (row,) = rows([made])
+    assert (row.kd_M, row.outcome) == (None, Outcome.BINDING)
+    assert json.loads(row.extra)["kd_mean"] == 1e-6
+    (line,) = unread_values([made])
+    assert line.startswith("K_D in result r-1 is ")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kd_low": 1e-7, "kd_high": 2e-6, "kd_std": 1e-7, "kd_n": 3, "kd_r2": 0.99},
+        {"kd_qualifier": "=", "censored": False, "kd_limit": None, "kd_method": "1:1"},
+        {"comment": "chi2 < 0.1", "fit_quality": "good", "koff_relation": ">"},
+    ],
+)
+def test_what_stands_beside_an_exact_value_leaves_it_exact(fields):
+    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 1e-6, **fields})])
+    assert (row.kd_M, row.qualifier) == (1e-6, None)
+
+
+@pytest.mark.parametrize(
+    "value", ["1_000", "1,5", {"value": 1e-9}, [1e-9], "1e400", 1e400, "about 5", -1e-9, 5.0, 0.001]
+)
+def test_a_number_that_is_not_read_has_a_line(value):
+    made = result({"sequence_name": "d1", "kd_mean": value})
+    (row,) = rows([made])
+    assert (row.kd_M, row.outcome) == (None, Outcome.UNKNOWN)
+    assert len(unread_values([made])) == 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["enzyme_activity", "screening", "thermostability", "expression", "isothermal_titration"]
+)
+def test_a_kd_of_another_assay_is_no_affinity(kind):
+    made = result({"sequence_name": "d1", "kd": 1e-9, "replicates": [{"kd": 1e-9}]}, result_type=kind)
+    assert {(row.kd_M, row.outcome) for row in rows([made])} == {(None, Outcome.UNKNOWN)}
+    (line,) = unread_values([made])
+    assert line.startswith("kd in result r-1 is 1e-09, which is no value of ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "outcome"),
+    [
+        ("affinity", {"n_replicates": 3, "plate": 7, "length": 120, "error_code": 0}, Outcome.UNKNOWN),
+        ("affinity", {"concentration_value": 50.0}, Outcome.UNKNOWN),
+        ("affinity", {"koff_mean": 1e-3}, Outcome.MEASURED),
+        ("fluorescence", {"n_replicates": 3, "excitation_nm": 488, "background": 150.0}, Outcome.UNKNOWN),
+        ("fluorescence", {"intensity_mean": 3.5}, Outcome.MEASURED),
+        ("expression", {"molecular_weight_da": 12000.0}, Outcome.UNKNOWN),
+        ("expression", {"expression": "unknown"}, Outcome.UNKNOWN),
+        ("expression", {"expression": "low"}, Outcome.MEASURED),
+        ("expression", {"yield_mean": 12.0}, Outcome.MEASURED),
+        ("enzyme_activity", {"plate": 3}, Outcome.UNKNOWN),
+        ("enzyme_activity", {"kcat_mean": 2.0}, Outcome.MEASURED),
+        ("epitope_binning", {"bin": "A"}, Outcome.MEASURED),
+        ("epitope_binning", {"responses": {"d2": 0.4}}, Outcome.MEASURED),
+        ("epitope_binning", {"bin": None, "responses": {"d2": None}}, Outcome.UNKNOWN),
+        ("screening", {"signal": 0.3}, Outcome.UNKNOWN),
+        ("thermostability", {"initial_330nm": 3.2}, Outcome.UNKNOWN),
+    ],
+)
+def test_a_measurement_is_a_value_in_a_field_of_its_assay_type(kind, fields, outcome):
+    (row,) = rows([result({"sequence_name": "d1", **fields}, result_type=kind)])
+    assert row.outcome is outcome
+
+
+def test_a_row_per_replicate_gives_one_design_with_their_geometric_mean():
+    entries = [
+        {"sequence_name": "d1", "binding": "true", "replicate": n, "kd": kd}
+        for n, kd in ((1, 0.5e-9), (2, 1e-9), (3, 2e-9))
+    ]
+    found = rows([result(*entries, {"sequence_name": "d2", "kd_mean": 3e-9})])
+    assert [(row.name, row.level, row.replicate) for row in found] == [
+        ("d1", Level.SUMMARY, None),
+        *(("d1", Level.REPLICATE, n) for n in (1, 2, 3)),
+        ("d2", Level.SUMMARY, None),
+    ]
+    assert found[0].kd_M == pytest.approx(1e-9)
+    first, _ = summarize(found)
+    assert (first.name, first.kd_M, first.replicates, first.replicates_averaged) == (
+        "d1",
+        pytest.approx(1e-9),
+        3,
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("replicates", "outcome", "kd"),
+    [
+        (
+            [{"binding": "true", "kd": 1e-9}, {"binding": "false"}, {"binding": "false", "kd": 1e-5}],
+            Outcome.NO_BINDING,
+            None,
+        ),
+        (
+            [{"binding": "true", "kd": 1e-9}, {"binding": "true", "kd": 4e-9}, {"binding": "false"}],
+            Outcome.MEASURED,
+            2e-9,
+        ),
+        ([{"binding": "true", "kd": 1e-9}, {"binding": "false"}], Outcome.UNKNOWN, None),
+        ([{"kd": ">1e-5"}, {"kd": ">2e-5"}], Outcome.MEASURED, 1e-5),
+        ([{"kd": ">1e-5"}, {"kd": 2e-9}], Outcome.MEASURED, None),
+        ([{"binding": "true"}, {"binding": "true"}], Outcome.BINDING, None),
+        ([{"kd": None}, {"kd": None}], Outcome.UNKNOWN, None),
+        ([{"expression": "none"}, {"expression": "none"}], Outcome.NO_EXPRESSION, None),
+    ],
+)
+def test_the_outcome_of_replicate_rows_is_that_of_most(replicates, outcome, kd):
+    summary, *others = rows([result(*({"sequence_name": "d1", **one} for one in replicates))])
+    assert (summary.outcome, summary.kd_M) == (outcome, kd if kd is None else pytest.approx(kd))
+    assert [row.replicate for row in others] == list(range(1, len(replicates) + 1))
+
+
+def test_a_kd_above_the_highest_concentration_is_extrapolated():
+    made = result(
+        {"sequence_name": "d1", "kd_mean": 4e-6, "kd_units": "M"},
+        {"sequence_name": "d2", "kd_mean": 4e-7, "kd_units": "M"},
+    )
+    first, second = rows([made], highest_molar=1e-6)
+    assert first.doubt == "extrapolated: K_D is above the highest concentration, 1000 nM"
+    assert second.doubt is None
+    assert [(each.name, each.extrapolated) for each in summarize((first, second))] == [
+        ("d2", False),
+        ("d1", True),
+    ]
+
+
+@pytest.mark.parametrize(("koff", "is_doubted"), [(1e-4, False), (2.9e-4, False), (1e-2, True), (1e-6, True)])
+def test_rate_constants_are_compared_with_the_affinity(koff, is_doubted):
+    (row,) = rows([result({"sequence_name": "d1", "kd_mean": 1e-9, "kon_mean": 1e5, "koff_mean": koff})])
+    assert row.kd_M == 1e-9
+    assert (row.doubt is not None) == is_doubted
+
+
+def test_units_of_one_place_that_contradict_each_other_are_quoted():
+    made = result({"sequence_name": "d1", "kd_mean": 5.0, "kd_unit": "nM", "kd_units": "M"})
+    (row,) = rows([made])
+    assert (row.kd_M, row.outcome) == (None, Outcome.UNKNOWN)
+    (line,) = unread_values([made])
+    assert "in 'nM' and 'M': units that contradict each other" in line
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "column"),
+    [("thermostability", "tm", "tm_C"), ("expression", "concentration_value", "concentration_nM")],
+)
+def test_a_number_beside_an_unknown_word_is_in_its_column_and_in_no_summary(kind, field, column):
+    found = rows([result({"sequence_name": "d1", field: 61.5, "expression": "so-so"}, result_type=kind)])
+    assert getattr(found[0], column) == 61.5
+    (design,) = summarize(found)
+    assert (design.outcome, getattr(design, column)) == (Outcome.UNKNOWN, None)

@@ -1,0 +1,209 @@
+"""One row per design: what it takes from which result, its value, verdict and place."""
+
+import itertools
+import math
+
+import pytest
+
+from prefect_assay.analysis.kinetics.analysis import (
+    Estimate,
+    KineticsFit,
+    PackageAnalysis,
+    ReplicateKinetics,
+    Verdict,
+)
+from prefect_assay.analysis.results import Outcome, ResultRow, is_hit
+from prefect_assay.analysis.results.summary import combined_verdict, summarize
+
+
+def row(name, **fields):
+    values = {"experiment_code": "E-1", "result_id": "r", "result_type": "affinity", "level": "summary"}
+    return ResultRow.model_validate({**values, "name": name, "outcome": "measured", **fields})
+
+
+def replicates(name, *kds, strength="strong", **fields):
+    return [
+        row(name, level="replicate", replicate=number, kd_M=kd, binding_strength=strength, **fields)
+        for number, kd in enumerate(kds, start=1)
+    ]
+
+
+def curves(name="d1", replicate=1, verdict="agrees", reasons=(), kd=(1e-9, 0.8e-9, 1.2e-9), model="two_step"):
+    value = Estimate(value=kd[0], low=kd[1], high=kd[2])
+    fit = KineticsFit(
+        model=model,
+        kon_per_M_s=Estimate(value=1e5),
+        koff_per_s=Estimate(value=1e-4),
+        kd_M=value,
+        kd_uncertainty_M=value,
+        rmax=(1.0,),
+        mae=0.01,
+        relative_mae=0.01,
+        runs_p=0.5,
+    )
+    return ReplicateKinetics(
+        name=name,
+        replicate=replicate,
+        unit="nm",
+        concentrations_nM=(1.0,),
+        verdict=verdict,
+        reasons=reasons,
+        fits=(fit,),
+    )
+
+
+def test_a_design_is_one_row_with_what_is_known_of_its_experiment():
+    table = [
+        row(
+            "d1",
+            kd_M=2e-9,
+            kon_per_M_s=1e5,
+            koff_per_s=2e-4,
+            binding="true",
+            expression="high",
+            aa_string="MK",
+        ),
+        *replicates("d1", 1e-9, 2e-9, 3e-9),
+    ]
+    (found,) = summarize(
+        table,
+        targets={"E-1": "EGFR"},
+        prices={"E-1": 11900},
+        attributes={"d1": {"ipTM": "0.8"}, "d2": {"a": "b"}},
+    )
+    assert (found.name, found.target, found.koff_per_s, found.replicates) == ("d1", "EGFR", 2e-4, 3)
+    assert (found.reported_kd_M, found.replicates_reported, found.replicates_averaged) == (2e-9, 3, 3)
+    assert found.kd_M == pytest.approx((1 * 2 * 3) ** (1 / 3) * 1e-9)
+    assert (found.price_cents, found.attributes, found.expression, found.aa_string) == (
+        11900,
+        {"ipTM": "0.8"},
+        "high",
+        "MK",
+    )
+    assert found.kd_low_M < found.kd_M < found.kd_high_M
+    assert found.verdict is None
+
+
+def test_a_limit_has_no_interval():
+    above = {"kd_M": 1e-4, "qualifier": ">"}
+    measured = [row("d1", level="replicate", replicate=number, **above) for number in (1, 2, 3)]
+    (found,) = summarize([row("d1", **above), *measured])
+    assert (found.kd_M, found.kd_low_M, found.kd_high_M) == (1e-4, None, None)
+
+
+def test_a_non_binder_has_no_constants():
+    fields = {"kd_M": 1e-6, "kon_per_M_s": 1e4, "koff_per_s": 1e-2, "qualifier": ">", "binding": "false"}
+    (found,) = summarize([row("d1", outcome="no_binding", **fields), *replicates("d1", 1e-6)])
+    assert (found.kd_M, found.kd_low_M, found.kon_per_M_s, found.koff_per_s, found.qualifier) == (None,) * 5
+    assert (found.outcome, found.binding) == (Outcome.NO_BINDING, "false")
+
+
+def test_a_later_result_counts_and_another_kind_fills_in():
+    (found,) = summarize(
+        [
+            row("d1", kd_M=1e-9, result_id="first"),
+            row("d1", tm_C=61.0, result_type="thermostability", result_id="melt", expression="high"),
+            row("d1", kd_M=2e-9, result_id="second"),
+            row("d1", outcome="pending", result_id="third"),
+        ]
+    )
+    assert (found.kd_M, found.tm_C, found.result_type, found.expression) == (2e-9, 61.0, "affinity", "high")
+    (found,) = summarize([row("d1", outcome="pending", result_id="", result_type=""), row("d1", kd_M=1e-9)])
+    assert (found.kd_M, found.outcome) == (1e-9, Outcome.MEASURED)
+
+
+def test_two_experiments_are_two_rows():
+    found = summarize(
+        [row("d1", kd_M=1e-9), row("d1", experiment_code="E-2", kd_M=1e-8)], prices={"E-2": math.nan}
+    )
+    assert [(each.experiment_code, each.kd_M, each.price_cents) for each in found] == [
+        ("E-1", 1e-9, None),
+        ("E-2", 1e-8, None),
+    ]
+
+
+TABLE = [
+    row("none", outcome="no_binding"),
+    row("gone", outcome="missing", result_id="", result_type=""),
+    row("waits", outcome="pending", result_id="", result_type=""),
+    row("silent", outcome="no_expression"),
+    row("odd", outcome="unknown"),
+    row("melts", tm_C=61.27, result_type="thermostability"),
+    row("melts-late", tm_C=81.27, result_type="thermostability"),
+    row("zero", kd_M=0.0),
+    row("screened", outcome="binding", binding_strength="medium", result_type="screening"),
+    row("weak", kd_M=3.2e-6),
+    row("control", kd_M=5e-10, control=True),
+    row("best", kd_M=7.41e-11),
+    row("a-tie", kd_M=3.2e-6),
+]
+
+
+def test_binders_come_as_they_are_ranked_and_the_rest_by_outcome():
+    order = [found.name for found in summarize(TABLE)]
+    assert order[:5] == ["best", "control", "a-tie", "weak", "screened"]
+    assert order[5:] == ["melts-late", "melts", "zero", "none", "silent", "odd", "waits", "gone"]
+
+
+def test_controls_and_non_binders_are_no_hits_whatever_number_they_have():
+    table = [*TABLE, row("artefact", kd_M=1e-10, outcome="no_binding"), *replicates("artefact", 1e-10)]
+    assert [each.name for each in summarize(table) if is_hit(each)] == ["best", "a-tie", "weak", "screened"]
+
+
+def test_a_design_that_binds_weaker_than_a_limit_comes_after_all_that_were_measured():
+    table = [row("limit", kd_M=1e-7, qualifier=">"), row("weaker", kd_M=5e-7), row("at-most", kd_M=1e-9)]
+    assert [each.name for each in summarize(table)] == ["at-most", "weaker", "limit"]
+
+
+@pytest.mark.parametrize(("sign", "kd"), [("<", 3e-9), (">", 1e-9)])
+def test_of_several_limits_the_one_counts_that_all_agree_with(sign, kd):
+    parts = replicates("d1", 2e-9, 1e-9, 3e-9, qualifier=sign)
+    (found,) = summarize([row("d1", outcome="binding"), *parts])
+    assert (found.kd_M, found.qualifier) == (kd, sign)
+
+
+def test_a_design_is_compared_with_the_controls_of_its_own_experiment():
+    table = [
+        row("control", kd_M=1e-9, control=True, experiment_code="E-2"),
+        row("mine", kd_M=4e-9, control=True),
+        row("d1", kd_M=2e-9),
+    ]
+    found = {each.name: each for each in summarize(table)}
+    assert (found["d1"].reference, found["d1"].fold) == ("mine", 2.0)
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    few = TABLE[-6:]
+    assert len({tuple(each.name for each in summarize(some)) for some in itertools.permutations(few)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "combined"),
+    [
+        ((), None),
+        (("agrees",), Verdict.AGREES),
+        (("agrees", "agrees", "not_1_to_1"), Verdict.AGREES),
+        (("agrees", "not_1_to_1", "not_1_to_1"), Verdict.NOT_1_TO_1),
+        (("agrees", "no_binding"), Verdict.REVIEW),
+        (("agrees", "review", "no_binding"), Verdict.REVIEW),
+    ],
+)
+def test_the_verdict_is_that_of_most_replicates_or_else_review(verdicts, combined):
+    parts = [curves(replicate=number, verdict=word) for number, word in enumerate(verdicts, start=1)]
+    assert combined_verdict(parts)[0] is combined
+
+
+def test_reasons_are_given_once_and_name_the_replicate_that_differs():
+    analysis = PackageAnalysis(
+        kinetics=(
+            curves(reasons=("short dissociation",)),
+            curves(replicate=2, reasons=("short dissociation",)),
+            curves(replicate=3, verdict="review", reasons=("residuals are not noise",)),
+            curves(name="another", reasons=("not mine",)),
+        )
+    )
+    (found,) = summarize([row("d1", kd_M=1e-9)], analyses={"r": analysis, "other": analysis})
+    assert found.verdict is Verdict.AGREES
+    assert found.reasons == ("short dissociation", "replicate 3: residuals are not noise")
+    _, reasons = combined_verdict(analysis.kinetics[1:3])
+    assert reasons[0] == "the replicates differ: 1 agrees, 1 review"

@@ -1,0 +1,128 @@
+"""Purchases that are played on a measured table."""
+
+import random
+
+import pytest
+
+from prefect_assay.analysis.results import DesignSummary, Outcome
+from prefect_assay.analysis.selection.backtest import (
+    RIDGE,
+    Backtest,
+    Plan,
+    Played,
+    backtest,
+)
+from prefect_assay.analysis.selection.identity import families
+from prefect_assay.designs.selection import SelectionPolicy, SelectionSettings
+from prefect_assay.errors import InputError
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+def table(seed=1, count=12):
+    """Families of five; half of the families, those of method `good`, have four hits each."""
+    chance = random.Random(seed)
+    designs = []
+    for family in range(count):
+        base = "".join(chance.choices(LETTERS, k=60))
+        for member in range(5):
+            letters = list(base)
+            letters[member * 3] = "W"
+            hit = family % 2 == 0 and member > 0
+            designs.append(
+                DesignSummary(
+                    name="twice",
+                    experiment_code="",
+                    outcome=Outcome.MEASURED if hit else Outcome.NO_BINDING,
+                    kd_M=10 ** chance.uniform(-9, -7) if hit else None,
+                    aa_string="".join(letters),
+                    attributes={
+                        "method": "good" if family % 2 == 0 else "bad",
+                        "ipTM": f"{chance.random():.2f}",
+                    },
+                )
+            )
+    return designs
+
+
+def figures(found):
+    return {each.policy: each for each in found.played}
+
+
+def test_families_are_what_shares_words():
+    designs = [design.aa_string for design in table()]
+    numbers = families(designs)
+    assert len(set(numbers)) == 12
+    assert all(len(set(numbers[at : at + 5])) == 1 for at in range(0, 60, 5))
+
+
+def test_what_is_known_is_used_and_the_difference_to_the_next_policy_is_said():
+    told = []
+    found = backtest(
+        table(),
+        SelectionSettings(score_column="ipTM", higher_is_better=True),
+        Plan(rounds=2, batch=5, splits=6, warm=True),
+        told.append,
+    )
+    by = figures(found)
+    assert found.families == 12
+    assert len(by["gp"].first) == 6
+    assert sum(by["gp"].first) > sum(by["random"].first)
+    assert {"gp", RIDGE, "top_score", "random"} < set(by)
+    assert told[0] == "gp: 6 splits"
+    verdict = found.verdict()
+    means = {each.policy: sum(each.last) / 6 for each in found.played}
+    assert means[verdict.policy] == max(means[policy] for policy in SelectionPolicy)
+    others = [mean for policy, mean in means.items() if policy != verdict.policy]
+    assert verdict.difference == pytest.approx(means[verdict.policy] - max(others))
+    assert verdict.real == (abs(verdict.difference) > 2 * verdict.error)
+
+
+def played(policy, *last):
+    return Played(policy, last, last, last)
+
+
+def verdict_of(*policies):
+    return Backtest(policies, 10, 5, 3, more_is_better=True).verdict()
+
+
+def test_only_what_can_be_taken_is_recommended():
+    verdict = verdict_of(
+        played(RIDGE, 9, 8, 9), played("best single score (lowest mass)", 7, 7, 7), played("gp", 3, 2, 4)
+    )
+    assert (verdict.policy, verdict.beside) == ("gp", RIDGE)
+    assert verdict.difference == pytest.approx(-17 / 3)
+    assert verdict.real
+
+
+@pytest.mark.parametrize("splits", [1, 4])
+def test_purchases_that_cannot_differ_are_no_proof(splits):
+    assert not verdict_of(played("gp", *[9] * splits), played("random", *[2] * splits)).real
+
+
+def test_what_is_random_differs_between_plays_of_one_pool():
+    own = [design.model_copy(update={"target": "one"}) for design in table()]
+    others = [design.model_copy(update={"target": "two"}) for design in table(seed=2)]
+    settings = SelectionSettings(target="one")
+    found = backtest([*own, *others], settings, Plan(rounds=1, batch=10, splits=8, others=True))
+    assert found.pool == len({design.aa_string for design in own})
+    assert len(set(figures(found)["random"].first)) > 1
+
+
+def test_the_best_value_is_a_distance_in_decades():
+    found = backtest(table(), SelectionSettings(aim="best"), Plan(rounds=3, batch=60, splits=2))
+    assert all(value == 0 for each in found.played for value in each.last)
+    assert not found.more_is_better
+
+
+def test_groups_of_a_column_stay_together():
+    with pytest.raises(InputError, match="no design has a cell in the column 'author'"):
+        backtest(table(), SelectionSettings(), Plan(splits=2, by="author"))
+    found = backtest(table(), SelectionSettings(), Plan(rounds=1, batch=5, splits=4, by="method"))
+    assert sum(figures(found)["random"].first) % 1 == 0
+
+
+@pytest.mark.parametrize("designs", [[], table()[:3], [design for design in table() if design.kd_M]])
+def test_a_table_that_cannot_tell_is_refused(designs):
+    with pytest.raises(InputError, match="of which some hit and some do not"):
+        backtest(designs, SelectionSettings(), Plan(splits=2))

@@ -1,0 +1,517 @@
+"""What the policy `gp` learns: sequences, groups, scores, other targets, values and limits; and that it never fails."""
+
+import itertools
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import norm, truncnorm
+
+from prefect_assay.analysis.results import DesignSummary, Outcome
+from prefect_assay.analysis.selection import gp, history_of, select
+from prefect_assay.analysis.selection.described import words
+from prefect_assay.analysis.selection.process import Evidence, Process, expected_improvement
+from prefect_assay.designs import pool_of
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import Fate, SelectionSettings
+from prefect_assay.errors import InputError, InvalidSequences
+
+LETTERS = "ACDEFGHIKLMNPQRSTVWY"
+GP = SelectionSettings()
+BEST = SelectionSettings(aim="best")
+LAST = {"rounds_left": 0}
+
+
+def protein(chance, length=60):
+    return "".join(chance.choices(LETTERS, k=length))
+
+
+def mutant(residues, chance, changes):
+    letters = list(residues)
+    for _ in range(changes):
+        letters[chance.randrange(len(letters))] = chance.choice(LETTERS)
+    return "".join(letters)
+
+
+def candidate(name, residues, **columns):
+    return Candidate(
+        name=name, sequence=residues, columns={key: str(value) for key, value in columns.items()}
+    )
+
+
+def measured(name, residues, hit, *, kd=None, target=None, **columns):
+    outcome = Outcome.NO_BINDING if not hit else Outcome.BINDING if kd is None else Outcome.MEASURED
+    return DesignSummary(
+        name=name,
+        experiment_code="",
+        outcome=outcome,
+        kd_M=kd,
+        target=target,
+        aa_string=residues,
+        attributes={key: str(value) for key, value in columns.items()},
+    )
+
+
+def names(selection):
+    return [choice.candidate.name for choice in selection.choices]
+
+
+def test_binders_without_a_kd_lead_to_their_relatives():
+    chance = random.Random(1)
+    good, bad = protein(chance), protein(chance)
+    history = [measured(f"g{n}", mutant(good, chance, 9), hit=True) for n in range(4)]
+    history += [measured(f"b{n}", mutant(bad, chance, 9), hit=False) for n in range(4)]
+    designs = [
+        candidate(f"{kind}{n}", mutant(base, chance, 9))
+        for kind, base in (("good", good), ("bad", bad))
+        for n in range(9)
+    ]
+
+    selection = select(designs, history_of(history), 6, GP, **LAST)
+
+    assert all(name.startswith("good") for name in names(selection))
+    assert "most like g" in selection.choices[0].reason
+    assert "identical, binding)" in selection.choices[0].reason
+    assert selection.choices[0].score > 2 * min(selection.scores)
+
+
+@pytest.mark.parametrize("column", ["method", "author", "parent", "campaign"])
+def test_groups_with_hits_come_first(column):
+    chance = random.Random(2)
+    history = [
+        measured(f"h{n}", protein(chance), hit=n % 2 == 0 and n % 5 != 0, **{column: f"m{n % 2}"})
+        for n in range(40)
+    ]
+    designs = [candidate(f"d{n}", protein(chance), **{column: f"m{n % 2}"}) for n in range(40)]
+
+    selection = select(designs, history_of(history), 10, GP, **LAST)
+
+    found = Counter(
+        (choice.candidate.columns.get(column) or choice.candidate.parents[0]) for choice in selection.choices
+    )
+    assert found == {"m0": 10}
+    assert "method, author, parents +" in selection.choices[0].reason
+
+
+def test_without_a_history_scores_lead_and_families_are_spread():
+    chance = random.Random(3)
+    bases = [protein(chance) for _ in range(6)]
+    designs = [
+        candidate(f"f{family}-{n}", mutant(base, chance, 3), ipTM=0.9 - 0.02 * family - 0.001 * n)
+        for family, base in enumerate(bases)
+        for n in range(20)
+    ]
+
+    selection = select(designs, history_of([]), 12, GP)
+
+    assert len({name.partition("-")[0] for name in names(selection)}) >= 4
+    assert (
+        "nothing is measured on this target yet: led by scores and other targets, spread over families"
+        in selection.notes
+    )
+    last = select(designs, history_of([]), 3, GP, **LAST)
+    assert {name.partition("-")[0] for name in names(last)} <= {"f0", "f1"}
+
+
+def test_scores_are_compared_across_methods():
+    chance = random.Random(4)
+    designs = [candidate(f"d{n}", protein(chance), method=f"m{n // 20}", ipTM=n / 40) for n in range(40)]
+    selection = select(designs, history_of([]), 8, SelectionSettings(score_column="ipTM"), **LAST)
+    assert {choice.candidate.columns["method"] for choice in selection.choices} == {"m1"}
+
+
+def test_a_score_that_misleads_is_turned_around():
+    chance = random.Random(5)
+    history = [measured(f"h{n}", protein(chance), hit=n < 15, ipTM=n / 60) for n in range(60)]
+    designs = [candidate(f"d{n}", protein(chance), ipTM=n / 60) for n in range(60)]
+
+    selection = select(designs, history_of(history), 6, SelectionSettings(score_column="ipTM"), **LAST)
+
+    assert all(int(name[1:]) < 20 for name in names(selection))
+
+
+def elsewhere(chance, *, agree):
+    """Three other targets, on which designs of method m0 hit, or of another method on each."""
+    return [
+        measured(
+            f"{target}-{n}",
+            protein(chance),
+            hit=n % 3 == (0 if agree else target) and n % 4 != 0,
+            target=f"T{target}",
+            method=f"m{n % 3}",
+        )
+        for target in range(3)
+        for n in range(45)
+    ]
+
+
+def test_other_targets_count_as_far_as_they_agree():
+    chance = random.Random(6)
+    designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}", target="new") for n in range(60)]
+
+    agreed = select(designs, history_of(elsewhere(chance, agree=True)), 10, GP, **LAST)
+    differed = select(designs, history_of(elsewhere(chance, agree=False)), 10, GP, **LAST)
+
+    assert Counter(choice.candidate.columns["method"] for choice in agreed.choices)["m0"] == 10
+    assert any("135 results of 3 other targets count: groups" in note for note in agreed.notes)
+    assert not any("count: groups 100%" in note for note in differed.notes)
+
+
+def strangers(chance):
+    """Six targets of one method each: where m0 was used all bind easily, where m1 was hardly any, and scores say nothing."""
+    return [
+        measured(
+            f"{target}-{n}",
+            protein(chance),
+            hit=chance.random() < (0.8 if target < 3 else 0.1),
+            target=f"T{target}",
+            method=f"m{target // 3}",
+            ipTM=chance.random(),
+        )
+        for target in range(6)
+        for n in range(30)
+    ]
+
+
+@pytest.mark.parametrize("targets", [6, 1])
+def test_other_targets_that_do_not_help_do_no_harm_before_anything_is_measured(targets):
+    chance = random.Random(10)
+    history = [design for design in strangers(chance) if int(design.target[1:]) < targets]
+    designs = [
+        candidate(
+            f"{'hit' if n >= 60 else 'd'}{n}", protein(chance), method=f"m{n % 2}", ipTM=n / 80, target="new"
+        )
+        for n in range(80)
+    ]
+
+    def hits(found):
+        return sum(
+            name.startswith("hit") for name in names(select(designs, history_of(found), 16, GP, **LAST))
+        )
+
+    assert hits(history) >= hits([]) - 1
+    assert hits([]) >= 14
+
+
+def test_a_reference_speaks_for_its_variants_and_not_for_strangers():
+    chance = random.Random(11)
+    parent = protein(chance)
+    near = [candidate(f"near{n}", mutant(parent, chance, 4)) for n in range(8)]
+    far = [candidate(f"far{n}", mutant(parent, chance, 20)) for n in range(24)]
+    control = measured("parent", parent, hit=True).model_copy(update={"control": True})
+
+    variants = names(select([*near, *far], history_of([control]), 8, GP, **LAST))
+    assert sum(name.startswith("near") for name in variants) >= 7
+
+    others = [candidate(f"other{n}", protein(chance), ipTM=0.9) for n in range(60)]
+    few = [candidate(f"near{n}", mutant(parent, chance, 4), ipTM=0.8) for n in range(8)]
+    mixed = names(select([*few, *others], history_of([control]), 8, GP, **LAST))
+    assert not any(name.startswith("near") for name in mixed)
+
+
+def test_words_are_numbered_alike_in_every_process():
+    assert words(["AAA", "YYY"]).indices.tolist() == [0, (19 * 21 + 19) * 21 + 19]
+
+
+def test_a_first_purchase_that_other_targets_led_changes_neither_them_nor_the_aim():
+    """Twelve results of the own target, most of them hits, because methods of other targets said where to look."""
+    chance = random.Random(5)
+    designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}", target="new") for n in range(60)]
+    first = [
+        measured(f"f{n}", protein(chance), hit=n > 3, kd=1e-8 * (n + 1), target="new", method="m0")
+        for n in range(12)
+    ]
+
+    selection = select(designs, history_of([*elsewhere(chance, agree=True), *first]), 12, GP)
+
+    assert not any(note.startswith("aim: the best value") for note in selection.notes)
+    assert any("135 results of 3 other targets count: groups" in note for note in selection.notes)
+
+
+def test_a_history_of_several_targets_needs_the_one_of_the_pool():
+    chance = random.Random(7)
+    history = history_of(elsewhere(chance, agree=True))
+    designs = [candidate(f"d{n}", protein(chance), method=f"m{n % 3}") for n in range(9)]
+    with pytest.raises(InputError, match=r"3 targets.*--target"):
+        select(designs, history, 2, GP)
+    assert len(select(designs, history, 2, SelectionSettings(target="t1")).choices) == 2
+
+
+def test_what_was_measured_on_another_target_may_be_bought_and_on_this_one_not():
+    chance = random.Random(8)
+    shared, own = protein(chance), protein(chance)
+    history = [
+        measured("a", shared, hit=True, target="one"),
+        measured("b", own, hit=True, target="two"),
+    ]
+    designs = [candidate("shared", shared), candidate("own", own)]
+
+    two = select(designs, history_of(history), 2, SelectionSettings(target="two"))
+    assert names(two) == ["shared"]
+    # Not to buy again what may have been measured under another name of the target.
+    unknown = select(designs, history_of(history), 2, SelectionSettings(target="Two, extracellular"))
+    assert names(unknown) == []
+    assert any("the history has no result of it" in note for note in unknown.notes)
+
+
+def test_a_batch_is_not_of_one_family_unless_asked():
+    chance = random.Random(9)
+    good = protein(chance)
+    history = [measured(f"g{n}", mutant(good, chance, 2), hit=True) for n in range(6)]
+    history += [measured(f"b{n}", protein(chance), hit=False) for n in range(30)]
+    designs = [candidate(f"copy{n}", mutant(good, chance, 2)) for n in range(20)]
+    designs += [candidate(f"other{n}", protein(chance)) for n in range(30)]
+
+    def copies(settings, n=12):
+        selection = select(designs, history_of(history), n, settings, **LAST)
+        assert len(selection.choices) == n
+        return sum(name.startswith("copy") for name in names(selection)), selection
+
+    guarded, selection = copies(GP)
+    assert guarded == 4
+    assert any("--one-family" in note for note in selection.notes)
+    assert selection.counts()[Fate.CLUSTER_LIMIT] > 0
+    assert copies(SelectionSettings(one_family=True))[0] == 12
+    assert copies(GP, n=48)[0] >= 16  # the guard leaves no place empty
+
+
+def test_places_that_the_guard_left_are_filled_within_the_limits():
+    chance = random.Random(9)
+    good = protein(chance)
+    history = [measured(f"g{n}", mutant(good, chance, 2), hit=True) for n in range(6)]
+    history += [measured(f"b{n}", protein(chance), hit=False) for n in range(30)]
+    designs = [candidate(f"copy{n}", mutant(good, chance, 2), method="m", parent="p") for n in range(20)]
+    designs += [candidate(f"other{n}", protein(chance), method="o", parent=f"o{n}") for n in range(30)]
+
+    for limit in ("max_per_method", "max_per_parent"):
+        chosen = names(select(designs, history_of(history), 48, SelectionSettings(**{limit: 17}), **LAST))
+        assert sum(name.startswith("copy") for name in chosen) == 17
+
+
+VARIANTS = ["".join(letters) for letters in itertools.product(LETTERS[:9], repeat=3)]
+
+
+def affinity(variant):
+    """K_D in M: an additive landscape with one pair that matters, best for `KCC`."""
+    score = (
+        LETTERS.index(variant[0])
+        - LETTERS.index(variant[1])
+        + 2 * (variant[1:] == "CC")
+        + (variant[2] == "C")
+    )
+    return 1e-6 * 10 ** (-score / 4)
+
+
+def bought(variants, chance):
+    return [
+        measured(variant, f"MK{variant}GS", hit=True, kd=affinity(variant) * chance.lognormvariate(0, 0.1))
+        for variant in variants
+    ]
+
+
+LIBRARY = [candidate(variant, f"MK{variant}GS") for variant in VARIANTS]
+
+
+def test_the_best_variants_of_a_landscape_are_found():
+    chance = random.Random(1)
+    history = bought(chance.sample(VARIANTS, 60), chance)
+    for _ in range(2):
+        selection = select(LIBRARY, history_of(history), 12, GP)
+        history += bought(names(selection), chance)
+
+    best = sorted(VARIANTS, key=affinity)[:8]
+    assert len({design.name for design in history} & set(best)) >= 4
+    assert best[0] in {design.name for design in history}
+    assert any(note.startswith("aim: the best value") for note in selection.notes)
+    assert selection.choices[0].reason.startswith("predicted ")
+
+
+def test_one_wrong_entry_does_not_change_what_a_batch_is_worth():
+    """48 measured, and one of them is a thousand times too strong."""
+    lost = []
+    for seed in range(6):
+        chance = random.Random(seed)
+        history = bought(chance.sample(VARIANTS, 48), chance)
+        wrong = [history[0].model_copy(update={"kd_M": 1e-11}), *history[1:]]
+        clean, dirty = (
+            min(affinity(name) for name in names(select(LIBRARY, history_of(found), 24, BEST)))
+            for found in (history, wrong)
+        )
+        lost.append(np.log10(dirty / clean))
+    assert np.mean(lost) <= 0.05
+
+
+def single_mutants(seed, length=56):
+    """K_D of all single mutants: positions tolerate more or less, and some gain by a larger or smaller residue."""
+    chance = np.random.default_rng(seed)
+    wild, size = protein(random.Random(seed), length), dict(zip(LETTERS, chance.normal(size=20), strict=True))
+    tolerance, slope = np.exp(chance.normal(-1.2, 1.0, length)), chance.normal(0, 0.15, length)
+    found = {}
+    for place, letter in itertools.product(range(length), LETTERS):
+        if letter != wild[place]:
+            step = size[letter] - size[wild[place]]
+            loss = tolerance[place] * (0.25 + 0.3 * abs(step)) - slope[place] * step
+            found[wild[:place] + letter + wild[place + 1 :]] = 1e-8 * 10 ** (loss + chance.normal(0, 0.1))
+    return found
+
+
+def test_single_mutants_are_bought_better_than_at_random():
+    gained = []
+    for seed in range(6):
+        table, chance = single_mutants(seed), random.Random(seed)
+        pool = [candidate(residues, residues) for residues in table]
+        drawn = chance.sample(list(table), 96)
+        history = [
+            measured(residues, residues, hit=True, kd=table[residues] * chance.lognormvariate(0, 0.15))
+            for residues in drawn[:48]
+        ]
+        chosen = names(select(pool, history_of(history), 48, BEST))
+        by_chance, by_gp = (
+            np.mean(np.log10([table[residues] for residues in bought_ones]))
+            for bought_ones in (drawn[48:], chosen)
+        )
+        gained.append(by_chance - by_gp)
+    assert np.mean(gained) >= 0.1
+    assert np.mean(gained) > 2 * np.std(gained, ddof=1) / len(gained) ** 0.5
+
+
+def test_limits_and_failures_are_evidence():
+    chance = random.Random(3)
+    known = chance.sample(VARIANTS, 120)
+    exact = [design for design in bought(known, chance) if design.name[2] in "ACD"][:15]
+    limits = [
+        design.model_copy(update={"kd_M": 1e-5, "qualifier": ">"})
+        if n % 2
+        else measured(design.name, design.aa_string, hit=False)
+        for n, design in enumerate(bought(known, chance))
+        if design.name[2] not in "ACD"
+    ]
+    selection = select(LIBRARY, history_of([*exact, *limits]), 12, BEST)
+    assert sum(name[2] in "ACD" for name in names(selection)) >= 10
+
+
+def test_melting_temperatures_are_predicted_in_degrees():
+    designs = [
+        DesignSummary(
+            name=v, experiment_code="", outcome=Outcome.MEASURED, tm_C=50 + LETTERS.index(v[0]), aa_string=v
+        )
+        for v in VARIANTS[::7]
+    ]
+    given = SelectionSettings(objective="melting")
+    selection = select([candidate(v, v) for v in VARIANTS], history_of(designs), 3, given)
+    assert {name[0] for name in names(selection)} == {LETTERS[8]}
+    assert selection.choices[0].score == pytest.approx(58, abs=1)
+
+
+def test_a_large_pool_is_looked_at_by_the_linear_model_first(monkeypatch):
+    monkeypatch.setattr(gp, "_FEWEST", 20)
+    monkeypatch.setattr(gp, "_MOST", 20)
+    chance = random.Random(4)
+    good = protein(chance)
+    history = [measured(f"g{n}", mutant(good, chance, 9), hit=True) for n in range(5)]
+    history += [measured(f"b{n}", protein(chance), hit=False) for n in range(20)]
+    designs = [
+        candidate(
+            f"good{n}" if n % 10 == 0 else f"d{n}",
+            mutant(good, chance, 12) if n % 10 == 0 else protein(chance),
+        )
+        for n in range(100)
+    ]
+
+    selection = select(designs, history_of(history), 5, GP, **LAST)
+
+    assert all(name.startswith("good") for name in names(selection))
+    assert any("looks closely at 20 of 100 candidates" in note for note in selection.notes)
+
+
+def test_limits_are_expected_beyond_themselves():
+    covariance = np.array([[1.0, 0.0], [0.0, 1.0]])
+    evidence = Evidence(np.array([0.5, 0.5]), np.array([0.2, 0.2]), np.array([1, -1], dtype=np.int8))
+    process = Process(covariance, evidence, robust=False)
+    spread = np.sqrt(1.2)
+    below = truncnorm.mean(-np.inf, 0.5 / spread, scale=spread)
+    above = truncnorm.mean(0.5 / spread, np.inf, scale=spread)
+    assert process.targets == pytest.approx([below, above])
+
+
+def test_expected_improvement_is_the_formula():
+    mean, deviation = np.array([0.0, 1, -3]), np.array([1.0, 0.5, 2])
+    steps = (mean - 0.5) / deviation
+    expected = (mean - 0.5) * norm.cdf(steps) + deviation * norm.pdf(steps)
+    assert expected_improvement(mean, deviation, 0.5) == pytest.approx(expected)
+
+
+def landscape(seed):
+    """A pool and a history of any kind: lengths, copies, odd letters, empty columns, values of any size, limits."""
+    chance = random.Random(seed)
+    length, letters = chance.choice([1, 2, 4, 30, 80]), chance.choice(["W", "WK", LETTERS])
+    bases = ["".join(chance.choices(letters, k=length)) for _ in range(chance.randint(1, 6))]
+    same_length = chance.random() < 0.5
+
+    def sequence():
+        found = mutant(chance.choice(bases), chance, chance.randint(0, 3))
+        return found if same_length else found + "G" * chance.randint(0, 9)
+
+    def columns():
+        return {
+            title: value
+            for title, value in (
+                ("method", chance.choice(["a", "b", ""])),
+                ("ipTM", chance.choice(["", "nan", "0.5", f"{chance.random():.3f}"])),
+                ("other", f"{chance.gauss(0, 10 ** chance.randint(-30, 30)):.4g}"),
+                ("author", chance.choice(["x", "y", "z"])),
+            )
+            if value and chance.random() < 0.8
+        }
+
+    def result(n):
+        value = 10 ** chance.uniform(-14, -2) if chance.random() < 0.6 else None
+        found = measured(
+            f"h{n}", sequence(), hit=chance.random() < 0.6, target=chance.choice(["t", "t", "u"]), **columns()
+        )
+        if found.outcome is Outcome.NO_BINDING or value is None:
+            return found
+        return found.model_copy(
+            update={
+                "outcome": Outcome.MEASURED,
+                "kd_M": value,
+                "qualifier": chance.choice([None, None, ">", "<"]),
+            }
+        )
+
+    history = [result(n) for n in range(chance.choice([0, 1, 2, 10, 40]))]
+    designs = {sequence() for _ in range(chance.choice([1, 5, 60]))}
+    pool = pool_of(candidate(f"d{n}", residues, **columns()) for n, residues in enumerate(sorted(designs)))
+    settings = SelectionSettings(
+        aim=chance.choice([None, "hits", "best"]),
+        target="t",
+        score_column="ipTM"
+        if any(pool.unpack(extra).get("ipTM", "nan") != "nan" for extra in pool.extras if extra)
+        else None,
+        hit_limit=None,
+    )
+    return pool, history, settings, chance.choice([None, 0, 3]), chance.randint(1, 30)
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [range(50), pytest.param(range(50, 1000), marks=[pytest.mark.long, pytest.mark.timeout(900)])],
+    ids=["50", "1000"],
+)
+def test_no_landscape_makes_it_fail_or_leave_places_empty(seeds):
+    played = 0
+    for seed in seeds:
+        try:
+            pool, history, settings, left, n = landscape(seed)
+        except InvalidSequences:  # drawn letters may be those of DNA, or of a missing value
+            continue
+        played += 1
+        selection = select(pool, history_of(history), n, settings, rounds_left=left)
+        free = len(pool) - selection.counts().get(Fate.MEASURED, 0)
+        assert len(selection.choices) == min(n, free), seed
+        assert all(np.isfinite(choice.score) and choice.reason for choice in selection.choices), seed
+        assert names(selection) == names(select(pool, history_of(history), n, settings, rounds_left=left)), (
+            seed
+        )
+    assert played >= 0.9 * len(seeds)

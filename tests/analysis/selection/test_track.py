@@ -1,0 +1,106 @@
+"""What became of earlier proposals: counts and rates per method, and rank correlations."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from prefect_assay.analysis.results import DesignSummary, HitRate, Outcome
+from prefect_assay.analysis.selection import (
+    MethodRecord,
+    calibration,
+    method_records,
+    score_record,
+)
+from prefect_assay.designs.selection import SelectionSettings
+
+NUMBERS = itertools.count()
+
+
+def design(outcome=Outcome.MEASURED, **fields):
+    own = {title: str(fields.pop(title)) for title in ("Method", "score") if title in fields}
+    return DesignSummary(
+        name=f"x{next(NUMBERS)}", experiment_code="E", outcome=outcome, attributes=own, **fields
+    )
+
+
+def test_each_method_has_its_counts_and_the_best_comes_first():
+    designs = [
+        design(Method="old", kd_M=1e-8),
+        design(Outcome.NO_BINDING, Method="old"),
+        design(Outcome.PENDING, Method="old"),
+        design(Method="old", kd_M=1e-9, control=True),
+        design(Method="new", kd_M=1e-8),
+        design(Outcome.NO_EXPRESSION),
+    ]
+    records = method_records(designs, SelectionSettings(), {"old": 7, None: 2}, {"late": 3})
+    assert records == (
+        MethodRecord("new", 1, 1, HitRate(1, 1)),
+        MethodRecord("old", 10, 3, HitRate(1, 2)),
+        MethodRecord("(no method)", 3, 1, HitRate(0, 1)),
+        MethodRecord("late", 3, 3, HitRate(0, 0)),
+    )
+    strict = method_records(designs, SelectionSettings(hit_limit=1), {}, {})
+    assert [each.rate.hits for each in strict] == [0, 0, 0]
+
+
+def test_a_high_score_of_a_tight_binder_is_a_positive_correlation():
+    designs = [design(score=score, kd_M=kd) for score, kd in ((1, 4e-8), (2, 3e-8), (3, 2e-9))]
+    ignored = [
+        design(score=9, kd_M=1, qualifier=">"),
+        design(score=9, kd_M=1, control=True),
+        design(Outcome.NO_BINDING, score=9),
+        design(score="n/a", kd_M=1),
+        design(kd_M=1),
+    ]
+    found = score_record([*designs, *ignored], "score", SelectionSettings())
+    assert (found.designs, found.rho) == (3, pytest.approx(1))
+    assert math.isnan(score_record(designs[:2], "score", SelectionSettings()).rho)
+    alike = [each.model_copy(update={"attributes": {"score": "1"}}) for each in designs]
+    assert math.isnan(score_record(alike, "score", SelectionSettings()).rho)
+    melts = [design(score=score, tm_C=tm) for score, tm in ((1, 70), (2, 60), (3, 50))]
+    assert score_record(melts, "score", SelectionSettings(objective="melting")).rho == pytest.approx(-1)
+
+
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 6)), min_size=3, max_size=40))
+def test_the_coefficient_is_that_of_scipy(pairs):
+    first, second = zip(*pairs, strict=True)
+    found = score_record(
+        [design(score=score, tm_C=float(value)) for score, value in pairs],
+        "score",
+        SelectionSettings(objective="melting"),
+    )
+    if len(set(first)) == 1 or len(set(second)) == 1:
+        assert math.isnan(found.rho)
+    else:
+        assert found.rho == pytest.approx(stats.spearmanr(first, second).statistic)
+
+
+def test_predicted_chances_are_compared_with_what_was_found_by_band():
+    def chosen(chance, outcome, reason="hits with 20% (0% to 50%)"):
+        return DesignSummary(
+            name=f"d{next(NUMBERS)}",
+            experiment_code="",
+            outcome=outcome,
+            attributes={"selection_score": str(chance), "selection_reason": reason},
+        )
+
+    found = calibration(
+        [
+            chosen(0.2, Outcome.BINDING),
+            chosen(0.12, Outcome.NO_BINDING),
+            chosen(0.6, Outcome.BINDING),
+            chosen(0.6, Outcome.PENDING),
+            chosen(0.9, Outcome.BINDING, "ipTM 0.9, place 1 of 5"),
+            chosen(0.9, Outcome.BINDING, "hits 100 with 90% (70% to 99%)"),
+        ],
+        SelectionSettings(),
+    )
+
+    assert [(each.low, each.predicted, each.rate) for each in found] == [
+        (0.1, pytest.approx(0.16), HitRate(1, 2)),
+        (0.5, pytest.approx(0.6), HitRate(1, 1)),
+    ]
