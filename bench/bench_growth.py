@@ -19,7 +19,7 @@ import asyncpg
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from prefect_assay.runs.deployments import start_run
+from prefect_assay.blocks.deployment_runs import start_run
 from support.runs.world import a_world
 
 EVENTS = {"events", "event_resources"}

@@ -28,9 +28,9 @@ from many_runs import copy_on_postgres, copy_on_sqlite, tags
 from prefect.client.orchestration import get_client
 from prefect.states import Completed, Suspended
 
+from prefect_assay.blocks.block_references import as_parameter
 from prefect_assay.deployments.settings_files import POSTGRES, settings_of
 from prefect_assay.localstack.processes import descendants
-from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.tags import EXPERIMENT_TAG
 from prefect_assay.runs.wake import wake
 

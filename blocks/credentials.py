@@ -85,7 +85,7 @@ class AssayCredentials(StrictFields, CredentialsBlock):
 
     def _options(self) -> dict[str, Any]:
         """What both clients are made with; those of flow runs keep to the rate that an operator has set."""
-        from prefect_assay.runs.request_rate import request_pace  # noqa: PLC0415
+        from prefect_assay.blocks.request_rate import request_pace  # noqa: PLC0415
         from prefect_assay.service.models.service import WireWords  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         return {

@@ -22,8 +22,9 @@ from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.plans import campaign_address, fix_plan
 from prefect_assay.archive.read import latest_by_experiment
+from prefect_assay.blocks.deployment_runs import deployment_of, start_run
 from prefect_assay.blocks.experiment_job import AssayExperiment, in_loop_or_not
-from prefect_assay.blocks.order_books import open_books
+from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.designs import check_spec, read_sequences, split
 from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, NotReady, Overdue
 from prefect_assay.orders.identity import order_key
@@ -31,7 +32,6 @@ from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState
 from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.orders.targets import resolve_target
-from prefect_assay.runs.deployments import deployment_of, start_run
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.spec import ExperimentSpec
 

@@ -8,8 +8,8 @@ from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.runs.block_references import references
-from prefect_assay.runs.deployments import deployment_of
+from prefect_assay.blocks.block_references import references
+from prefect_assay.blocks.deployment_runs import deployment_of
 
 NAME: Final = "main"  # of the account that `prefect-assay init` saves
 # The flows that people start; `decide` takes the account that the campaign's log names.

@@ -14,11 +14,11 @@ from prefect.flows import Flow
 from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
 
+from prefect_assay.blocks.deployment_runs import deployment_name, deployment_of
 from prefect_assay.deployments.server_checks import sweep_advice
 from prefect_assay.deployments.settings_files import RUNNER, set_defaults, settings_of
 from prefect_assay.deployments.setup import register_cancel, shipped_deployments
 from prefect_assay.flows import campaign, decide, design_build_test, sweep
-from prefect_assay.runs.deployments import deployment_name, deployment_of
 
 SWEEP_INTERVAL: Final = timedelta(minutes=5)
 _ONE_AT_A_TIME: Final = ConcurrencyLimitConfig(

@@ -20,6 +20,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
+from prefect_assay.blocks.deployment_runs import deployment_of
 from prefect_assay.deployments.automations import (
     CANCEL,
     AutomationChange,
@@ -31,7 +32,6 @@ from prefect_assay.deployments.presets import preset_account
 from prefect_assay.deployments.server_checks import settings_advice, sweep_advice
 from prefect_assay.deployments.work_pool import PROCESS, WORK_POOL
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs.deployments import deployment_of
 
 _SWEEP: Final = deployment_of("sweep")
 _DECIDE: Final = deployment_of("decide")

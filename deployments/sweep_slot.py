@@ -22,7 +22,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound, PrefectException
 
-from prefect_assay.runs.deployments import deployment_of
+from prefect_assay.blocks.deployment_runs import deployment_of
 
 SWEEP: Final = deployment_of("sweep")
 # No sweep takes longer; two at once do no harm.

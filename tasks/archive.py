@@ -34,7 +34,6 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
 )
 from prefect_assay.orders.job import Order, Payment
-from prefect_assay.runs.current import can_suspend
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.answers import require_answer_about
 from prefect_assay.service.client.http.failures import CLIENT_ERRORS
@@ -43,6 +42,7 @@ from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import ResultsStatus
+from prefect_assay.tasks.current_run import can_suspend
 from prefect_assay.tasks.retry_policies import READ
 
 _JSON: Final = "application/json"

@@ -19,8 +19,8 @@ from prefect_assay.archive import Store, latest
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
 from prefect_assay.blocks import Archive, S3Archive
+from prefect_assay.blocks.block_references import name_of
 from prefect_assay.errors import AssayError, ConfigurationError, shorten
-from prefect_assay.runs.block_references import name_of
 from prefect_assay.service.models.base import Model
 from prefect_assay.tasks.retry_policies import ONCE
 

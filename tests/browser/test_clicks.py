@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 from prefect.client.schemas.actions import DeploymentUpdate
 
-from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.blocks.block_references import as_parameter
 from support.accounts import flow_parameters, save_account
 from support.browser.load import loaded
 from support.browser.screenshots import CHROMIUM

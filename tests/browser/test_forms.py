@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prefect.client.schemas.actions import DeploymentUpdate
 
-from prefect_assay.runs.block_references import as_parameter
+from prefect_assay.blocks.block_references import as_parameter
 from support.accounts import flow_parameters, save_account
 from support.runs.world import EGFR
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import LocalArchive
+from prefect_assay.blocks.deployment_runs import no_deployment
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import cancel
 from prefect_assay.cli.loops import schedule as loop_schedule
@@ -35,7 +36,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     Terms,
 )
 from prefect_assay.orders.open_items import OpenMoney
-from prefect_assay.runs.deployments import no_deployment
 from support.accounts import make_account
 
 RUNNER = CliRunner()
@@ -55,7 +55,7 @@ def started(monkeypatch, tmp_path):
     monkeypatch.setattr(loop, "require_api", lambda: None)
     monkeypatch.setattr(loop, "load_account", lambda _: make_account(archive=tmp_path))
     monkeypatch.setattr(loop, "offer", lambda *_, **__: None)
-    monkeypatch.setattr("prefect_assay.runs.deployments.start_run", start_run)
+    monkeypatch.setattr("prefect_assay.blocks.deployment_runs.start_run", start_run)
     return calls
 
 
@@ -189,7 +189,7 @@ def test_a_loop_that_is_not_started_is_not_scheduled(started, deployments, monke
     def refused(deployment, *_, **__):
         raise no_deployment(deployment)
 
-    monkeypatch.setattr("prefect_assay.runs.deployments.start_run", refused)
+    monkeypatch.setattr("prefect_assay.blocks.deployment_runs.start_run", refused)
     done = schedule_it()
     assert (done.exit_code, "prefect-assay deploy" in done.stderr) == (1, True)
     assert deployments.schedules == []

@@ -8,9 +8,9 @@ from prefect.client.orchestration import get_client
 from typer.testing import CliRunner
 
 from prefect_assay.blocks import AssayExperiment, SpendingPolicy
+from prefect_assay.blocks.deployment_runs import deployment_of, start_run
 from prefect_assay.cli.app import app
 from prefect_assay.errors import InputError
-from prefect_assay.runs.deployments import deployment_of, start_run
 from prefect_assay.service.models.spec import Assay
 from support.accounts import AMOUNT_USD, make_account, save_account
 from support.runs.world import EGFR

@@ -7,7 +7,7 @@ import pytest
 from prefect import flow, task
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 
-from prefect_assay.runs import request_rate
+from prefect_assay.blocks import request_rate
 from support.counting import counted_requests
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from prefect.client.schemas.filters import TaskRunFilter, TaskRunFilterTags
 
+from prefect_assay.blocks.block_references import as_parameter
+from prefect_assay.blocks.deployment_runs import deployment_of, start_run
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs.block_references import as_parameter
-from prefect_assay.runs.deployments import deployment_of, start_run
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from support.accounts import make_account, save_account
 from support.runs.world import eventually

@@ -66,7 +66,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     StartedKind,
 )
 from prefect_assay.reporting import artifacts, facts
-from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.states import resume
 from prefect_assay.runs.tags import LOOP_TAG, add_tags, name_run
@@ -74,6 +73,7 @@ from prefect_assay.service.transient_failures import is_temporary
 from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import kept_plan, kept_table
+from prefect_assay.tasks.current_run import can_suspend, this_run
 
 # More rounds cannot have ended between two executions; a run remembers only its last events.
 _REPORTED_MAX: Final = 50

@@ -13,6 +13,7 @@ from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.archive.store import Store
 from prefect_assay.blocks import Archive, AssayAccount
+from prefect_assay.blocks.block_references import block_reference
 from prefect_assay.campaigns.saved_blocks import is_same_archive, recorded_account
 from prefect_assay.campaigns.setup import ACCOUNT
 from prefect_assay.campaigns.watermarks import SweepState
@@ -25,7 +26,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     StartedKind,
     list_open,
 )
-from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket

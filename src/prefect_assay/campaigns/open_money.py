@@ -10,7 +10,7 @@ from typing import Final
 from prefect.client.orchestration import SyncPrefectClient
 
 from prefect_assay.blocks import Archive, AssayAccount
-from prefect_assay.blocks.order_books import open_books
+from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.campaigns.saved_blocks import saved_accounts, saved_archives
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.billing import withdraw

@@ -69,7 +69,6 @@ from prefect_assay.orders.stages import (
 )
 from prefect_assay.reporting import facts
 from prefect_assay.reporting.progress import day
-from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, name_run
 from prefect_assay.service.client import AssayClient
@@ -78,6 +77,7 @@ from prefect_assay.service.models.billing import CostEstimate
 from prefect_assay.service.models.experiment import ExperimentSummary
 from prefect_assay.service.models.vocabulary import InvoiceStatus
 from prefect_assay.service.transient_failures import is_temporary
+from prefect_assay.tasks.current_run import can_suspend, this_run
 
 _DAILY: Final = timedelta(days=1)
 _PATIENT_LOOKS: Final = 3  # for data packages that cannot be read now

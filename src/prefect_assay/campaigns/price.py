@@ -43,9 +43,9 @@ from prefect_assay.orders.next_action import APPROVE, spending_question
 from prefect_assay.orders.purchase import PurchaseState, PurchaseSummary
 from prefect_assay.orders.question import UNNAMED, Question, QuestionKind
 from prefect_assay.reporting import artifacts
-from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.service.models.billing import CostEstimate, usd
 from prefect_assay.service.words import many
+from prefect_assay.tasks.current_run import can_suspend, this_run
 
 _BACKUP: Final = timedelta(days=365)  # until Prefect itself ends a suspension whose question has expired
 _log = logging.getLogger("prefect_assay.flows")

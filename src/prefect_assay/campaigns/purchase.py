@@ -15,7 +15,7 @@ from prefect_assay.analysis.results.affinity import UnclearAffinity, read_affini
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import SpendingPolicy
-from prefect_assay.blocks.order_books import identify_organisation
+from prefect_assay.blocks.order_ledger import identify_organisation
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.terms import AccountIdentity, describe_account, identify_account

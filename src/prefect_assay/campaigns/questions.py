@@ -27,8 +27,8 @@ from prefect_assay.orders.purchase import PurchaseSummary
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.reporting.artifacts import label_of, show_once
 from prefect_assay.reporting.purchase import purchase_markdown
-from prefect_assay.runs.current import can_suspend
 from prefect_assay.service.words import listed, many
+from prefect_assay.tasks.current_run import can_suspend
 
 _ID_LENGTH: Final = 8
 

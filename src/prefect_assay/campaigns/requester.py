@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from prefect.context import FlowRunContext
 
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.runs.current import can_suspend
 from prefect_assay.runs.tags import APPROVED_TAG, tag_values
+from prefect_assay.tasks.current_run import can_suspend
 
 _USER: Final = "USER"  # how Prefect Cloud calls a person in `created_by`; a server without users names nobody
 

@@ -15,6 +15,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.states import Cancelled, Crashed
 
 from prefect_assay.alerts.find import SILENT_AFTER
+from prefect_assay.blocks.deployment_runs import no_deployment, start_run
 from prefect_assay.campaigns.open_campaigns import OpenCampaign, began_last
 from prefect_assay.campaigns.setup import ACCOUNT, BLOCK_KEY
 from prefect_assay.errors import ConfigurationError, shortened
@@ -24,7 +25,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     Started,
     StartedKind,
 )
-from prefect_assay.runs.deployments import no_deployment, start_run
 from prefect_assay.runs.heartbeats import is_silent
 from prefect_assay.runs.queries import ASSAY_FLOWS, UNFINISHED, is_assay_run, read_runs, run_filter
 from prefect_assay.runs.states import (

@@ -8,10 +8,10 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.blocks import Archive, AssayAccount, LocalArchive, S3Archive
+from prefect_assay.blocks.block_references import UNUSABLE, fault_of
 from prefect_assay.campaigns.setup import ACCOUNT, BLOCK_KEY
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.orders.ledger.campaign_log import CampaignState
-from prefect_assay.runs.block_references import UNUSABLE, fault_of
 
 B = TypeVar("B", bound=Block)
 

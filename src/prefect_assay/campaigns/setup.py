@@ -16,7 +16,7 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
-from prefect_assay.blocks.order_books import open_books
+from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.campaigns.terms import identify_account
 from prefect_assay.designs.options import USUAL, CampaignOptions
 from prefect_assay.orders.ledger import Books

@@ -18,11 +18,11 @@ from prefect_assay.orders.ledger.campaign_log import (
     Terms,
 )
 from prefect_assay.orders.next_action import APPROVE
-from prefect_assay.runs.current import can_suspend, this_run
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.queries import read_run
 from prefect_assay.runs.states import is_canceled_by_person, is_canceling_by_person
+from prefect_assay.tasks.current_run import can_suspend, this_run
 
 
 def origin_of_run(setup: CampaignSetup) -> dict[str, Any]:

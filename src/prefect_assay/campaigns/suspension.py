@@ -19,9 +19,9 @@ from prefect.logging import get_run_logger
 from prefect.states import Suspended
 
 from prefect_assay.errors import shorten
-from prefect_assay.runs.current import this_run
 from prefect_assay.runs.looks import Look, look_of_state
 from prefect_assay.runs.states import last_wait, resume, suspension_key
+from prefect_assay.tasks.current_run import this_run
 
 # Prefect's own time-out of a suspension. It only backs up the sweep, which looks long before.
 _BACKUP: Final = timedelta(days=730)

@@ -11,6 +11,7 @@ from typing import Final
 from prefect.client.schemas.objects import FlowRun
 
 from prefect_assay.blocks import AssayAccount
+from prefect_assay.blocks.block_references import block_reference
 from prefect_assay.campaigns.open_campaigns import OpenCampaign
 from prefect_assay.campaigns.saved_blocks import account_of
 from prefect_assay.campaigns.setup import ACCOUNT
@@ -20,7 +21,6 @@ from prefect_assay.campaigns.watermarks import SweepState, as_text, read_account
 from prefect_assay.errors import Conflict
 from prefect_assay.orders.ledger.campaign_log import EXPIRED
 from prefect_assay.orders.question import REJECT
-from prefect_assay.runs.block_references import block_reference
 from prefect_assay.runs.looks import look_of
 from prefect_assay.runs.states import suspension_key, waits_for_input
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values

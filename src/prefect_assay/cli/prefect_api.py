@@ -217,7 +217,7 @@ def find_block(kind: type[B], name: str) -> B | None:
             raise
         return None
     except RuntimeError as error:
-        from prefect_assay.runs.block_references import fault_of
+        from prefect_assay.blocks.block_references import fault_of
 
         raise ConfigurationError(
             f"the block {kind.get_block_type_slug()}/{name} {fault_of(error)}; correct it in the Prefect UI under Blocks"

@@ -19,12 +19,12 @@ from prefect.flows import Flow
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.store import join_key
+from prefect_assay.blocks.deployment_runs import start_run
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ConfigurationError, DesignerFailed, shorten
 from prefect_assay.looping.book import LoopBook, PoolFile
 from prefect_assay.looping.loop import Loop, Waiting, pause_after
-from prefect_assay.runs.deployments import start_run
 from prefect_assay.runs.tags import LOOP_TAG, tag_values
 from prefect_assay.runs.wake import wake
 

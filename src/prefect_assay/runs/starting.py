@@ -21,8 +21,8 @@ from prefect.client.schemas.objects import StateType, Worker, WorkerStatus, Work
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.runs.deployments import deployment_of
-from prefect_assay.runs.request_rate import RATE_LIMIT
+from prefect_assay.blocks.deployment_runs import deployment_of
+from prefect_assay.blocks.request_rate import RATE_LIMIT
 
 FLOWS: Final = ("campaign", "design-build-test", "sweep", "decide")
 _SWEEP: Final = "sweep"

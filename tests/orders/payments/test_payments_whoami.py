@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.blocks.order_books import open_books
+from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.errors import AssayError, BudgetExceeded, OtherOrganisation, PaymentOutcomeUnknown
 from prefect_assay.orders.find import adopt
 from prefect_assay.orders.ledger import OrderLedger

@@ -17,6 +17,7 @@ from prefect.logging import disable_run_logger
 from prefect.states import Suspended
 
 from prefect_assay.blocks import LocalArchive
+from prefect_assay.blocks.block_references import as_parameter
 from prefect_assay.campaigns.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
 from prefect_assay.models.problem import AlertLimits
@@ -29,7 +30,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     StartedKind,
 )
 from prefect_assay.orders.payments.interfaces import address
-from prefect_assay.runs.block_references import as_parameter
 from prefect_assay.runs.home import home_id
 from prefect_assay.runs.looks import Look
 from prefect_assay.runs.queries import ASSAY_TAG

@@ -36,7 +36,7 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
-from prefect_assay.blocks.order_books import open_books
+from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.cli.services.server import URL as DATABASE_URL
 from prefect_assay.localstack.processes import tail
 from prefect_assay.localstack.stack import LocalStack

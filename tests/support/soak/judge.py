@@ -22,7 +22,7 @@ from prefect_assay.archive.layout import (
 )
 from prefect_assay.archive.read import read_manifest, versions
 from prefect_assay.archive.store import Store, join_key
-from prefect_assay.blocks.order_books import open_books
+from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.runs.queries import read_runs
 from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values

@@ -233,7 +233,7 @@ def start_deployed(
     flow: str, parameters: dict[str, Any], *, name: str, tags: Sequence[str] = ()
 ) -> "FlowRun":
     """Start the deployment of a flow, whose worker runs it in another folder."""
-    from prefect_assay.runs.deployments import deployment_of, start_run
+    from prefect_assay.blocks.deployment_runs import deployment_of, start_run
     from prefect_assay.tasks.archive import refuse_relative
 
     refuse_relative(parameters["account"].archive)

@@ -19,7 +19,8 @@ from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import AssayAccount, LocalArchive
-from prefect_assay.blocks.order_books import open_books
+from prefect_assay.blocks.deployment_runs import deployment_of, start_run
+from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.campaigns.status import Progress
 from prefect_assay.cli.archives.archive import show_report
 from prefect_assay.cli.demo.campaign import CAP_CENTS, CampaignWatch, save_demo_account
@@ -30,7 +31,6 @@ from prefect_assay.orders.find import find_order
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
-from prefect_assay.runs.deployments import deployment_of, start_run
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay

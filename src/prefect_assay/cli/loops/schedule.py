@@ -13,11 +13,11 @@ from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectNotFound
 
+from prefect_assay.blocks.block_references import as_parameter
+from prefect_assay.blocks.deployment_runs import deployment_of
+from prefect_assay.blocks.run_parameters import check_parameters
 from prefect_assay.cli.campaigns.find import LOOP
 from prefect_assay.errors import InputError
-from prefect_assay.runs.block_references import as_parameter
-from prefect_assay.runs.deployments import deployment_of
-from prefect_assay.runs.parameters import check_parameters
 
 DEPLOYMENT: Final = deployment_of(LOOP)
 

@@ -24,6 +24,7 @@ from rich.text import Text
 from prefect_assay.alerts.find import SILENT_AFTER, expiring_token
 from prefect_assay.alerts.saved import read_saved
 from prefect_assay.blocks import AssayAccount, WebhookEndpoint
+from prefect_assay.blocks.block_references import UNUSABLE, fault_of
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
@@ -34,7 +35,6 @@ from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
 from prefect_assay.deployments.server_checks import settings_advice
 from prefect_assay.errors import AssayError
 from prefect_assay.models.problem import AlertLimits
-from prefect_assay.runs.block_references import UNUSABLE, fault_of
 from prefect_assay.runs.queries import (
     FLOW_NAMES,
     newest_runs,

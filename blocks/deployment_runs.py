@@ -9,9 +9,9 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
+from prefect_assay.blocks.block_references import as_parameter
+from prefect_assay.blocks.run_parameters import check_parameters
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs.block_references import as_parameter
-from prefect_assay.runs.parameters import check_parameters
 
 _REASON_MAX: Final = 200
 

@@ -8,8 +8,14 @@ from prefect.blocks.core import Block, UnknownBlockType
 from prefect.client.schemas.objects import BlockDocument
 
 from prefect_assay.blocks import AssayCredentials
+from prefect_assay.blocks.block_references import (
+    UNUSABLE,
+    as_parameter,
+    block_reference,
+    fault_of,
+    references,
+)
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.runs.block_references import UNUSABLE, as_parameter, block_reference, fault_of, references
 
 
 def test_a_block_goes_into_the_parameters_by_reference_and_without_its_secret():

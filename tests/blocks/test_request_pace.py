@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefect_assay.runs import request_rate
+from prefect_assay.blocks import request_rate
 
 
 @pytest.fixture(autouse=True)

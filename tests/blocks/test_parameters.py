@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prefect_assay.blocks.deployment_runs import _refusal
+from prefect_assay.blocks.run_parameters import bytes_max, check_parameters
 from prefect_assay.errors import MESSAGE_MAX, AssayError, InputError, InvalidSpec, shortened
-from prefect_assay.runs.deployments import _refusal
-from prefect_assay.runs.parameters import bytes_max, check_parameters
 
 RESIDUES = "MKVLAAGTSESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE" * 30
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.blocks.order_books import open_books
+from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.errors import Forbidden, OtherOrganisation, TransientError, Unauthorized
 from prefect_assay.service.client import AssayClient
 
