@@ -23,9 +23,9 @@ from prefect.logging import disable_run_logger
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from prefect_assay.campaigns.watermarks import SweepState
+from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG
+from prefect_assay.campaigns.sweep.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.runs.tags import EXPERIMENT_TAG
 from support.counting import counted_requests
 from support.runs.sweeps import SweptHome
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG
 
 RUN, STATE = "flow_run", "flow_run_state"
 # The two tables refer to each other: runs come first, without their states.

@@ -17,7 +17,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.events.actions import RunDeployment
 from prefect.events.schemas.automations import Automation, AutomationCore, EventTrigger, Posture
 
-from prefect_assay.runs.queries import ASSAY_TAG, FLOW_NAMES
+from prefect_assay.campaigns.runs.queries import ASSAY_TAG, FLOW_NAMES
 
 CANCEL: Final = "assay-cancel"
 

@@ -15,12 +15,7 @@ from prefect.events.actions import ActionTypes, RunDeployment, SendNotification
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.alerts import ALERTS
-from prefect_assay.alerts.find import SILENT_AFTER
-from prefect_assay.alerts.kinds import SWEEP_SILENT
-from prefect_assay.deployments.automations import marked
-from prefect_assay.errors import ConfigurationError
-from prefect_assay.events.kinds import (
+from prefect_assay.campaigns.events.kinds import (
     ApprovalRequested,
     BudgetReached,
     ExperimentInvoiced,
@@ -30,6 +25,11 @@ from prefect_assay.events.kinds import (
     ResultsReady,
     StageChanged,
 )
+from prefect_assay.campaigns.problems import ALERTS
+from prefect_assay.campaigns.problems.find import SILENT_AFTER
+from prefect_assay.campaigns.problems.kinds import SWEEP_SILENT
+from prefect_assay.deployments.automations import marked
+from prefect_assay.errors import ConfigurationError
 
 SWEEP_COMPLETED: Final = "prefect.flow-run.Completed*"  # with gaps, too
 DESIGNS_DROPPED: Final = "assay.designs.dropped"  # sent by whatever writes the file

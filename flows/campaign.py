@@ -11,6 +11,7 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Cancelled, Completed, Failed
 
+from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.campaigns.lasting import lasting
 from prefect_assay.campaigns.plan import CampaignInput, make_plan, read_kept_plan
 from prefect_assay.campaigns.play import (
@@ -20,14 +21,13 @@ from prefect_assay.campaigns.play import (
     begin_campaign,
     play,
 )
-from prefect_assay.campaigns.restart import CONTINUED
+from prefect_assay.campaigns.runs.tags import own_campaign
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
+from prefect_assay.campaigns.sweep.restart import CONTINUED
 from prefect_assay.designs.options import USUAL, Usd, usd_to_cents
 from prefect_assay.errors import ApprovalExpired, CampaignFailed, shortened
 from prefect_assay.flows import form
-from prefect_assay.models.report import CampaignReport
-from prefect_assay.runs.tags import own_campaign
 from prefect_assay.service.bounds import CampaignId, Text
 from prefect_assay.service.words import many
 from prefect_assay.tasks.report import report_command

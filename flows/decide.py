@@ -14,14 +14,19 @@ from prefect.states import Completed
 from pydantic import Field
 
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.campaigns.answers import answer_question, choose_question, decision_of, questions_of
-from prefect_assay.campaigns.saved_blocks import account_of, saved_archives
+from prefect_assay.campaigns.approval.answers import (
+    answer_question,
+    choose_question,
+    decision_of,
+    questions_of,
+)
+from prefect_assay.campaigns.runs.states import is_canceled_by_person
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.campaigns.stop import find_log, stop_log
+from prefect_assay.campaigns.sweep.saved_blocks import account_of, saved_archives
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound, shortened
 from prefect_assay.flows import form
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
-from prefect_assay.runs.states import is_canceled_by_person
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.service import bounds
 
 _HOW: Final = "the form of decide"

@@ -12,11 +12,19 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from prefect_assay.campaigns.flow_results import LoopReport
 from prefect_assay.campaigns.lasting import recording_events
-from prefect_assay.campaigns.loop import play_loop
-from prefect_assay.campaigns.restart import CONTINUED
+from prefect_assay.campaigns.loops import (
+    Loop,
+    Stop,
+    StopRules,
+    objective_of,
+)
+from prefect_assay.campaigns.loops.loop import LOOP_ID
+from prefect_assay.campaigns.loops.play import play_loop
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
+from prefect_assay.campaigns.sweep.restart import CONTINUED
 from prefect_assay.designs.options import (
     USUAL,
     USUAL_ROUNDS,
@@ -27,9 +35,6 @@ from prefect_assay.designs.options import (
 from prefect_assay.designs.selection import Objective
 from prefect_assay.errors import ApprovalExpired, ConfigurationError, InvalidSpec, short_messages
 from prefect_assay.flows import form
-from prefect_assay.looping import Loop, Stop, StopRules, objective_of
-from prefect_assay.looping.loop import LOOP_ID
-from prefect_assay.models.report import LoopReport
 from prefect_assay.service.bounds import Line
 from prefect_assay.tasks.propose import check_designer
 

@@ -20,37 +20,11 @@ from prefect.runtime import deployment
 from prefect.states import Completed
 from pydantic import Field
 
-from prefect_assay.alerts.saved import save_problems
-from prefect_assay.campaigns.old_sweeps import remove_old_sweeps
-from prefect_assay.campaigns.open_campaigns import (
-    OpenCampaign,
-    SavedArchive,
-    open_archive,
-    read_open_campaigns,
-)
-from prefect_assay.campaigns.open_money import record_open_money
-from prefect_assay.campaigns.problems import Problems
-from prefect_assay.campaigns.restart import LiveRuns, Restarts, canceled_run, is_restartable
-from prefect_assay.campaigns.saved_blocks import account_of, saved_accounts, saved_archives
-from prefect_assay.campaigns.stop import settle_stop
-from prefect_assay.campaigns.sweep_progress import SweepProgress
-from prefect_assay.campaigns.waking import (
-    Feeds,
-    due_looks,
-    expire_questions,
-    service_time,
-    wake_answered,
-)
-from prefect_assay.campaigns.watermarks import SweepState
-from prefect_assay.errors import shortened
-from prefect_assay.flows import form
-from prefect_assay.models.problem import AlertLimits
-from prefect_assay.models.report import SweepReport
-from prefect_assay.models.sweep import OpenSum, SweepMemory
-from prefect_assay.orders.ledger.homes import last_sweeps, note_sweep
-from prefect_assay.orders.open_items import OpenKind, OpenMoney
-from prefect_assay.runs.home import home_id
-from prefect_assay.runs.queries import (
+from prefect_assay.campaigns.flow_results import SweepReport
+from prefect_assay.campaigns.problems.problem import AlertLimits
+from prefect_assay.campaigns.problems.saved import save_problems
+from prefect_assay.campaigns.runs.home import home_id
+from prefect_assay.campaigns.runs.queries import (
     ASSAY_FLOWS,
     is_assay_run,
     read_runs,
@@ -58,7 +32,38 @@ from prefect_assay.runs.queries import (
     unreadable_runs,
     why_unreadable,
 )
-from prefect_assay.runs.states import waits_for_input
+from prefect_assay.campaigns.runs.states import waits_for_input
+from prefect_assay.campaigns.stop import settle_stop
+from prefect_assay.campaigns.sweep.memory import OpenSum, SweepMemory
+from prefect_assay.campaigns.sweep.old_sweeps import remove_old_sweeps
+from prefect_assay.campaigns.sweep.open_campaigns import (
+    OpenCampaign,
+    SavedArchive,
+    open_archive,
+    read_open_campaigns,
+)
+from prefect_assay.campaigns.sweep.open_money import record_open_money
+from prefect_assay.campaigns.sweep.problems import Problems
+from prefect_assay.campaigns.sweep.progress import SweepProgress
+from prefect_assay.campaigns.sweep.restart import (
+    LiveRuns,
+    Restarts,
+    canceled_run,
+    is_restartable,
+)
+from prefect_assay.campaigns.sweep.saved_blocks import account_of, saved_accounts, saved_archives
+from prefect_assay.campaigns.sweep.waking import (
+    Feeds,
+    due_looks,
+    expire_questions,
+    service_time,
+    wake_answered,
+)
+from prefect_assay.campaigns.sweep.watermarks import SweepState
+from prefect_assay.errors import shortened
+from prefect_assay.flows import form
+from prefect_assay.orders.ledger.homes import last_sweeps, note_sweep
+from prefect_assay.orders.open_items import OpenKind, OpenMoney
 
 # Clocks differ, and a state may be written a little after its time.
 _MARGIN: Final = timedelta(minutes=10)

@@ -11,9 +11,9 @@ from prefect_assay.analysis import lake
 from prefect_assay.archive import LocalStore, archive_version, latest, safe_name, verify
 from prefect_assay.archive.layout import lake_key, lake_part
 from prefect_assay.archive.read import chosen_version, read_plan
+from prefect_assay.campaigns.loops import check_loops
+from prefect_assay.campaigns.loops.loop_log import LoopBook
 from prefect_assay.errors import NewerFormat
-from prefect_assay.looping import check_loops
-from prefect_assay.looping.book import LoopBook
 from prefect_assay.orders.ledger import Books, check_campaigns, check_orders
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.sequences import ProteinSequence

@@ -9,7 +9,7 @@ from prefect.testing.utilities import prefect_test_harness
 from pydantic import ValidationError
 
 from prefect_assay.blocks import AssayAccount, LocalArchive, S3Archive, SharedPaymentTokens, X402Wallet
-from prefect_assay.campaigns.saved_blocks import saved_accounts, saved_archives
+from prefect_assay.campaigns.sweep.saved_blocks import saved_accounts, saved_archives
 from prefect_assay.flows import campaign
 from support.accounts import PARTS, make_account, reference
 from support.runs.world import WALLET_KEY

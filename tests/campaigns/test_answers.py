@@ -11,7 +11,7 @@ from prefect.input import keyset_from_paused_state
 from prefect.states import Running, Suspended
 
 from prefect_assay.archive import LocalStore
-from prefect_assay.campaigns.answers import (
+from prefect_assay.campaigns.approval.answers import (
     answer_question,
     choose_question,
     decision_of,
@@ -20,12 +20,12 @@ from prefect_assay.campaigns.answers import (
     wake_answered,
     wake_run,
 )
-from prefect_assay.campaigns.price import PriceApproval
+from prefect_assay.campaigns.approval.price import PriceApproval
+from prefect_assay.campaigns.runs.looks import Look
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG
 from prefect_assay.errors import Conflict, InputError, ServiceUnavailable
 from prefect_assay.orders.ledger.campaign_log import CLOSED, EXPIRED
 from prefect_assay.orders.question import Question, QuestionKind
-from prefect_assay.runs.looks import Look
-from prefect_assay.runs.tags import CAMPAIGN_TAG
 from support.archive.memory_store import MemoryStore
 from support.campaign_logs import WrittenCampaign
 
@@ -230,7 +230,7 @@ def test_a_wake_up_that_fails_leaves_the_answer_recorded(monkeypatch):
     def refuse(**_):
         raise RuntimeError("no server")
 
-    monkeypatch.setattr("prefect_assay.campaigns.answers.get_client", refuse)
+    monkeypatch.setattr("prefect_assay.campaigns.approval.answers.get_client", refuse)
     written = campaign(price=90_000)
     assert answer(written).decision == "approve"
     assert wake_run(written.log) == 0

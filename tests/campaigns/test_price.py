@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 from prefect.logging import disable_run_logger
 
-from prefect_assay.campaigns import price as price_module
+from prefect_assay.campaigns.approval import price as price_module
+from prefect_assay.campaigns.approval.price import approve_orders
 from prefect_assay.campaigns.orders import PlannedOrder
-from prefect_assay.campaigns.price import approve_orders
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import read_sequences
 from prefect_assay.errors import ApprovalRejected, BudgetExceeded, ConfigurationError

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.blocks import LocalArchive, SpendingPolicy
-from prefect_assay.campaigns import purchase as purchase_module
-from prefect_assay.campaigns.purchase import (
+from prefect_assay.campaigns.approval import purchase as purchase_module
+from prefect_assay.campaigns.approval.purchase import (
     Earlier,
     OrderPrice,
     PurchaseFacts,
@@ -15,7 +15,13 @@ from prefect_assay.campaigns.purchase import (
     price_orders,
     summarize_purchase,
 )
-from prefect_assay.campaigns.terms import AccountIdentity
+from prefect_assay.campaigns.approval.purchase_text import (
+    price_markdown,
+    price_table,
+    purchase_markdown,
+    purchase_rows,
+)
+from prefect_assay.campaigns.approval.terms import AccountIdentity
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.log import (
@@ -25,7 +31,6 @@ from prefect_assay.orders.ledger.log import (
     Withdrawn,
 )
 from prefect_assay.orders.purchase import EarlierPurchase, PurchaseState, PurchaseSummary
-from prefect_assay.reporting.purchase import price_markdown, price_table, purchase_markdown, purchase_rows
 from prefect_assay.service.models.billing import CostEstimate
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay, Target

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 from pydantic import ValidationError
 
-from prefect_assay.campaigns.price import PriceApproval
-from prefect_assay.campaigns.questions import form_markdown, question_markdown
+from prefect_assay.campaigns.approval.price import PriceApproval
+from prefect_assay.campaigns.approval.questions import form_markdown, question_markdown
 from prefect_assay.orders.ledger.campaign_log import Asked
 from prefect_assay.orders.next_action import spending_question
 from prefect_assay.orders.purchase import EarlierPurchase, PurchaseSummary

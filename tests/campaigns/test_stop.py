@@ -16,10 +16,16 @@ from pydantic import SecretStr
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns import stop
+from prefect_assay.campaigns.loops.loop_log import (
+    LoopBook,
+    PoolFile,
+    RoundEnded,
+    RoundFixed,
+)
 from prefect_assay.campaigns.remains import CanceledOrderState
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.campaigns.stop import reopen_campaign, settle_stop, stop_log
 from prefect_assay.errors import ArchiveError, InputError, OrderStopped
-from prefect_assay.looping.book import LoopBook, PoolFile, RoundEnded, RoundFixed
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import confirm_order
@@ -35,7 +41,6 @@ from prefect_assay.orders.ledger.log import (
 )
 from prefect_assay.orders.payments import PaymentPolicy, rail_for, settle
 from prefect_assay.orders.payments.interfaces import address
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay, ExperimentSpec

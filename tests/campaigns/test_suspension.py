@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.campaigns import suspension
+from prefect_assay.campaigns.runs.looks import LONGEST_PAUSE, Look, look_of_state
 from prefect_assay.campaigns.suspension import PollPolicy, RunContinues, suspend_until_news
-from prefect_assay.runs.looks import LONGEST_PAUSE, Look, look_of_state
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 

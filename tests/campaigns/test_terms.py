@@ -4,8 +4,8 @@ import pytest
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.campaigns import play as play_module
+from prefect_assay.campaigns.approval.terms import describe_account, find_differences, terms_question
 from prefect_assay.campaigns.play import begin_campaign
-from prefect_assay.campaigns.terms import describe_account, find_differences, terms_question
 from prefect_assay.designs.options import USUAL
 from prefect_assay.errors import ConfigurationError, DecisionNeeded
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Terms

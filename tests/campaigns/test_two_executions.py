@@ -11,8 +11,8 @@ from prefect.exceptions import Abort, Pause
 from prefect.states import AwaitingRetry, Crashed, Pending, Running
 
 from prefect_assay.campaigns import suspension
+from prefect_assay.campaigns.runs.looks import Look
 from prefect_assay.campaigns.suspension import suspend_until_news
-from prefect_assay.runs.looks import Look
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 

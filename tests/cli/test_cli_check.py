@@ -31,14 +31,14 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     WebhookEndpoint,
 )
+from prefect_assay.campaigns.runs.starting import find_obstacles, own_deployments
+from prefect_assay.campaigns.sweep.memory import SweepMemory
 from prefect_assay.cli.campaigns.problems import show_problems
 from prefect_assay.cli.services import check
 from prefect_assay.cli.services.receiver import correct_lab_endpoints, receiver_word
 from prefect_assay.cli.services.receiver_address import record_address
 from prefect_assay.cli.services.saved_blocks import save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
-from prefect_assay.models.sweep import SweepMemory
-from prefect_assay.runs.starting import find_obstacles, own_deployments
 from support.webhooks.deliveries import SIGNING_KEY
 from support.webhooks.receiver_place import running
 

@@ -17,6 +17,8 @@ from assay_lab.testing import LocalLab
 from prefect_assay.blocks import AssayAccount, LocalArchive, S3Archive
 from prefect_assay.campaigns.play import stop_with_run
 from prefect_assay.campaigns.remains import CanceledOrderState, CancellationReport
+from prefect_assay.campaigns.runs.home import home_id
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.campaigns.stop import EndedRound, OrderRemains, StopReport
 from prefect_assay.cli import asking
 from prefect_assay.cli.app import app
@@ -30,8 +32,6 @@ from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.open_items import OpenItem, OpenKind, OpenMoney
 from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.orders.payments.reconciliation import PaymentStatus
-from prefect_assay.runs.home import home_id
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.service.models.billing import Invoice
 from support.accounts import make_account
 from support.campaign_logs import WrittenCampaign, started

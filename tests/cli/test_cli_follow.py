@@ -10,12 +10,12 @@ from prefect.states import Cancelled, Crashed, Failed, Running
 from prefect.testing.utilities import prefect_test_harness
 
 from prefect_assay.blocks import LocalArchive
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, add_tags
 from prefect_assay.cli.campaigns import follow as follow_module
 from prefect_assay.cli.campaigns import run as run_module
 from prefect_assay.cli.campaigns.follow import follow
 from prefect_assay.errors import ArchiveUnavailable, CampaignFailed, InputError, NotFound
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
-from prefect_assay.runs.tags import CAMPAIGN_TAG, add_tags
 from support.campaign_logs import WrittenCampaign
 
 

@@ -5,7 +5,7 @@ from scipy import stats
 
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.archive import LocalStore
-from prefect_assay.looping.candidates import rebuild_candidates
+from prefect_assay.campaigns.loops.candidates import rebuild_candidates
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.sequences import ProteinSequence

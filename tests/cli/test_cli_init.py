@@ -22,6 +22,7 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     WebhookEndpoint,
 )
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG
 from prefect_assay.cli import prefect_api
 from prefect_assay.cli.services import init, saved_blocks
 from prefect_assay.cli.services.signing_keys import file_without, signing_keys
@@ -29,7 +30,6 @@ from prefect_assay.cli.services.up import _only_one
 from prefect_assay.deployments import presets
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError, Unauthorized
 from prefect_assay.orders.ledger import Books
-from prefect_assay.runs.tags import CAMPAIGN_TAG
 from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
 from support.campaign_logs import WrittenCampaign
 
@@ -67,7 +67,7 @@ def saved(monkeypatch, tmp_path):
     )
     monkeypatch.setattr("prefect.settings.get_current_settings", lambda: settings)
     monkeypatch.setattr("prefect.client.orchestration.get_client", lambda **_: nullcontext())
-    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: [])
+    monkeypatch.setattr("prefect_assay.campaigns.runs.queries.read_runs", lambda *_: [])
     monkeypatch.delenv(init.TOKEN_VARIABLE, raising=False)
     return blocks
 
@@ -378,7 +378,7 @@ def test_a_folder_that_is_not_mounted_is_not_replaced_while_a_run_waits_with_it(
     WrittenCampaign(before.get_store(), before.prefix, "egfr")
     other = carrying("other", SimpleNamespace(_block_document_id=uuid4()))
     runs = [carrying("egfr", account), other]
-    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: runs)
+    monkeypatch.setattr("prefect_assay.campaigns.runs.queries.read_runs", lambda *_: runs)
     shutil.move(before.root, tmp_path / "moved")
     with pytest.raises(
         InputError, match=r"assay-local-archive/main .* runs carry: egfr\. .* mount .*another --name"
@@ -417,7 +417,7 @@ def test_an_archive_that_cannot_be_read_is_replaced_by_one_with_orders_alone(min
     with pytest.raises(InputError, match="cannot be read: no answer"):
         again(monkeypatch, lab.token, archive="s3://new")
     runs = [carrying("egfr", mine[AssayAccount, "main"])]
-    monkeypatch.setattr("prefect_assay.runs.queries.read_runs", lambda *_: runs)
+    monkeypatch.setattr("prefect_assay.campaigns.runs.queries.read_runs", lambda *_: runs)
     with pytest.raises(InputError, match="these runs carry: egfr"):
         again(monkeypatch, lab.token, archive="s3://moved")
     runs.clear()

@@ -18,6 +18,9 @@ from typer.testing import CliRunner
 
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.deployment_runs import no_deployment
+from prefect_assay.campaigns.flow_results import LoopReport
+from prefect_assay.campaigns.loops import LoopBook, RoundEnded, RoundFixed
+from prefect_assay.campaigns.loops.loop_log import PoolFile
 from prefect_assay.cli.app import app
 from prefect_assay.cli.campaigns import cancel
 from prefect_assay.cli.loops import schedule as loop_schedule
@@ -26,9 +29,6 @@ from prefect_assay.cli.loops import status as loop_status
 from prefect_assay.designs.options import LoopOptions
 from prefect_assay.errors import ArchiveUnavailable, ConfigurationError, LoopFailed
 from prefect_assay.flows import design_build_test
-from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
-from prefect_assay.looping.book import PoolFile
-from prefect_assay.models.report import LoopReport
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Started,

@@ -14,6 +14,7 @@ from prefect.testing.utilities import prefect_test_harness
 from rich.console import Console
 
 from prefect_assay.blocks import AssayCredentials, LocalArchive, S3Archive
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.campaigns.status import view_of
 from prefect_assay.cli.campaigns import find, status
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, ConfigurationError, NotFound
@@ -25,7 +26,6 @@ from prefect_assay.orders.ledger.campaign_log import (
 )
 from prefect_assay.orders.open_items import OpenItem, OpenMoney
 from prefect_assay.orders.stages import Stage
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.campaign_logs import WrittenCampaign, started
 
 ACCOUNT = {"account": {}, "assay": {}}

@@ -14,10 +14,10 @@ from prefect.server.events.schemas.events import ReceivedEvent
 from prefect.server.utilities.user_templates import render_user_template_sync
 from prefect.utilities.callables import parameter_schema
 
+from prefect_assay.campaigns.runs.queries import FLOW_NAMES
 from prefect_assay.deployments.automations import CANCEL, cancel_automation, register_automations
 from prefect_assay.deployments.setup import shipped_deployments
 from prefect_assay.flows import campaign, decide, design_build_test
-from prefect_assay.runs.queries import FLOW_NAMES
 
 DECIDE, ANOTHER = uuid4(), uuid4()
 

@@ -15,7 +15,9 @@ from prefect.server.events.schemas.automations import AutomationCreate
 from prefect.server.events.schemas.events import ReceivedEvent
 from prefect.server.utilities.user_templates import render_user_template_sync
 
-from prefect_assay.alerts import ALERTS
+from prefect_assay.campaigns.events import KINDS, kinds
+from prefect_assay.campaigns.events.sending import related, resource
+from prefect_assay.campaigns.problems import ALERTS
 from prefect_assay.deployments.automations import register_automations
 from prefect_assay.deployments.event_automations import (
     DESIGNS_DROPPED,
@@ -26,8 +28,6 @@ from prefect_assay.deployments.event_automations import (
     chosen_automations,
 )
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.events import KINDS, kinds
-from prefect_assay.events.sending import related, resource
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
 IDS = {"experiment_id": "e-1", "experiment_code": "LAB-1", "campaign_id": "c-1", "order_key": "k-1"}

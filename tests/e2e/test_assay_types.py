@@ -11,8 +11,8 @@ import pytest
 
 from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
+from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.flows import campaign
-from prefect_assay.models.report import CampaignReport
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import (
     BINDING_TYPES,

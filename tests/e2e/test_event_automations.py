@@ -18,8 +18,9 @@ from prefect.blocks.notifications import CustomWebhookNotificationBlock, SlackWe
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.runtime import flow_run as current_run
 
-from prefect_assay.alerts import ALERTS
-from prefect_assay.alerts.kinds import SWEEP_SILENT
+from prefect_assay.campaigns.events import emit, flush, kinds
+from prefect_assay.campaigns.problems import ALERTS
+from prefect_assay.campaigns.problems.kinds import SWEEP_SILENT
 from prefect_assay.deployments.automations import register_automations
 from prefect_assay.deployments.event_automations import (
     DESIGNS_DROPPED,
@@ -28,7 +29,6 @@ from prefect_assay.deployments.event_automations import (
     RECIPES,
     chosen_automations,
 )
-from prefect_assay.events import emit, flush, kinds
 from support.runs.events import names, of_campaign, stored_events
 from support.runs.world import eventually
 from support.services.serving import serving

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from prefect_assay.campaigns.runs.queries import run_filter
 from prefect_assay.flows import sweep
-from prefect_assay.runs.queries import run_filter
 from support.runs.world import EGFR, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]

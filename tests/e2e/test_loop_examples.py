@@ -12,9 +12,9 @@ import pytest
 from prefect.deployments import run_deployment
 
 from prefect_assay import flows
+from prefect_assay.campaigns.flow_results import LoopReport
+from prefect_assay.campaigns.loops import LoopBook
 from prefect_assay.flows import sweep
-from prefect_assay.looping import LoopBook
-from prefect_assay.models.report import LoopReport
 from support.archive.stores import bucket_store
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY
 from support.command import command

@@ -13,14 +13,14 @@ from prefect.utilities.schema_tools.validation import validate
 
 from assay_lab.testing import LocalLab
 from prefect_assay.blocks import LocalArchive, S3Archive
+from prefect_assay.campaigns.runs.states import REPLACED
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.campaigns.stop import reopen_campaign
 from prefect_assay.errors import Conflict, InputError, NotFound
 from prefect_assay.flows import decide
 from prefect_assay.flows.decide import Action
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.payments.interfaces import address
-from prefect_assay.runs.states import REPLACED
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.accounts import make_account, save_account
 from support.campaign_logs import WrittenCampaign, started
 

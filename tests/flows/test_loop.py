@@ -24,9 +24,11 @@ from prefect_assay.analysis.results import ResultRow, to_csv
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
-from prefect_assay.campaigns import loop as loop_module
 from prefect_assay.campaigns import plan as plan_module
 from prefect_assay.campaigns import starts
+from prefect_assay.campaigns.loops import LoopBook, choosing, proposals
+from prefect_assay.campaigns.loops import loop as loop_files
+from prefect_assay.campaigns.loops import play as loop_module
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
@@ -45,8 +47,6 @@ from prefect_assay.errors import (
     Unauthorized,
 )
 from prefect_assay.flows import design_build_test
-from prefect_assay.looping import LoopBook, choosing, proposals
-from prefect_assay.looping import loop as loop_files
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Started,

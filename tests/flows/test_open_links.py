@@ -8,9 +8,9 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.archive import LocalStore, latest, verify
 from prefect_assay.blocks import AssayCredentials, LocalArchive
+from prefect_assay.campaigns.artifacts import payment_lines
 from prefect_assay.orders.job import Order, Payment, PaymentState
 from prefect_assay.orders.payments.reconciliation import PaymentStatus
-from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.service.models.answer_json import open_links
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.experiment import Experiment

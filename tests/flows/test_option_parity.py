@@ -9,13 +9,13 @@ from prefect.utilities.callables import parameter_schema
 from typer.main import get_command
 
 from prefect_assay.blocks import AssayExperiment
+from prefect_assay.campaigns.loops import Loop
 from prefect_assay.campaigns.plan import CampaignInput
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.app import app
 from prefect_assay.cli.model_options import option_name
 from prefect_assay.designs.options import CampaignOptions, LoopOptions, ReadingOptions
 from prefect_assay.flows import campaign, design_build_test
-from prefect_assay.looping import Loop
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = {name: field.annotation for name, field in CampaignOptions.model_fields.items()}

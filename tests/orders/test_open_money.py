@@ -17,8 +17,8 @@ from assay_lab.testing import LocalLab
 from lab_support.core import PRICED, UNPRICED
 from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy, X402Wallet
-from prefect_assay.campaigns.open_money import record_look
 from prefect_assay.campaigns.remains import settle_cancellation
+from prefect_assay.campaigns.sweep.open_money import record_look
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create

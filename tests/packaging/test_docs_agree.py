@@ -11,13 +11,13 @@ import pytest
 import typer
 
 from prefect_assay import blocks, flows, tasks
+from prefect_assay.campaigns.events import EVENTS_LABEL
+from prefect_assay.campaigns.problems.problem import AlertLimits
+from prefect_assay.campaigns.runs import tags as run_tags
 from prefect_assay.cli.app import app
-from prefect_assay.events import EVENTS_LABEL
-from prefect_assay.models.problem import AlertLimits
 from prefect_assay.orders.ledger.campaign_log import CampaignRecord
 from prefect_assay.orders.ledger.log import OrderRecord
 from prefect_assay.orders.question import Question
-from prefect_assay.runs import tags as run_tags
 from support.pages import QUICK_START, README, commands
 
 ROOT = Path(__file__).parents[2]

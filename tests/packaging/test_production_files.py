@@ -14,8 +14,8 @@ import yaml
 from prefect.server.concurrency.lease_storage.filesystem import ConcurrencyLeaseStorage
 from prefect.settings import get_current_settings
 
+from prefect_assay.campaigns.receiver.settings import ENV_PREFIX, ReceiverSettings
 from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, settings_of
-from prefect_assay.webhooks.settings import ENV_PREFIX, ReceiverSettings
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "deployments" / "production"

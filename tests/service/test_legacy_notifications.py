@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from starlette.testclient import TestClient
 
+from prefect_assay.campaigns.receiver import endpoint
+from prefect_assay.campaigns.receiver.receiver import create_app
+from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 from prefect_assay.errors import SignatureError
 from prefect_assay.service.webhook_signature import derive_secret, sign, verify
-from prefect_assay.webhooks import endpoint
-from prefect_assay.webhooks.receiver import create_app
-from prefect_assay.webhooks.settings import ReceiverSettings
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)

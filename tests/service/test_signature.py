@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 from prefect_assay.errors import ConfigurationError, MalformedDelivery, SignatureError
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.models.update import Delivery
@@ -20,7 +21,6 @@ from prefect_assay.service.webhook_signature import (
     sign,
     verify,
 )
-from prefect_assay.webhooks.settings import ReceiverSettings
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 
 SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)

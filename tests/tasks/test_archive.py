@@ -15,9 +15,9 @@ from prefect_assay.analysis import lake
 from prefect_assay.analysis.results.mapping import read_mapping
 from prefect_assay.archive import latest
 from prefect_assay.blocks import LocalArchive
+from prefect_assay.campaigns import artifacts
 from prefect_assay.errors import ArchiveUnavailable, TransientError
 from prefect_assay.orders.job import Order
-from prefect_assay.reporting import artifacts
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue

@@ -43,7 +43,7 @@ NO_LEDGERS: Final = frozenset(
     {VERSIONS_FOLDER, IDENTITY_FOLDER, CAMPAIGN_LOGS_FOLDER, LOOP_LOGS_FOLDER, *HINT_FOLDERS}
 )
 LAKE_FOLDER: Final = "LAKE"  # upper case, as above; see prefect_assay.analysis.lake
-LOOPS_FOLDER: Final = "LOOPS"  # likewise; see prefect_assay.looping
+LOOPS_FOLDER: Final = "LOOPS"  # likewise; see prefect_assay.campaigns.loops
 
 _DIGEST_LENGTH: Final = 12
 _SUFFIX: Final = re.compile(r"(\.[a-z0-9]{1,8}){1,2}$")

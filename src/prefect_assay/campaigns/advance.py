@@ -10,8 +10,10 @@ from typing import Any, Final, assert_never
 
 from prefect.logging import get_run_logger
 
+from prefect_assay.campaigns import artifacts
+from prefect_assay.campaigns.approval.questions import Questions, question_id, report_budget
+from prefect_assay.campaigns.events import concerning, facts
 from prefect_assay.campaigns.orders import CAMPAIGN_CAP, PlannedOrder
-from prefect_assay.campaigns.questions import Questions, question_id, report_budget
 from prefect_assay.campaigns.remains import reject_quote, reject_surplus
 from prefect_assay.errors import (
     AssayError,
@@ -29,7 +31,6 @@ from prefect_assay.errors import (
     PaymentOutcomeUnknown,
     ServiceUnavailable,
 )
-from prefect_assay.events import concerning
 from prefect_assay.orders.billing import CONFIRMABLE, check_total, withdraw
 from prefect_assay.orders.find import choose
 from prefect_assay.orders.job import (
@@ -67,7 +68,6 @@ from prefect_assay.orders.next_action import (
 from prefect_assay.orders.payments.reconciliation import read_payment_status
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.orders.stages import Stage
-from prefect_assay.reporting import artifacts, facts
 from prefect_assay.service.models.vocabulary import (
     AFTER_MATERIALS,
     MACHINE_RAILS,

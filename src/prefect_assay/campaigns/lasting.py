@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 
+from prefect_assay.campaigns.events import EVENTS_LABEL, recording
+from prefect_assay.campaigns.runs.looks import Look
+from prefect_assay.campaigns.runs.tags import (
+    EXPERIMENT_TAG,
+    own_campaign,
+    own_label,
+    own_tags,
+    set_labels,
+    tag_values,
+)
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import failures_before, suspend_until_news, utc_now
 from prefect_assay.errors import AssayError, CampaignFailed, short_messages, shortened
-from prefect_assay.events import EVENTS_LABEL, recording
-from prefect_assay.runs.looks import Look
-from prefect_assay.runs.tags import EXPERIMENT_TAG, own_campaign, own_label, own_tags, set_labels, tag_values
 from prefect_assay.service.transient_failures import is_temporary
 from prefect_assay.tasks.collate import kept_plan
 from prefect_assay.tasks.current_run import can_suspend, this_run

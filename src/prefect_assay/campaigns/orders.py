@@ -5,15 +5,15 @@ from functools import cached_property
 from typing import Final
 
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
+from prefect_assay.campaigns import artifacts
+from prefect_assay.campaigns.approval.terms import account_in
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.campaigns.terms import account_in
 from prefect_assay.orders.identity import experiment_name
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import OrderBook
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.next_action import OrderLimits, Seen
 from prefect_assay.orders.question import UNNAMED
-from prefect_assay.reporting import artifacts
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks.pay import named_rail

@@ -9,11 +9,11 @@ from prefect.logging import get_run_logger
 
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_of_address
+from prefect_assay.campaigns.loops import LoopBook, of_designs_address
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.designs import design_warnings, order_lines, refuse_target
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import ArchiveError
-from prefect_assay.looping import LoopBook, of_designs_address
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.tasks.archive import check_archive

@@ -19,12 +19,24 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_address
 from prefect_assay.campaigns.advance import Look as OrderLook
 from prefect_assay.campaigns.advance import advance
+from prefect_assay.campaigns.approval.price import approve_orders
+from prefect_assay.campaigns.approval.questions import Questions
+from prefect_assay.campaigns.approval.requester import Requester, describe_approval, identify_requester
+from prefect_assay.campaigns.approval.terms import describe_account, find_differences, is_another_ledger
+from prefect_assay.campaigns.events import concerning, facts
+from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.campaigns.orders import PlannedOrder
-from prefect_assay.campaigns.price import approve_orders
 from prefect_assay.campaigns.progress import show_progress
-from prefect_assay.campaigns.questions import Questions
+from prefect_assay.campaigns.progress_artifact import day
 from prefect_assay.campaigns.report import report_campaign_end
-from prefect_assay.campaigns.requester import Requester, describe_approval, identify_requester
+from prefect_assay.campaigns.runs.looks import Look
+from prefect_assay.campaigns.runs.tags import (
+    CAMPAIGN_TAG,
+    EXPERIMENT_TAG,
+    ORDER_TAG,
+    add_tags,
+    name_run,
+)
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.starts import (
     decide_terms,
@@ -34,11 +46,6 @@ from prefect_assay.campaigns.starts import (
     stop_with_run,
 )
 from prefect_assay.campaigns.suspension import PollPolicy, failures_before, suspend_until_news, utc_now
-from prefect_assay.campaigns.terms import (
-    describe_account,
-    find_differences,
-    is_another_ledger,
-)
 from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
@@ -48,8 +55,6 @@ from prefect_assay.errors import (
     shortened,
 )
 from prefect_assay.errors import Stopped as StoppedError
-from prefect_assay.events import concerning
-from prefect_assay.models.report import CampaignReport
 from prefect_assay.orders.billing import Billing, BillingStage, read_billing
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
@@ -67,10 +72,6 @@ from prefect_assay.orders.stages import (
     count_stages,
     stage_of,
 )
-from prefect_assay.reporting import facts
-from prefect_assay.reporting.progress import day
-from prefect_assay.runs.looks import Look
-from prefect_assay.runs.tags import CAMPAIGN_TAG, EXPERIMENT_TAG, ORDER_TAG, add_tags, name_run
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.billing import CostEstimate

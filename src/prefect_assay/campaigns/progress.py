@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.campaigns.orders import PlannedOrder
+from prefect_assay.campaigns.progress_artifact import progress_row, show_campaign_progress, timeline_of_log
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
-from prefect_assay.reporting.progress import progress_row, show_campaign_progress, timeline_of_log
 from prefect_assay.service.models.experiment import ExperimentSummary
 
 

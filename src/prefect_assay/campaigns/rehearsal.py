@@ -17,12 +17,13 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from pydantic import BaseModel, SecretStr
 
-from prefect_assay.alerts.find import expiring_token
 from prefect_assay.analysis.results.measurements import RecordReader, parts_of
 from prefect_assay.analysis.results.reading import results_in
 from prefect_assay.analysis.results.tidy import rows
 from prefect_assay.blocks import AssayAccount
-from prefect_assay.campaigns.terms import AccountIdentity, identify_account
+from prefect_assay.campaigns.approval.terms import AccountIdentity, identify_account
+from prefect_assay.campaigns.problems.find import expiring_token
+from prefect_assay.campaigns.problems.problem import AlertLimits
 from prefect_assay.designs import refuse_target, split
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import (
@@ -34,7 +35,6 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
     is_absent,
 )
-from prefect_assay.models.problem import AlertLimits
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.client.drift import (
     Change,

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, assert_never
 
+from prefect_assay.campaigns.artifacts import payment_lines
 from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
 from prefect_assay.foreign_text import link_markdown
 from prefect_assay.orders.billing import BillingStage, read_billing, withdraw
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import OrderBook
 from prefect_assay.orders.payments.reconciliation import PaymentStatus, read_payment_status
-from prefect_assay.reporting.artifacts import payment_lines
 from prefect_assay.service.client import AssayClient, RejectReason
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import Quote, usd

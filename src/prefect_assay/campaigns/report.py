@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from prefect_assay.analysis.results import DesignSummary, outcome_line, summarize
 from prefect_assay.archive.campaign_plan import Plan
+from prefect_assay.campaigns import artifacts
+from prefect_assay.campaigns.approval.terms import account_in
+from prefect_assay.campaigns.events import facts
+from prefect_assay.campaigns.flow_results import CampaignExperiment, CampaignReport
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.campaigns.terms import account_in
 from prefect_assay.errors import shortened
-from prefect_assay.models.report import CampaignExperiment, CampaignReport
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.orders.stages import Stage, count_stages
-from prefect_assay.reporting import artifacts, facts
 from prefect_assay.tasks.archive import kept_location
 from prefect_assay.tasks.collate import collate_campaign
 from prefect_assay.tasks.report import report_campaign, report_command

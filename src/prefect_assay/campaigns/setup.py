@@ -17,7 +17,7 @@ from prefect_assay.blocks import (
     X402Wallet,
 )
 from prefect_assay.blocks.order_ledger import open_books
-from prefect_assay.campaigns.terms import identify_account
+from prefect_assay.campaigns.approval.terms import identify_account
 from prefect_assay.designs.options import USUAL, CampaignOptions
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, Terms

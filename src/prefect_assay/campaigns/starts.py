@@ -6,10 +6,14 @@ from uuid import UUID, uuid4
 
 from prefect.client.orchestration import get_client
 
-from prefect_assay.campaigns.questions import Questions
+from prefect_assay.campaigns.approval.questions import Questions
+from prefect_assay.campaigns.approval.terms import describe_account, terms_question
+from prefect_assay.campaigns.runs.home import home_id
+from prefect_assay.campaigns.runs.looks import Look
+from prefect_assay.campaigns.runs.queries import read_run
+from prefect_assay.campaigns.runs.states import is_canceled_by_person, is_canceling_by_person
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.suspension import failures_before, suspend_until_news, utc_now
-from prefect_assay.campaigns.terms import describe_account, terms_question
 from prefect_assay.errors import DecisionNeeded
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
@@ -18,10 +22,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     Terms,
 )
 from prefect_assay.orders.next_action import APPROVE
-from prefect_assay.runs.home import home_id
-from prefect_assay.runs.looks import Look
-from prefect_assay.runs.queries import read_run
-from prefect_assay.runs.states import is_canceled_by_person, is_canceling_by_person
 from prefect_assay.tasks.current_run import can_suspend, this_run
 
 

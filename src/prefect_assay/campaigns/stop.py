@@ -20,6 +20,9 @@ from prefect.exceptions import PrefectException
 
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.blocks import Archive, AssayAccount, AssayCredentials
+from prefect_assay.campaigns.approval.terms import account_in
+from prefect_assay.campaigns.artifacts import label_of
+from prefect_assay.campaigns.loops.loop_log import LoopBook
 from prefect_assay.campaigns.remains import (
     CanceledOrderState,
     CancellationReport,
@@ -28,10 +31,11 @@ from prefect_assay.campaigns.remains import (
     reject_surplus,
     settle_cancellation,
 )
-from prefect_assay.campaigns.terms import account_in
+from prefect_assay.campaigns.runs.queries import read_runs, run_filter
+from prefect_assay.campaigns.runs.states import cancel, resume, waits_for_input
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.errors import AssayError, InputError, NotFound, OrderMismatch, shortened
 from prefect_assay.foreign_text import quote_markdown
-from prefect_assay.looping.book import LoopBook
 from prefect_assay.orders.find import find_order
 from prefect_assay.orders.ledger import Books, OrderBook
 from prefect_assay.orders.ledger.campaign_log import (
@@ -42,10 +46,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     Stopped,
 )
 from prefect_assay.orders.payments.interfaces import address
-from prefect_assay.reporting.artifacts import label_of
-from prefect_assay.runs.queries import read_runs, run_filter
-from prefect_assay.runs.states import cancel, resume, waits_for_input
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import usd

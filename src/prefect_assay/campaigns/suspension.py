@@ -1,6 +1,6 @@
 """How a run waits: a deployed run suspends and starts again from the top; any other run polls in its process.
 
-The state names the next look (`runs.looks`), so that the sweep wakes the run then. After suspending, the run looks once
+The state names the next look (`campaigns.runs.looks`), so that the sweep wakes the run then. After suspending, the run looks once
 more: a wake-up that came while it was still running had no effect.
 """
 
@@ -18,9 +18,9 @@ from prefect.exceptions import Abort, Pause
 from prefect.logging import get_run_logger
 from prefect.states import Suspended
 
+from prefect_assay.campaigns.runs.looks import Look, look_of_state
+from prefect_assay.campaigns.runs.states import last_wait, resume, suspension_key
 from prefect_assay.errors import shorten
-from prefect_assay.runs.looks import Look, look_of_state
-from prefect_assay.runs.states import last_wait, resume, suspension_key
 from prefect_assay.tasks.current_run import this_run
 
 # Prefect's own time-out of a suspension. It only backs up the sweep, which looks long before.

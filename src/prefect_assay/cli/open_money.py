@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def find_open_money(client: "SyncPrefectClient") -> OpenMoney:
     """What the archives and the services of all saved blocks have; a note in place of what cannot be read now."""
-    from prefect_assay.campaigns.open_money import read_open_money
+    from prefect_assay.campaigns.sweep.open_money import read_open_money
 
     return read_open_money(client)
 

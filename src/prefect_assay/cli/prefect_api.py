@@ -78,7 +78,7 @@ def api_errors() -> Iterator[None]:
 
 def report_unreadable(client: "SyncPrefectClient") -> list[str]:
     """Name on stderr the runs that were left out of what was read, because Prefect cannot send them; returns their ids."""
-    from prefect_assay.runs.queries import unreadable_runs, why_unreadable
+    from prefect_assay.campaigns.runs.queries import unreadable_runs, why_unreadable
 
     found = unreadable_runs(client)
     for run_id in found:

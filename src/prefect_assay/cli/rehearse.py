@@ -5,8 +5,8 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
+from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.rehearsal import Rehearsal, fields_as_json, make_bundle, rehearse
-from prefect_assay.campaigns.terms import describe_account
 from prefect_assay.cli.designs.sequences import check_locally, read_file
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json

@@ -13,7 +13,7 @@ from prefect_assay.analysis import lake
 from prefect_assay.analysis.results import COLUMNS
 from prefect_assay.archive import LocalStore
 from prefect_assay.archive.s3 import S3Store
-from prefect_assay.looping.candidates import rebuild_candidates
+from prefect_assay.campaigns.loops.candidates import rebuild_candidates
 from support.archive.campaigns import archive_two_campaigns
 from support.archive.loops import archive_measured_round, selected_round
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from prefect_assay.analysis.results import markdown_table, summarize
 from prefect_assay.analysis.results.row import ResultRow
+from prefect_assay.campaigns.artifacts import label_of
 from prefect_assay.orders.identity import experiment_name
-from prefect_assay.reporting.artifacts import label_of
 from prefect_assay.service.bounds import cut
 
 START = "d" * 80

@@ -19,8 +19,8 @@ from prefect_assay.analysis.results import (
     unread_values,
 )
 from prefect_assay.analysis.results.summary import scatters_of
+from prefect_assay.campaigns.loops.rules import best_value
 from prefect_assay.designs.selection import Objective
-from prefect_assay.looping.rules import best_value
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.sequences import ProteinSequence
 

@@ -9,10 +9,10 @@ from prefect_assay.analysis.results import summarize
 from prefect_assay.analysis.results.tables import summary_json
 from prefect_assay.analysis.selection import History, select
 from prefect_assay.archive import Document, archive_version
+from prefect_assay.campaigns.loops import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.selection import KeptFates, SelectionSettings
-from prefect_assay.looping import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import ExperimentType

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefect.client.schemas.objects import FlowRun
 
-from prefect_assay.runs.states import waits_for_input
+from prefect_assay.campaigns.runs.states import waits_for_input
 from support.runs.world import World, eventually
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     X402Wallet,
 )
-from prefect_assay.campaigns import advance, play, price, questions, suspension
+from prefect_assay.campaigns import advance, artifacts, play, suspension
+from prefect_assay.campaigns.approval import price, questions
+from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.models.report import CampaignReport
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.payments import settle
-from prefect_assay.reporting import artifacts
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks import archive as archiving

@@ -21,7 +21,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 
 from prefect_assay.blocks import S3Archive, SharedPaymentTokens, SpendingPolicy
 from prefect_assay.blocks.order_ledger import open_books
-from prefect_assay.campaigns.answers import answer_question
+from prefect_assay.campaigns.approval.answers import answer_question
 from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.localstack.environment import StackDatabase, free_ports
 from prefect_assay.localstack.loopback import HOST

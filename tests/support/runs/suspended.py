@@ -8,7 +8,7 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Suspended
 
-from prefect_assay.runs.tags import EXPERIMENT_TAG
+from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG
 
 
 def suspend_many(

@@ -18,10 +18,14 @@ from prefect.states import Suspended
 
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.block_references import as_parameter
-from prefect_assay.campaigns.watermarks import SweepState
+from prefect_assay.campaigns.flow_results import SweepReport
+from prefect_assay.campaigns.problems.problem import AlertLimits
+from prefect_assay.campaigns.runs.home import home_id
+from prefect_assay.campaigns.runs.looks import Look
+from prefect_assay.campaigns.runs.queries import ASSAY_TAG
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
+from prefect_assay.campaigns.sweep.watermarks import SweepState
 from prefect_assay.flows.sweep import _Sweep
-from prefect_assay.models.problem import AlertLimits
-from prefect_assay.models.report import SweepReport
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
@@ -30,10 +34,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     StartedKind,
 )
 from prefect_assay.orders.payments.interfaces import address
-from prefect_assay.runs.home import home_id
-from prefect_assay.runs.looks import Look
-from prefect_assay.runs.queries import ASSAY_TAG
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.accounts import make_account
 from support.campaign_logs import started
 

@@ -23,9 +23,9 @@ from prefect_assay.archive.layout import (
 from prefect_assay.archive.read import read_manifest, versions
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.campaigns.runs.queries import read_runs
+from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
-from prefect_assay.runs.queries import read_runs
-from prefect_assay.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS
 from support.crash.story import contradictions
 from support.soak.story import FAULTS, PER_CAMPAIGN, Soak, patiently

@@ -24,9 +24,9 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 
 from prefect_assay.blocks.block_references import as_parameter
+from prefect_assay.campaigns.runs.queries import read_runs, suspended_filter
+from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
-from prefect_assay.runs.queries import read_runs, suspended_filter
-from prefect_assay.runs.tags import EXPERIMENT_TAG, ORDER_TAG, tag_values
 from support.accounts import AMOUNT_USD, flow_parameters
 from support.runs.sweeps import swept
 from support.runs.world import EGFR

@@ -35,10 +35,10 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from prefect_assay.localstack.processes import tail
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState, StartedKind
 from prefect_assay.orders.ledger.order_ledger import Books, OrderBook
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference
 from support.archive.moto_s3 import moto_server
 from support.archive.s3_proxy import S3Proxy, s3_proxy

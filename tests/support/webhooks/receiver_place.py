@@ -7,9 +7,9 @@ import time
 import httpx
 import pytest
 
+from prefect_assay.campaigns.receiver.receiver import Receiver
+from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 from prefect_assay.service.webhook_signature import derive_secret
-from prefect_assay.webhooks.receiver import Receiver
-from prefect_assay.webhooks.settings import ReceiverSettings
 from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, headers_of
 

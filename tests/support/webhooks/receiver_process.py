@@ -1,4 +1,4 @@
-"""The receiver as a process of its own, behind a real socket: `tests/webhooks/held_receiver.py`."""
+"""The receiver as a process of its own, behind a real socket: `tests/campaigns/receiver/held_receiver.py`."""
 
 import contextlib
 import os

@@ -68,7 +68,7 @@ def _check_loops(store: Store, prefix: str) -> Iterator[Finding]:
     """`check_loops`, and with it Prefect, only where there is a loop: most archives have none."""
     if not any(True for _ in store.keys(join_key(safe_prefix(prefix), LOOPS_FOLDER))):
         return
-    from prefect_assay.looping import check_loops
+    from prefect_assay.campaigns.loops import check_loops
 
     yield from check_loops(store, prefix)
 
@@ -76,7 +76,7 @@ def _check_loops(store: Store, prefix: str) -> Iterator[Finding]:
 def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None:
     """Write what the lake of an archive lacks; exit with 1 if a version cannot be read."""
     from prefect_assay.analysis import lake
-    from prefect_assay.looping.candidates import rebuild_candidates
+    from prefect_assay.campaigns.loops.candidates import rebuild_candidates
 
     store, prefix = opened(path, archive)
     with TerminalConsole(stderr=True).status("Writing the lake …"):

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from prefect.client.orchestration import get_client
 
 from prefect_assay.archive.store import Store
-from prefect_assay.campaigns.saved_blocks import missing_account
+from prefect_assay.campaigns.runs.home import home_id
+from prefect_assay.campaigns.sweep.saved_blocks import missing_account
 from prefect_assay.cli.asking import confirm, user_name
 from prefect_assay.cli.campaigns.find import name_account, open_archives
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.orders.ledger.campaign_log import Adopted, CampaignLog, list_all
-from prefect_assay.runs.home import home_id
 
 
 def adopt_campaigns(archive: str | None, *, by: str | None, yes: bool, as_json: bool) -> None:

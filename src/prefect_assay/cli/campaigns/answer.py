@@ -5,16 +5,17 @@ from typing import Any
 
 from prefect.client.orchestration import get_client
 
-from prefect_assay.campaigns.answers import (
+from prefect_assay.campaigns.approval.answers import (
     OpenQuestion,
     answer_question,
     choose_question,
     decision_of,
     questions_of,
 )
-from prefect_assay.campaigns.saved_blocks import account_of
+from prefect_assay.campaigns.approval.purchase_text import purchase_rows
+from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.stop import round_logs
-from prefect_assay.campaigns.terms import describe_account
+from prefect_assay.campaigns.sweep.saved_blocks import account_of
 from prefect_assay.cli.asking import confirm, parse_cents, user_name
 from prefect_assay.cli.campaigns.find import find_logs
 from prefect_assay.cli.campaigns.purchase import show_rows
@@ -23,7 +24,6 @@ from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
 from prefect_assay.orders.ledger.campaign_log import Answered, CampaignLog
 from prefect_assay.orders.question import REJECT, QuestionKind
-from prefect_assay.reporting.purchase import purchase_rows
 from prefect_assay.service.models.billing import usd
 
 

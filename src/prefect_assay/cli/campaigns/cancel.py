@@ -8,8 +8,9 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import FlowRun
 from rich.text import Text
 
-from prefect_assay.campaigns.saved_blocks import account_of
+from prefect_assay.campaigns.runs.states import cancel, has_ended
 from prefect_assay.campaigns.stop import OrderRemains, StopReport, round_logs, stop_log
+from prefect_assay.campaigns.sweep.saved_blocks import account_of
 from prefect_assay.cli.asking import confirm, user_name
 from prefect_assay.cli.campaigns.find import Named, find_named, name_account, open_archives
 from prefect_assay.cli.loops.schedule import active_schedule, end_schedule
@@ -20,7 +21,6 @@ from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import AssayError, ConfigurationError, InputError, NotFound
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.open_items import OpenKind, OpenMoney
-from prefect_assay.runs.states import cancel, has_ended
 from prefect_assay.service.models.billing import usd
 
 T = TypeVar("T")

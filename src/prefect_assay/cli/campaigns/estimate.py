@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from prefect_assay.campaigns.purchase import look_up_purchase
+from prefect_assay.campaigns.approval.purchase import look_up_purchase
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.campaigns.purchase import show_purchase
 from prefect_assay.cli.designs.sequences import check_locally, read_file, warnings_of

@@ -13,7 +13,9 @@ from prefect.exceptions import ObjectNotFound
 
 from prefect_assay.archive import LocalStore, Store
 from prefect_assay.blocks import Archive, LocalArchive, S3Archive
-from prefect_assay.campaigns.terms import describe_account
+from prefect_assay.campaigns.approval.terms import describe_account
+from prefect_assay.campaigns.runs.queries import is_assay_run, newest_runs, read_run
+from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.cli.archives.archive import names_folder, opened
 from prefect_assay.cli.prefect_api import load_archive
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError, NotFound
@@ -24,8 +26,6 @@ from prefect_assay.orders.ledger.campaign_log import (
     Terms,
     list_all,
 )
-from prefect_assay.runs.queries import is_assay_run, newest_runs, read_run
-from prefect_assay.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 
 T = TypeVar("T")
 

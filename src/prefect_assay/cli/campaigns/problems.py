@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 
 from prefect.client.orchestration import get_client
 
-from prefect_assay.alerts.find import receiver_away
-from prefect_assay.alerts.saved import read_saved
-from prefect_assay.campaigns.problems import list_problems
+from prefect_assay.campaigns.problems.find import receiver_away
+from prefect_assay.campaigns.problems.problem import Problem
+from prefect_assay.campaigns.problems.saved import read_saved
+from prefect_assay.campaigns.sweep.problems import list_problems
 from prefect_assay.cli.open_money import as_json as money_as_json
 from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.cli.services.check import silent_receivers
-from prefect_assay.models.problem import Problem
 
 
 def show_problems(*, as_json: bool) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from prefect_assay.campaigns.approval.purchase_text import price_table, purchase_rows
 from prefect_assay.cli.output import TerminalConsole, plain_table
 from prefect_assay.orders.purchase import PurchaseSummary
-from prefect_assay.reporting.purchase import price_table, purchase_rows
 
 
 def show_purchase(purchase: PurchaseSummary, *, stderr: bool = True) -> None:

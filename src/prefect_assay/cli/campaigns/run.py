@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.text import Text
 
+from prefect_assay.campaigns.flow_results import CampaignReport
+from prefect_assay.campaigns.runs.tags import APPROVED_TAG
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.asking import confirm, is_at_terminal, parse_cents, user_name
 from prefect_assay.cli.campaigns.estimate import look_up
@@ -33,9 +35,7 @@ from prefect_assay.errors import (
     InvalidSpec,
     LoopFailed,
 )
-from prefect_assay.models.report import CampaignReport
 from prefect_assay.orders.purchase import PurchaseSummary
-from prefect_assay.runs.tags import APPROVED_TAG
 from prefect_assay.service.bounds import CAMPAIGN_ID
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay

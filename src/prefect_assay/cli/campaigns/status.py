@@ -17,6 +17,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from prefect_assay.campaigns.approval.terms import describe_account
+from prefect_assay.campaigns.flow_results import LoopReport
+from prefect_assay.campaigns.progress_artifact import day
+from prefect_assay.campaigns.runs.queries import newest_runs
 from prefect_assay.campaigns.status import (
     CampaignView,
     ExperimentView,
@@ -26,7 +30,6 @@ from prefect_assay.campaigns.status import (
     newest_first,
     view_of,
 )
-from prefect_assay.campaigns.terms import describe_account
 from prefect_assay.cli.archives.archive import names_folder
 from prefect_assay.cli.campaigns.find import (
     PLAYED_FLOWS,
@@ -42,12 +45,9 @@ from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, report_unreadable, require_api, run_url
 from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
-from prefect_assay.models.report import LoopReport
 from prefect_assay.orders.ledger.campaign_log import StartedKind
 from prefect_assay.orders.open_items import OpenMoney
 from prefect_assay.orders.stages import OVER, Stage
-from prefect_assay.reporting.progress import day
-from prefect_assay.runs.queries import newest_runs
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.words import in_words, many

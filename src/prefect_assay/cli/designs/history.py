@@ -26,13 +26,13 @@ from prefect_assay.analysis.selection import (
     score_record,
 )
 from prefect_assay.archive import Store
+from prefect_assay.campaigns.loops import LoopBook
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.archives.results import write_table
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs.candidate import method_of
 from prefect_assay.designs.selection import Fate, SelectionSettings
 from prefect_assay.errors import ArchiveError
-from prefect_assay.looping import LoopBook
 from prefect_assay.orders.ledger import Books, known_archive_id
 
 # A design that is missing in this table is bought again by the next selection.

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from prefect_assay.archive.sources import local_path
-from prefect_assay.campaigns.purchase import describe_payment, find_earlier, warn_of_earlier
+from prefect_assay.campaigns.approval.purchase import describe_payment, find_earlier, warn_of_earlier
+from prefect_assay.campaigns.flow_results import LoopReport
+from prefect_assay.campaigns.loops import LoopBook, objective_of
+from prefect_assay.campaigns.loops.files import campaign_of, design_files, without_rounds
+from prefect_assay.campaigns.loops.loop import LOOP_ID
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.cli.asking import confirm, is_at_terminal, user_name
 from prefect_assay.cli.campaigns.find import LOOP
@@ -29,10 +33,6 @@ from prefect_assay.cli.service import describe_service
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
 from prefect_assay.designs.selection import Objective, SelectionSettings
 from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFailed
-from prefect_assay.looping import LoopBook, objective_of
-from prefect_assay.looping.files import campaign_of, design_files, without_rounds
-from prefect_assay.looping.loop import LOOP_ID
-from prefect_assay.models.report import LoopReport
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.payments.interfaces import address

@@ -4,9 +4,14 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.blocks import Archive
+from prefect_assay.campaigns.flow_results import LoopReport
+from prefect_assay.campaigns.loops import (
+    LoopBook,
+    loop_report,
+    objective_of,
+    with_newest_tables,
+)
 from prefect_assay.cli.output import plain_table
-from prefect_assay.looping import LoopBook, loop_report, objective_of, with_newest_tables
-from prefect_assay.models.report import LoopReport
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay

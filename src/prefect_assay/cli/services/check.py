@@ -21,10 +21,21 @@ from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 from rich.text import Text
 
-from prefect_assay.alerts.find import SILENT_AFTER, expiring_token
-from prefect_assay.alerts.saved import read_saved
 from prefect_assay.blocks import AssayAccount, WebhookEndpoint
 from prefect_assay.blocks.block_references import UNUSABLE, fault_of
+from prefect_assay.campaigns.problems.find import SILENT_AFTER, expiring_token
+from prefect_assay.campaigns.problems.problem import AlertLimits
+from prefect_assay.campaigns.problems.saved import read_saved
+from prefect_assay.campaigns.runs.queries import (
+    FLOW_NAMES,
+    newest_runs,
+    read_runs,
+    run_filter,
+    suspended_filter,
+    unreadable_runs,
+    why_unreadable,
+)
+from prefect_assay.campaigns.runs.starting import find_obstacles, own_deployments
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
@@ -34,17 +45,6 @@ from prefect_assay.cli.services.receiver_address import read_address
 from prefect_assay.cli.services.signing_keys import file_without, how_to_add_key
 from prefect_assay.deployments.server_checks import settings_advice
 from prefect_assay.errors import AssayError
-from prefect_assay.models.problem import AlertLimits
-from prefect_assay.runs.queries import (
-    FLOW_NAMES,
-    newest_runs,
-    read_runs,
-    run_filter,
-    suspended_filter,
-    unreadable_runs,
-    why_unreadable,
-)
-from prefect_assay.runs.starting import find_obstacles, own_deployments
 from prefect_assay.service.client.http.address import is_loopback_url
 from prefect_assay.service.client.http.dates import sent_at
 from prefect_assay.service.models.billing import usd

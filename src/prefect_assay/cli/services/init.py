@@ -282,9 +282,9 @@ def _waiting_elsewhere(account: "AssayAccount | None", archive: "Archive") -> li
     """The suspended runs of an account that carry a campaign or a loop without a log in `archive`."""
     from prefect.client.orchestration import get_client
 
+    from prefect_assay.campaigns.runs.queries import ASSAY_FLOWS, read_runs, suspended_filter
     from prefect_assay.cli.campaigns.find import played_by
     from prefect_assay.orders.ledger.campaign_log import CampaignLog
-    from prefect_assay.runs.queries import ASSAY_FLOWS, read_runs, suspended_filter
 
     if account is None:
         return []

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from prefect_assay.blocks import WebhookEndpoint
-    from prefect_assay.webhooks.receiver import Receiver
-    from prefect_assay.webhooks.settings import ReceiverSettings
+    from prefect_assay.campaigns.receiver.receiver import Receiver
+    from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 
 _PREFIX = "PREFECT_ASSAY_RECEIVER_"
 PREFIX_VARIABLE: Final = f"{_PREFIX}PATH_PREFIX"
@@ -36,8 +36,8 @@ def run_receiver(
     *, host: str, port: int, prefix: str | None, keys_file: Path | None, allow_hosts: Sequence[str] = ()
 ) -> None:
     """Serve until stopped; a missing or wrong setting or variable is a `ConfigurationError`."""
-    from prefect_assay.webhooks.receiver import Receiver
-    from prefect_assay.webhooks.settings import ReceiverSettings
+    from prefect_assay.campaigns.receiver.receiver import Receiver
+    from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 
     if keys_file is not None:
         os.environ[f"{_PREFIX}SIGNING_KEYS"] = ",".join(_keys(keys_file))
@@ -148,7 +148,7 @@ def _server(
 ) -> "uvicorn.Server":
     import uvicorn
 
-    from prefect_assay.webhooks.heads import HeadTimeoutProtocol
+    from prefect_assay.campaigns.receiver.heads import HeadTimeoutProtocol
 
     http: Any = partial(HeadTimeoutProtocol, seconds=settings.head_timeout_seconds)
     # No access log: a flood of forged deliveries must not flood it. Nothing depends on the sender's address, so the

@@ -1,5 +1,0 @@
-"""Problems that an operator has to know: their kinds, finding, saving and showing them as metrics (docs/alerts.md)."""
-
-from prefect_assay.alerts.kinds import ALERTS, AlertKind
-
-__all__ = ["ALERTS", "AlertKind"]

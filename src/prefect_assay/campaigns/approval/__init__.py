@@ -1,0 +1,1 @@
+"""Where a person is asked: prices, purchases, questions, terms, and the answers to them."""

@@ -1,0 +1,322 @@
+"""Artifacts of the Prefect UI: figures, links, tables. No secrets and no decisions."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+from uuid import UUID
+
+from prefect.artifacts import (
+    LinkArtifact,
+    MarkdownArtifact,
+    create_link_artifact,
+    create_markdown_artifact,
+)
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import ArtifactCreate
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from prefect.client.schemas.sorting import ArtifactSort
+from prefect.runtime import flow_run as current_run
+
+from prefect_assay.analysis.plots import as_markdown_image
+from prefect_assay.analysis.report.images import Image
+from prefect_assay.analysis.results import (
+    DesignSummary,
+    markdown_table,
+    outcome_line,
+    summarize,
+)
+from prefect_assay.analysis.results.formats import markdown_cell
+from prefect_assay.analysis.results.row import ArchivedResults
+from prefect_assay.archive.campaign_plan import Plan
+from prefect_assay.campaigns.approval.purchase_text import price_markdown, purchase_markdown
+from prefect_assay.campaigns.events import emit, kinds
+from prefect_assay.campaigns.flow_results import CampaignReport, LoopReport
+from prefect_assay.designs import design_warnings
+from prefect_assay.foreign_text import label_markdown, quote_markdown, safe_link
+from prefect_assay.orders.job import Order, Payment, PaymentState
+from prefect_assay.orders.payments.reconciliation import PaymentStatus
+from prefect_assay.orders.purchase import PurchaseSummary, describe_assay
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR, PaymentMethod
+from prefect_assay.service.words import in_words, many
+
+_ROWS_SHOWN: Final = 200
+_KEY_DIGITS: Final = 6
+
+
+def label_of(campaign_id: str, batch_index: int | None = None) -> str:
+    """The end of an artifact's key, `my-campaign-1`: Prefect allows lower case, digits and dashes.
+
+    An id with other characters keeps its digest, so that `A.1` and `a-1` stay two.
+    """
+    plain = re.sub(r"[^a-z0-9]+", "-", campaign_id.lower()).strip("-")
+    if plain != campaign_id:
+        plain += f"-{hashlib.sha256(campaign_id.encode()).hexdigest()[:_KEY_DIGITS]}"
+    return plain if batch_index is None else f"{plain}-{batch_index + 1}"
+
+
+def show_purchase(plan: Plan, purchase: PurchaseSummary) -> None:
+    """What a campaign is about to buy, with the price of each experiment, and how its designs were read."""
+    lines = [f"# Estimate for campaign {plan.campaign_id}", "", *purchase_markdown(purchase), ""]
+    lines += price_markdown(purchase)
+    if plan.reading:
+        lines += ["", "How the designs were read:", "", *(f"- {verbatim(line)}" for line in plan.reading)]
+    if plan.duplicates:
+        lines += ["", f"{many(len(plan.duplicates), 'duplicate is', 'duplicates are')} left out:", ""]
+        shown = plan.duplicates[:_ROWS_SHOWN]
+        lines += [f"- {verbatim(d.name)} (same as {verbatim(d.same_as)})" for d in shown]
+    residues = {name: value.aa_string for name, value in plan.sequences.items()}
+    if warnings := design_warnings(residues.items()):
+        lines += ["", "Worth a second look:", "", *(f"- {verbatim(warning)}" for warning in warnings)]
+    key = f"assay-campaign-estimate-{label_of(plan.campaign_id)}"
+    show_once(MarkdownArtifact(markdown="\n".join(lines), key=key, description=plan.campaign_id))
+
+
+def bought(campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None) -> dict[str, str]:
+    """What is bought, for a question: who decides has not started the run."""
+    residues = [
+        len(value.aa_string) - value.aa_string.count(CHAIN_SEPARATOR)
+        for spec in specs
+        for value in spec.sequences.values()
+    ]
+    span = f"{min(residues)}" if min(residues) == max(residues) else f"{min(residues)} to {max(residues)}"
+    count = "" if len(specs) == 1 else f", {len(specs)} experiments"
+    return {
+        "designs": f"{len(residues)}, {span} residues{count}",
+        "assay": verbatim(describe_assay(specs[0], target or specs[0].target_id)),
+        "campaign": verbatim(campaign_id),
+    }
+
+
+def show_order(label: str, order: Order, account: str) -> None:
+    """A link to the experiment in the service's portal."""
+    if page := safe_link(order.experiment_url):
+        create_link_artifact(
+            page,
+            link_text=f"Experiment {label_markdown(order.experiment_code or order.experiment_id)}",
+            key=f"assay-experiment-{label}",
+            description=f"The experiment in the service's portal; {account}",
+        )
+
+
+def show_surplus(label: str, order: Order, account: str) -> None:
+    """Other experiments with the order's key: an artifact and an event for each list."""
+    if not order.surplus:
+        return
+    listed = "\n".join(f"- `{experiment_id}`" for experiment_id in order.surplus)
+    artifact = MarkdownArtifact(
+        key=f"assay-surplus-{label}",
+        description="Other experiments of the same order: do not confirm or pay them",
+        markdown=f"# Surplus experiments\n\nThe order is experiment {label_markdown(order.experiment_code or order.experiment_id)}. "
+        f"These have its key as well, in {verbatim(account)}. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
+        "Ask the laboratory to cancel them, and do not pay their invoices.\n",
+    )
+    show_once(artifact)
+    emit(
+        kinds.OrderSurplus(
+            experiment_id=order.experiment_id,
+            experiment_code=order.experiment_code,
+            order_key=order.order_key,
+            surplus=order.surplus,
+        )
+    )
+
+
+def show_payment(label: str, payment: Payment, account: str) -> None:
+    """The receipt of a machine payment, or the hosted invoice that a person pays, and then that it is paid."""
+    page, invoice = safe_link(payment.hosted_invoice_url), label_markdown(payment.invoice_id or "")
+    if payment.state is PaymentState.INTENDED and page:
+        show_once(
+            LinkArtifact(
+                link=page,
+                link_text=f"Pay invoice {invoice}",
+                key=f"assay-invoice-{label}",
+                description=f"This invoice over {usd(payment.amount_cents)} is waiting for a person to pay it; {account}",
+            )
+        )
+        return
+    hosted = payment.method is PaymentMethod.ASYNC_INVOICE
+    paid = payment.state is PaymentState.SETTLED
+    lines = [
+        f"# Invoice {invoice}{' is paid' if paid else ''}",
+        "",
+        "| | |",
+        "|---|---|",
+    ]
+    lines += [f"| state | {in_words(payment.state)} |", f"| rail | {in_words(payment.method)} |"]
+    lines += [f"| amount | {usd(payment.amount_cents)} |", f"| account | {verbatim(account)} |"]
+    if payment.remark:
+        lines.append(f"| remark | {verbatim(payment.remark)}; the invoice is paid |")
+    lines += [f"| {name} | {verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
+    if hosted:
+        states = {
+            PaymentState.SETTLED: "is paid",
+            PaymentState.INTENDED: "has no page yet on which a person pays it",
+        }
+        what = states.get(payment.state, "cannot be paid any more: ask the laboratory")
+        description = f"This invoice over {usd(payment.amount_cents)} {what}"
+    else:
+        description = "Payment receipt"
+    # The newest version of the link that asked for the payment, or the receipt.
+    kind = "invoice" if hosted else "receipt"
+    show_once(
+        MarkdownArtifact(markdown="\n".join(lines), key=f"assay-{kind}-{label}", description=description)
+    )
+
+
+def show_once(artifact: LinkArtifact | MarkdownArtifact) -> UUID:
+    """Create an artifact unless this run's newest one with its key is the same: an execution repeats what stands.
+
+    Returns the artifact's id.
+    """
+    run_id = current_run.id
+    same_key = ArtifactFilter(key=ArtifactFilterKey(any_=[str(artifact.key)]))
+    with get_client(sync_client=True) as client:
+        found = client.read_artifacts(artifact_filter=same_key, sort=ArtifactSort.CREATED_DESC, limit=1)
+        if found and (str(found[0].flow_run_id), found[0].data) == (str(run_id), artifact.format()):
+            return found[0].id
+        created = client.create_artifact(
+            ArtifactCreate(
+                type=artifact.type,
+                key=artifact.key,
+                description=artifact.description,
+                data=artifact.format(),
+                flow_run_id=run_id,
+            )
+        )
+    return created.id
+
+
+def _show(lines: list[str], *, key: str, description: str) -> None:
+    create_markdown_artifact("\n".join(lines), key=key, description=description)
+
+
+def verbatim(text: str) -> str:
+    """Foreign text in a list or a table cell, in one line: without markup, links or further cells."""
+    return quote_markdown(text)
+
+
+def show_results(
+    label: str,
+    kept: ArchivedResults,
+    account: str,
+    *,
+    designs: Sequence[DesignSummary] = (),
+    images: Sequence[Image] = (),
+    notes: Sequence[str] = (),
+) -> None:
+    """The measured values of one experiment with their plots, and the address of its archive."""
+    designs = designs or summarize(kept.rows)
+    lines = [
+        f"# Results of {kept.record.experiment_code}",
+        "",
+        f"**{markdown_cell(outcome_line(designs))}**" if designs else "",
+        "",
+        *(f"- {verbatim(line)}" for line in (account, *kept.notes, *notes)),
+        "",
+        markdown_table(designs, limit=_ROWS_SHOWN),
+        *_inline(images),
+        "",
+        f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
+    ]
+    _show(lines, key=f"assay-results-{label}", description="Measured values")
+
+
+def show_campaign(
+    plan: Plan,
+    report: CampaignReport,
+    designs: Sequence[DesignSummary],
+    account: str,
+    *,
+    decision: Sequence[tuple[str, str]] = (),
+    opening: str = "",
+    images: Sequence[Image] = (),
+    notes: Sequence[str] = (),
+) -> None:
+    """The report of a campaign: what to decide on, its problems, the table and its plots.
+
+    Args:
+        plan: the campaign's plan.
+        report: the result of its run.
+        designs: as the report ranks them.
+        account: its name, and whether it is live or simulated.
+        decision: titles and lines of the report's summary.
+        opening: a link to the report, or the command that opens it.
+        images: figures, shown inline.
+        notes: what is missing, one line each.
+    """
+    measured = sum(1 for e in report.experiments if e.location)
+    lines = [
+        f"# Campaign {plan.campaign_id}",
+        "",
+        f"**{markdown_cell(outcome_line(designs))}.**" if designs and not decision else "",
+        f"Results of {measured} of {many(len(report.experiments), 'experiment')}.",
+        "",
+        f"- {verbatim(account)}",
+        *(f"- **{title}**: {markdown_cell(line)}" for title, line in decision),
+        *(f"- {verbatim(problem)}" for problem in report.problems),
+        *(f"- {verbatim(note)}" for note in notes),
+        "",
+        f"Report: {opening}" if report.report and opening else "No report page.",
+        "",
+        markdown_table(designs, limit=_ROWS_SHOWN) if designs else "Nothing was measured.",
+        *_inline(images),
+        "",
+        f"Table of all rows: `{report.table}`" if report.table else "",
+        "",
+        f"Report in the archive: `{report.report}`" if report.report else "",
+    ]
+    _show(lines, key=f"assay-campaign-report-{label_of(plan.campaign_id)}", description=plan.campaign_id)
+
+
+def _inline(images: Sequence[Image]) -> Iterator[str]:
+    """Each figure as a paragraph; both of Prefect's user interfaces show a data address."""
+    for image in images:
+        yield ""
+        yield as_markdown_image(image.svg, image.alt)
+
+
+def show_loop(report: LoopReport, account: str) -> None:
+    """The rounds of a design-build-test loop."""
+    lines = [
+        f"# Loop {report.loop_id}",
+        "",
+        f"Stopped: {verbatim(report.stopped)}.",
+        "",
+        f"{verbatim(account)}",
+        "",
+    ]
+    if report.best:
+        lines += [f"Best: {report.best}. Spent: {usd(report.spent_cents)} without VAT.", ""]
+    lines += ["| round | designs | best | spent | table | problem |", "|---|---:|---:|---:|---|---|"]
+    for entry in report.rounds:
+        spent = "" if entry.spent_cents is None else usd(entry.spent_cents)
+        cells = (entry.designs or "", entry.best or "none", spent, entry.table or "")
+        lines.append(
+            f"| {verbatim(entry.name)} | {' | '.join(map(str, cells))} | {verbatim(entry.problem or '')} |"
+        )
+    _show(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
+
+
+def payment_lines(status: PaymentStatus) -> dict[str, str]:
+    """An invoice and its payment, as rows of a table."""
+    lines: dict[str, str] = {}
+    invoice, entry = status.invoice, status.entry
+    if invoice is not None:
+        lines["invoice"] = verbatim(invoice.id)
+        lines["invoice status"] = in_words(invoice.status)
+        lines["invoice amount"] = usd(invoice.amount)
+        page = safe_link(invoice.provider_hosted_invoice_url)
+        if page and not status.paid:  # it works without a token
+            lines["invoice page"] = page
+    if entry is not None:
+        lines["payment"] = f"{usd(entry.amount_cents)} by {entry.rail.value}, {entry.state.value}"
+        lines["receiver"] = f"`{entry.pay_to}` ({entry.network}, `{entry.asset}`)"
+        lines["reference"] = f"`{entry.nonce}`"
+        lines["sent"] = f"{entry.sent_at:%Y-%m-%d %H:%M:%S} UTC"
+        lines["valid until"] = f"{entry.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        if entry.remark:
+            lines["remark"] = verbatim(entry.remark)
+    return lines

@@ -1,0 +1,31 @@
+"""Prefect events of what happens to orders, experiments, questions, budgets and rounds (docs/events.md).
+
+`kinds` is the table of all events; `sending` sends them, best effort and once per fact and run. Nothing here reads the
+service or decides anything.
+"""
+
+from prefect_assay.campaigns.events.assets import Materialization, asset_key
+from prefect_assay.campaigns.events.kinds import KINDS, Fact
+from prefect_assay.campaigns.events.sending import (
+    EVENTS_LABEL,
+    concerning,
+    emit,
+    flush,
+    is_news,
+    recording,
+    send,
+)
+
+__all__ = [
+    "EVENTS_LABEL",
+    "KINDS",
+    "Fact",
+    "Materialization",
+    "asset_key",
+    "concerning",
+    "emit",
+    "flush",
+    "is_news",
+    "recording",
+    "send",
+]

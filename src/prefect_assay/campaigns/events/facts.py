@@ -1,0 +1,261 @@
+"""The events of an order and its experiment, made of what a run has just read or done (docs/events.md).
+
+A run calls these at every execution, for one order after the other (`events.concerning`); `emit` sends each fact once.
+What an earlier run has reported is no news: the times in the ledger, the campaign's log and an unchanged archive show it.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from prefect_assay.analysis.results.row import ArchivedResults, CampaignTable
+from prefect_assay.archive.archived import ArchiveRecord
+from prefect_assay.archive.layout import TABLE_PATH
+from prefect_assay.campaigns.events import (
+    Materialization,
+    asset_key,
+    emit,
+    is_news,
+    kinds,
+)
+from prefect_assay.campaigns.events.assets import ASSETS
+from prefect_assay.campaigns.flow_results import RoundReport
+from prefect_assay.orders.job import Order, Payment, PaymentState
+from prefect_assay.orders.ledger import OrderBook
+from prefect_assay.orders.ledger.campaign_log import ShownExperiment
+from prefect_assay.service.models.billing import Quote
+from prefect_assay.service.models.experiment import Experiment, ExperimentSummary
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod, ResultsStatus
+
+_DESIGNS_MAX: Final = 100  # in the payload of an event
+
+
+def ordered(book: OrderBook, order: Order, spec: ExperimentSpec, method: PaymentMethod) -> None:
+    """The experiment of the order exists, and the log names it."""
+    emit(
+        kinds.ExperimentOrdered(
+            experiment_id=order.experiment_id,
+            experiment_code=order.experiment_code,
+            designs=len(spec.sequences),
+            experiment_type=spec.experiment_type,
+            payment_method=method,
+        ),
+        news=is_news(_ordered_at(book)),
+    )
+
+
+def quoted(order: Order, quote: Quote) -> None:
+    """A quote waits for its acceptance."""
+    emit(
+        kinds.ExperimentQuoted(
+            experiment_id=order.experiment_id,
+            experiment_code=order.experiment_code,
+            quote_id=quote.id,
+            amount_cents=quote.total,
+            expires_at=quote.expires_at,
+        )
+    )
+
+
+def invoiced(book: OrderBook, order: Order, method: PaymentMethod, amount_cents: int | None) -> None:
+    """The order's invoice is open."""
+    ordered = book.state.ordered
+    emit(
+        kinds.ExperimentInvoiced(
+            experiment_id=order.experiment_id,
+            experiment_code=order.experiment_code,
+            invoice_id=ordered.invoice_id if ordered else None,
+            amount_cents=amount_cents,
+            payment_method=method,
+        ),
+        # Without a quote the invoice is as old as the order.
+        news=book.state.confirmed or is_news(_ordered_at(book)),
+    )
+
+
+def payment(book: OrderBook, order: Order, made: Payment) -> None:
+    """The invoice is open, or paid."""
+    if made.state is PaymentState.INTENDED:
+        invoiced(book, order, made.method, made.amount_cents)
+    elif made.state is PaymentState.SETTLED:
+        settled = book.state.settled
+        fact = _paid(order.experiment_id, order.experiment_code, made)
+        emit(fact, news=is_news(settled.at if settled else None))
+
+
+def stages(before: Mapping[str, ShownExperiment], now: Mapping[str, ShownExperiment]) -> None:
+    """The experiments whose status has changed since the last look, by order key."""
+    for order_key, shown in now.items():
+        earlier = before.get(order_key)
+        if shown.experiment_id is None or shown.status is None:
+            continue
+        if earlier is None or earlier.status != shown.status:
+            emit(
+                kinds.StageChanged(
+                    order_key=order_key,
+                    experiment_id=shown.experiment_id,
+                    experiment_code=shown.experiment_code,
+                    stage=shown.status,
+                    results_status=shown.results_status or ResultsStatus.NONE,
+                )
+            )
+            if shown.status == ExperimentStatus.CANCELED:
+                emit(
+                    kinds.ExperimentCanceled(
+                        order_key=order_key,
+                        experiment_id=shown.experiment_id,
+                        experiment_code=shown.experiment_code,
+                    )
+                )
+
+
+def archived(found: Experiment, kept: ArchivedResults, *, news: bool) -> None:
+    """A version is in the archive, with the preliminary or with the released results."""
+    record = kept.record
+    news = news or not record.unchanged
+    emit(
+        kinds.ExperimentArchived(
+            experiment_id=found.id,
+            experiment_code=found.code,
+            version=record.version,
+            location=record.location,
+            table=f"{record.location}/{TABLE_PATH}",
+            files=record.files,
+            total_bytes=record.total_bytes,
+            manifest_sha256=record.manifest_sha256,
+            results_status=found.reported,
+        ),
+        news=news,
+    )
+    emit(
+        _asset("experiment", record, name=f"{record.campaign_id} {found.code}", rows=len(kept.rows)),
+        news=news,
+    )
+    kind = kinds.ResultsReady if found.reported == ResultsStatus.ALL else kinds.PartialResults
+    emit(
+        kind(
+            experiment_id=found.id,
+            experiment_code=found.code,
+            version=record.version,
+            table=f"{record.location}/{TABLE_PATH}",
+            rows=len(kept.rows),
+        ),
+        news=news,
+    )
+
+
+def overdue(order_key: str, found: ExperimentSummary, deadline_days: int) -> None:
+    """The deadline has passed without complete results."""
+    emit(
+        kinds.ExperimentOverdue(
+            order_key=order_key,
+            experiment_id=found.id,
+            experiment_code=found.code,
+            stage=found.status,
+            deadline_days=deadline_days,
+        )
+    )
+
+
+def campaign_archived(
+    table: CampaignTable,
+    report: ArchiveRecord | None,
+    *,
+    experiments: Sequence[str],
+    reviews: Sequence[str],
+    news: bool,
+) -> None:
+    """Table and report of a campaign are in the archive.
+
+    `experiments` are the addresses of their sources; `reviews` has a design for each curve that needs a look.
+    """
+    made = table.record
+    if made is not None:
+        sources = [asset_key(location) for location in experiments]
+        fact = _asset("table", made, name=f"{made.campaign_id} table", upstream=sources, rows=len(table.rows))
+        emit(fact, news=news or not made.unchanged)
+    if report is None:
+        return
+    news = news or not report.unchanged
+    sources = [asset_key(made.location)] if made else []
+    emit(_asset("report", report, name=f"{report.campaign_id} report", upstream=sources), news=news)
+    if reviews:
+        emit(
+            kinds.CurveReview(
+                campaign_id=report.campaign_id,
+                report=report.location,
+                manifest_sha256=report.manifest_sha256,
+                curves=len(reviews),
+                designs=tuple(dict.fromkeys(reviews))[:_DESIGNS_MAX],
+            ),
+            news=news,
+        )
+
+
+def round_completed(loop_id: str, made: RoundReport, previous: str | None, *, news: bool) -> None:
+    """A round has ended. Its measurements are an asset, downstream of those of the round `previous`."""
+    emit(
+        kinds.RoundCompleted(
+            campaign_id=made.campaign_id,
+            loop_id=loop_id,
+            round=made.name,
+            table=made.table,
+            best_kd_M=made.best_kd_M,
+            problem=made.problem,
+        ),
+        news=news,
+    )
+    if made.table is not None:
+        before = [_round_key(loop_id, previous)] if previous else []
+        emit(
+            Materialization(
+                campaign_id=made.campaign_id,
+                key=_round_key(loop_id, made.name),
+                title=f"{loop_id} {made.name}",
+                description=ASSETS["round"],
+                version=made.table,
+                upstream=(*before, asset_key(made.table)),
+                metadata={"table": made.table, "best_kd_M": made.best_kd_M},
+            ),
+            news=news,
+        )
+
+
+def _round_key(loop_id: str, name: str) -> str:
+    return asset_key(f"assay://loop/{loop_id}/{name}")
+
+
+def _asset(
+    kind: str, record: ArchiveRecord, *, name: str, upstream: Sequence[str] = (), **metadata: object
+) -> Materialization:
+    """A version in the archive as an asset; all versions of it have the same key."""
+    return Materialization(
+        campaign_id=record.campaign_id,
+        key=asset_key(record.location),
+        title=name,
+        description=ASSETS[kind],
+        version=record.manifest_sha256,
+        upstream=tuple(upstream),
+        metadata={
+            "location": record.location,
+            "files": record.files,
+            "total_bytes": record.total_bytes,
+            **metadata,
+        },
+    )
+
+
+def _paid(experiment_id: str, experiment_code: str | None, made: Payment) -> kinds.ExperimentPaid:
+    return kinds.ExperimentPaid(
+        experiment_id=experiment_id,
+        experiment_code=experiment_code,
+        invoice_id=made.invoice_id,
+        amount_cents=made.amount_cents,
+        payment_method=made.method,
+    )
+
+
+def _ordered_at(book: OrderBook) -> datetime | None:
+    ordered = book.state.ordered
+    return ordered.at if ordered else None

@@ -1,0 +1,179 @@
+"""Writes the candidates of each round to the lake: what was decided on each and why, from the loop's log and pools."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from prefect.logging import get_run_logger
+
+from prefect_assay.analysis import lake
+from prefect_assay.analysis.results.formats import pyarrow_module
+from prefect_assay.archive.layout import LOOPS_FOLDER, candidate_part, candidates_folder, safe_prefix
+from prefect_assay.archive.store import Store, join_key
+from prefect_assay.campaigns.loops.loop_log import LoopBook, RoundFixed
+from prefect_assay.designs.candidate import Candidate, method_of, parents_of
+from prefect_assay.designs.selection import Choice, Fate
+from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError
+from prefect_assay.service.models.sequences import Pool
+
+NOT_REACHED: Final = "not_reached"  # the round took the first designs, in their order
+DUPLICATE: Final = "duplicate"
+_FIRST: Final = "000001.json"
+_WHOLE: Final = "all designs of the file are measured"
+_REASONS: Final[Mapping[str, str]] = {
+    Fate.MEASURED: "its residues were measured or ordered before",
+    Fate.NO_SCORE: "it has no score",
+    Fate.METHOD_LIMIT: "enough designs of its method were chosen",
+    Fate.PARENT_LIMIT: "enough designs of one of its parents were chosen",
+    Fate.CLUSTER_LIMIT: "a similar design was chosen",
+    Fate.RANKED_LOWER: "others ranked higher",
+    NOT_REACHED: "the designs before it filled the round",
+}
+
+
+def add_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
+    """Write the lake's file of a round, unless there is one; its address.
+
+    Raises:
+        ConfigurationError: the extra `parquet` is not installed.
+        ArchiveError: the archive refuses, or the round's pool has changed.
+        InvalidSequences: this version cannot read the pool.
+    """
+    pyarrow_module()
+    shared = lake.ProposedRound(
+        loop_id=fixed.loop_id,
+        round_number=fixed.number,
+        round_name=fixed.name,
+        campaign_id=fixed.campaign_id,
+        proposed_at=fixed.at,
+        origin=fixed.origin,
+        pool=fixed.pool.key,
+        policy=fixed.policy,
+        seed=fixed.seed,
+    )
+    return lake.add_candidates(
+        store, prefix, shared, _candidates(LoopBook(store, prefix, fixed.loop_id), fixed)
+    )
+
+
+def try_to_add_round(store: Store, prefix: str, fixed: RoundFixed) -> None:
+    """`add_round` in a run, whose log names a failure: nothing that can be made again may end the run."""
+    try:
+        add_round(store, prefix, fixed)
+    except ConfigurationError as error:
+        get_run_logger().info("Not in the lake: %s", error)
+    except Exception as error:  # noqa: BLE001  see above
+        get_run_logger().error(
+            "Round %d is not in the lake: %s. `prefect-assay archive lake` adds it later", fixed.number, error
+        )
+
+
+def rebuild_candidates(store: Store, prefix: str) -> lake.Rebuilt:
+    """Write what the lake lacks of the rounds of all loops in the archive; files that exist stay as they are."""
+    pyarrow_module()
+    folders = {key.rpartition("/")[0] for key in store.keys(candidates_folder(prefix)) if candidate_part(key)}
+    added, notes = 0, []
+    for folder in _loops(store, prefix):
+        try:
+            loop_id = loop_id_of(store, folder)
+            for entry in LoopBook(store, prefix, loop_id).read().rounds:
+                if candidates_folder(prefix, loop_id, entry.fixed.number) not in folders:
+                    add_round(store, prefix, entry.fixed)
+                    added += 1
+        except AssayError as error:
+            notes.append(f"{store.location(folder)} is not completely in the lake: {error}")
+    return lake.Rebuilt(parts=len(folders) + added, added=added, notes=tuple(notes))
+
+
+def _loops(store: Store, prefix: str) -> list[str]:
+    """The folders of all loops with a record."""
+    root = join_key(safe_prefix(prefix), LOOPS_FOLDER)
+    return sorted(
+        key.removesuffix(f"/{_FIRST}")
+        for key in store.keys(root)
+        if key.endswith(f"/{_FIRST}") and key.removeprefix(f"{root}/").count("/") == 1
+    )
+
+
+def loop_id_of(store: Store, folder: str) -> str:
+    """The loop's own name; that of its folder may be another, safe one."""
+    key = join_key(folder, _FIRST)
+    try:
+        return str(json.loads(store.read(key))["loop_id"])
+    except (ValueError, KeyError, TypeError):
+        raise ArchiveError(
+            f"{store.location(key)} is no record of a loop; restore it from a backup"
+        ) from None
+
+
+def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[lake.ProposedCandidate]:
+    """The pool in its order, then the designs that have the residues of another one."""
+    named = frozenset(choice.candidate.name for choice in fixed.choices)
+    pool = book.proposed(fixed).keeping(named)  # as the selection, whose best of duplicates counts
+    fates = _fates(book, fixed, pool)
+    chosen = {choice.candidate.name: choice for choice in fixed.choices}
+    for at, (name, residues, extra) in enumerate(zip(pool.names, pool.residues, pool.extras, strict=True)):
+        own = pool.unpack(extra) if extra else {}
+        facts: dict[str, Any] = {
+            "name": name,
+            "sequence_sha256": lake.sequence_digest(residues),
+            "method": method_of(own, fixed.method_column),
+            "parents": parents_of(own),
+        }
+        choice = chosen.get(name)
+        if choice is not None or not fixed.choices:
+            yield _chosen(
+                facts, choice or Choice(candidate=Candidate.of(pool[at]), rank=at + 1, reason=_WHOLE)
+            )
+        else:
+            fate = fates[at]
+            reason = _REASONS.get(fate, fate.replace("_", " "))
+            yield lake.ProposedCandidate(**facts, fate=fate, reason=reason, control=at in pool.controls)
+    yield from _duplicates(pool)
+
+
+def _chosen(facts: Mapping[str, Any], choice: Choice) -> lake.ProposedCandidate:
+    candidate = choice.candidate
+    return lake.ProposedCandidate(
+        **facts,
+        fate=Fate.CONTROL if candidate.control else Fate.CHOSEN,
+        reason=choice.reason,
+        control=candidate.control,
+        rank=choice.rank,
+        score=choice.score,
+        price_cents=choice.price_cents,
+        sequence=candidate.sequence,
+        columns=json.dumps(candidate.columns, ensure_ascii=False, sort_keys=True)
+        if candidate.columns
+        else None,
+    )
+
+
+def _duplicates(pool: Pool) -> Iterator[lake.ProposedCandidate]:
+    kept = {same_as for _, same_as in pool.duplicates}
+    digests = {
+        name: lake.sequence_digest(residues)
+        for name, residues in zip(pool.names, pool.residues, strict=True)
+        if name in kept
+    }
+    for name, same_as in pool.duplicates:
+        reason = f"same residues as {' '.join(same_as.split())}"
+        yield lake.ProposedCandidate(name, digests[same_as], DUPLICATE, reason, control=False)
+
+
+def _fates(book: LoopBook, fixed: RoundFixed, pool: Pool) -> list[str]:
+    """What became of each candidate of the pool, in its order."""
+    if fixed.fates is None:
+        return [NOT_REACHED] * len(pool)
+    try:
+        found = [fixed.fates.words[place] for place in fixed.fates.unpacked()]
+    except (ValueError, IndexError) as error:
+        raise ArchiveError(
+            f"the fates of round {fixed.number} in {book.location} cannot be read: {error}"
+        ) from None
+    if len(found) != len(pool):
+        raise ArchiveError(
+            f"round {fixed.number} in {book.location} was fixed with {len(found)} candidates, and this version reads "
+            f"{len(pool)} from its pool; use the version that fixed it"
+        )
+    return found

@@ -1,0 +1,155 @@
+"""The decision on a round: how many of the proposed designs the budget pays for, and which. Writes nothing."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import ClassVar
+
+from prefect_assay.analysis.selection import history_of, select
+from prefect_assay.campaigns.loops.history import loop_history
+from prefect_assay.campaigns.loops.loop import Loop
+from prefect_assay.campaigns.loops.loop_log import PoolFile, RoundFixed
+from prefect_assay.campaigns.loops.rules import Stop, affordable
+from prefect_assay.designs import split
+from prefect_assay.designs.candidate import Candidate
+from prefect_assay.designs.selection import Choice, KeptFates, Selection
+from prefect_assay.errors import InvalidSpec
+from prefect_assay.service.models.billing import usd
+from prefect_assay.service.models.sequences import Pool, Sequences
+from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.tasks.estimate import estimate_cost, resolve_target
+
+
+class OverBudget(Exception):
+    """The loop's budget does not cover the next round, in words for people."""
+
+    stop: ClassVar = Stop.BUDGET
+
+
+class NothingToMeasure(Exception):
+    """The selection left out every candidate of the round, in words for people."""
+
+    stop: ClassVar = Stop.NOTHING_TO_MEASURE
+
+
+def chosen(
+    loop: Loop, number: int, pool: PoolFile, designs: Pool, budget_left: int | None, *, whole: bool = False
+) -> RoundFixed:
+    """The decision on a round: as many designs as were asked for and can be paid, by selection or in their order.
+
+    The designs of a file are measured all or not at all, unless a number or a selection is set (`whole`).
+
+    Raises:
+        OverBudget: the budget does not cover one design, or all of a whole file.
+        NothingToMeasure: the selection left out every candidate.
+    """
+    wanted = len(designs) if whole else min(loop.n, len(designs))
+    count, price_cents = _affordable(loop, number, designs, wanted, wanted if whole else 1, budget_left)
+    name = _free_name(loop, number)
+    decided = RoundFixed(
+        loop_id=loop.loop_id,
+        number=number,
+        name=name,
+        campaign_id=f"{loop.loop_id}-{name}",
+        origin=f"designer {loop.designer}",
+        pool=pool,
+        limit_cents=budget_left,
+        counts={"chosen": count, "proposed": len(designs)},
+        reading=loop.reading,
+    )
+    if whole:
+        return decided
+    if loop.options.selection is not None:
+        # All results of a loop are for its target, whatever the designer's column of targets says.
+        target = loop.options.selection.target or loop.assay.target or loop.loop_id
+        before = loop_history(loop.archive, loop.book.read().rounds, loop.placed)
+        selected = select(
+            designs,
+            history_of(design.model_copy(update={"target": target}) for design in before),
+            count,
+            loop.options.selection.model_copy(update={"target": target}),
+            price_cents=price_cents,
+            rounds_left=_rounds_left(loop, number, count, price_cents, budget_left),
+        )
+        if not selected.choices:
+            raise NothingToMeasure(
+                f"round {number}: none of {len(designs)} candidates is left to measure ({_listed(selected)})"
+            )
+        return decided.model_copy(
+            update={
+                "choices": selected.choices,
+                "policy": selected.policy.value,
+                "seed": selected.seed,
+                "counts": {fate.value: found for fate, found in selected.counts().items()},
+                "notes": selected.notes,
+                "fates": KeptFates.of(selected),
+                "method_column": loop.options.selection.method_column,
+            }
+        )
+    reason = f"one of the first {count} of {len(designs)} designs that were proposed"
+    if count < wanted:
+        reason += "; the budget allows no more"
+    choices = (
+        Choice(candidate=Candidate.of(designs[at]), rank=at + 1, price_cents=price_cents, reason=reason)
+        for at in range(count)
+    )
+    return decided.model_copy(update={"choices": tuple(choices)})
+
+
+def _rounds_left(
+    loop: Loop, number: int, count: int, price_cents: int | None, budget_left: int | None
+) -> int:
+    """How many rounds follow this one, by the loop's number of rounds and by what its budget pays for."""
+    by_number = max(0, loop.options.max_rounds - number)
+    if budget_left is None or not price_cents:
+        return by_number
+    return min(by_number, max(0, (budget_left - count * price_cents) // price_cents))
+
+
+def _free_name(loop: Loop, number: int) -> str:
+    """The name of a designer's round; a file of that name may have been a round before."""
+    taken, name = loop.book.read().campaigns, f"round-{number:03d}"
+    names = (name, *(f"{name}-{again}" for again in range(2, len(taken) + 3)))
+    return next(free for free in names if f"{loop.loop_id}-{free}" not in taken)
+
+
+def _listed(selected: Selection) -> str:
+    return ", ".join(f"{count} {fate.value}" for fate, count in selected.counts().items())
+
+
+def _affordable(
+    loop: Loop, number: int, designs: Pool, wanted: int, least: int, budget_left: int | None
+) -> tuple[int, int | None]:
+    """How many designs can be paid, and what one of them costs; OverBudget if not even `least`."""
+    if budget_left is None:
+        return wanted, None
+    price = _pricing(loop, designs)
+    fits = affordable(price, wanted, budget_left)
+    if fits is None:
+        return wanted, None  # a quote is needed, and the campaign's cap bounds it
+    if fits < least:
+        what = "one design" if least == 1 else f"{least} designs"
+        raise OverBudget(
+            f"{what} of round {number} would cost {usd(price(least))}, and the budget leaves {usd(budget_left)}"
+        )
+    total = price(fits)
+    return fits, None if total is None else -(-total // fits)
+
+
+def _pricing(loop: Loop, designs: Pool) -> Callable[[int], int | None]:
+    """What the first so many designs cost, by the service's estimates; None if it gives no price."""
+    target = resolve_target(loop.credentials, loop.assay)
+
+    @cache
+    def price(count: int) -> int | None:
+        items = tuple(designs[at] for at in range(count))
+        try:
+            batches = split(
+                Sequences(source=loop.loop_id, items=items), loop.assay, loop.reading.designs_per_experiment
+            )
+        except InvalidSpec:  # so many designs do not fit the assay
+            return None
+        specs = [ExperimentSpec.of(loop.assay, batch, target.id if target else None) for batch in batches]
+        totals = [estimate_cost(loop.credentials, spec).total_cents for spec in specs]
+        return None if None in totals else sum(total for total in totals if total is not None)
+
+    return price

@@ -1,0 +1,46 @@
+"""A loop's log as a report, for its flow, its artifact and the command line."""
+
+from collections.abc import Iterable
+
+from prefect_assay.campaigns.flow_results import LoopReport, RoundReport
+from prefect_assay.campaigns.loops.loop_log import Round
+from prefect_assay.campaigns.loops.rules import Stop, best_of, shown
+from prefect_assay.designs.selection import Objective
+
+
+def loop_report(
+    loop_id: str,
+    rounds: Iterable[Round],
+    objective: Objective | None,
+    *,
+    stopped: str,
+    stop: Stop | None = None,
+    unreadable: Iterable[RoundReport] = (),
+) -> LoopReport:
+    """The rounds in their order, and the files that could not be read."""
+    rounds = tuple(rounds)
+    ended = [entry.ended for entry in rounds if entry.ended]
+    return LoopReport(
+        loop_id=loop_id,
+        rounds=(*(round_line(entry, objective) for entry in rounds), *unreadable),
+        stopped=stopped,
+        stop=stop,
+        best=shown(best_of([end.best for end in ended], objective), objective),
+        spent_cents=sum(end.spent_cents for end in ended),
+    )
+
+
+def round_line(entry: Round, objective: Objective | None) -> RoundReport:
+    """One round as a line."""
+    fixed, ended = entry.fixed, entry.ended
+    return RoundReport(
+        name=fixed.name,
+        campaign_id=fixed.campaign_id,
+        table=ended.table if ended else None,
+        best_kd_M=ended.best_kd_M if ended else None,
+        problem=entry.problem,
+        number=fixed.number,
+        designs=fixed.designs,
+        best=shown(ended.best, objective) if ended else None,
+        spent_cents=ended.spent_cents if ended else None,
+    )

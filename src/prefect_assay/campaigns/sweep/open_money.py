@@ -1,0 +1,107 @@
+"""Collects the open money of every saved archive and service, whatever became of the runs.
+
+Each log names its account, and is read with a token of that account only.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from prefect.client.orchestration import SyncPrefectClient
+
+from prefect_assay.blocks import Archive, AssayAccount
+from prefect_assay.blocks.order_ledger import open_books
+from prefect_assay.campaigns.sweep.saved_blocks import saved_accounts, saved_archives
+from prefect_assay.errors import AssayError
+from prefect_assay.orders.billing import withdraw
+from prefect_assay.orders.ledger import Books, OrderLedger, known_archive_id
+from prefect_assay.orders.ledger.open_money import of_logs, read_logs
+from prefect_assay.orders.open_items import OpenMoney, joined
+from prefect_assay.orders.open_money import Look, Looks, look_at_orders
+from prefect_assay.orders.payments.interfaces import address
+
+_NOT_ASKED: Final = "no saved account is of its service, so this is what the archive has"
+
+
+def read_open_money(client: SyncPrefectClient) -> OpenMoney:
+    """All open money, by the logs and by the services, which are asked only about an archive with an open order.
+
+    What cannot be asked stays as the log has it, with a note.
+    """
+    return joined(looks.money for looks in _Reader(client).every())
+
+
+def record_open_money(client: SyncPrefectClient, open_campaigns: Collection[str]) -> OpenMoney:
+    """The same, and record in the ledgers what no run will: a payment that came late, a quote that came to nothing.
+
+    The runs of `open_campaigns`, by their ids, record it themselves, and say why.
+    """
+    every = list(_Reader(client, thorough=True).every())
+    for looks in every:
+        for look in looks.looks:
+            planned = look.book.state.planned
+            if planned is not None and planned.campaign_id not in open_campaigns:
+                record_look(look)
+    return joined(looks.money for looks in every)
+
+
+def record_look(look: Look) -> None:
+    """Record what the service shows of an order, where its ledger does not have it."""
+    if look.book.state.ordered is None:
+        return  # a run of its campaign decides which experiment it is
+    if look.is_paid and look.invoice is not None:
+        OrderLedger(look.book).paid(look.invoice.id, look.invoice.amount)
+    elif look.is_due and look.invoice is not None:
+        look.book.saw_invoice(look.invoice.id, look.invoice.amount)
+    elif look.ended is not None:
+        withdraw(look.book, look.ended)
+
+
+@dataclass
+class _Reader:
+    """One reading of all archives. A `thorough` one also asks about orders that came to nothing by their logs."""
+
+    client: SyncPrefectClient
+    thorough: bool = False
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+
+    def every(self) -> Iterator[Looks]:
+        accounts = saved_accounts(self.client)
+        for _, archive in saved_archives(self.client, accounts):
+            try:
+                yield from self._of_archive(archive, accounts)
+            except AssayError as error:
+                note = f"an archive cannot be read, so its open money is not listed: {error.message}"
+                yield Looks(notes=(note,), complete=False)
+
+    def _of_archive(self, archive: Archive, accounts: list[AssayAccount]) -> Iterator[Looks]:
+        store = archive.get_store()
+        archive_id = known_archive_id(store, archive.prefix)
+        if archive_id is None:
+            return  # nothing was ordered in it, or it is another machine's folder
+        for books in Books.every(store, archive.prefix):
+            if (archive_id, books.log) not in self._seen:
+                self._seen.add((archive_id, books.log))
+                yield self._of_books(archive, books, accounts)
+
+    def _of_books(self, archive: Archive, books: Books, accounts: list[AssayAccount]) -> Looks:
+        logs, damaged = read_logs(books)
+        recorded = of_logs(logs, damaged)
+        if not (self.thorough or recorded.items or any(log.state.surplus for log in logs)):
+            return Looks(notes=recorded.notes, complete=recorded.complete, paid=recorded.paid)
+        services = {bound.service for bound in books.owners() if bound.log == books.log}
+        why = _NOT_ASKED
+        for credentials in (account.credentials for account in accounts):
+            try:
+                if address(credentials.base_url) not in services:
+                    continue
+                open_books(credentials, archive)  # refuses the token of another organisation
+                with credentials.get_client() as service:
+                    looks = look_at_orders(logs, service)
+                return replace(
+                    looks, notes=(*damaged, *looks.notes), complete=recorded.complete, paid=recorded.paid
+                )
+            except AssayError as error:
+                why = f"the service could not be asked, so this is what the archive has: {error.message}"
+        notes = (*damaged, why) if recorded.items else damaged
+        return Looks(recorded=recorded.items, notes=notes, complete=recorded.complete, paid=recorded.paid)

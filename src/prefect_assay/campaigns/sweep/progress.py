@@ -1,0 +1,55 @@
+"""Keeps what one sweep has done. Each part fails alone, and the next sweep does the rest."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+
+from prefect_assay.campaigns.runs.states import resume
+from prefect_assay.errors import shortened
+from prefect_assay.service.transient_failures import is_away
+
+
+@dataclass
+class SweepProgress:
+    """The runs resumed and started so far, the campaigns stopped, one line for people per problem, and the parts that failed."""
+
+    prefect: SyncPrefectClient
+    now: datetime
+    woken: list[UUID] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)  # names of runs
+    stopped: list[str] = field(default_factory=list)  # ids of campaigns and loops
+    problems: list[str] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+    _prefect_was_away: bool = False
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Record any failure as a problem of this part. Prefect away in two parts in a row ends the sweep."""
+        try:
+            yield
+        except Exception as error:
+            if self._prefect_was_away and is_away(error):
+                raise
+            self._prefect_was_away = is_away(error)
+            self.failed.add(name)
+            self.problems.append(shortened(f"{name}: {error}", 600))
+        else:
+            self._prefect_was_away = False
+
+    def wake(self, run_ids: Iterable[UUID], values: dict[str, Any] | None = None) -> bool:
+        """Resume runs one by one: SQLite refuses some of many writers at once. False if a request failed.
+
+        `values` are those of their form.
+        """
+        failed = len(self.failed)
+        for run_id in run_ids:
+            if run_id not in self.woken:
+                with self.part(f"waking run {run_id}"):
+                    if resume(self.prefect, run_id, values):
+                        self.woken.append(run_id)
+        return len(self.failed) == failed
