@@ -21,7 +21,7 @@ from figures import Ratio, report
 from receiver_load import Shot, Stream, percentile, request
 from receiver_stage import SIGNING_KEY, order_of, stage, states, suspend_runs
 
-from prefect_assay.localstack.environment import HOST
+from prefect_assay.local.environment import HOST
 from prefect_assay.service.webhook_signature import derive_secret, sign
 
 CONTROLS = 50  # suspended runs that nothing genuine is ever sent for

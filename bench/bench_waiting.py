@@ -32,7 +32,7 @@ from prefect_assay.blocks.block_references import as_parameter
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG
 from prefect_assay.campaigns.runs.wake import wake
 from prefect_assay.deployments.settings_files import POSTGRES, settings_of
-from prefect_assay.localstack.processes import descendants
+from prefect_assay.local.processes import descendants
 
 URL = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 POSTGRES_VARIABLE, REDIS_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES", "PREFECT_ASSAY_TEST_REDIS"

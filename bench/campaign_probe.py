@@ -23,7 +23,7 @@ from prefect_assay.blocks import (
     WebhookEndpoint,
     X402Wallet,
 )
-from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.local.stack import LocalStack
 
 EGFR = "Human EGFR, extracellular domain"
 RESIDUES = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"

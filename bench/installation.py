@@ -20,8 +20,8 @@ from prefect_assay.blocks import AssayAccount, AssayCredentials, LocalArchive, S
 from prefect_assay.blocks.deployment_runs import start_run
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, tag_values
 from prefect_assay.deployments.settings_files import RUNNER, settings_of
-from prefect_assay.localstack.processes import tail
-from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.local.processes import tail
+from prefect_assay.local.stack import LocalStack
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.webhook_signature import derive_secret, sign
 

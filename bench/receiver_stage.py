@@ -17,9 +17,9 @@ from pathlib import Path
 import httpx
 import psutil
 
-from prefect_assay.localstack.environment import free_ports, stack_environment
-from prefect_assay.localstack.loopback import HOST
-from prefect_assay.localstack.processes import Child, descendants
+from prefect_assay.local.environment import free_ports, stack_environment
+from prefect_assay.local.loopback import HOST
+from prefect_assay.local.processes import Child, descendants
 
 SIGNING_KEY = "the-signing-key-of-the-benchmark-0001"
 

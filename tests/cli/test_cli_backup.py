@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.database import EmbeddedDatabase
-from prefect_assay.database.host import FOLDER_SETTING
+from prefect_assay.local.postgres import EmbeddedDatabase
+from prefect_assay.local.postgres_host import FOLDER_SETTING
 from support.command import command
 
 pytestmark = pytest.mark.timeout(240)

@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_HOME, temporary_settings
 from prefect_assay.blocks import LocalArchive, X402Wallet
 from prefect_assay.cli.services import lab as command
 from prefect_assay.cli.services.receiver_address import record_address
-from prefect_assay.localstack.processes import alive, descendants
+from prefect_assay.local.processes import alive, descendants
 
 
 def test_the_lab_in_the_foreground_ends_cleanly_on_ctrl_c():

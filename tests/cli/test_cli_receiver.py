@@ -6,7 +6,7 @@ import time
 
 import httpx
 
-from prefect_assay.localstack.environment import free_ports
+from prefect_assay.local.environment import free_ports
 from support.command import command
 
 KEY = "k" * 40

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.deployments.settings_files import EMBEDDED, SQLITE, settings_of
+from prefect_assay.local.postgres_host import FOLDER_SETTING
 from support.command import printed, program
 
 SETTINGS = """

@@ -15,7 +15,7 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from prefect_assay.database.host import FOLDER_SETTING
+from prefect_assay.local.postgres_host import FOLDER_SETTING
 from support.disk import fill, small_disk
 from support.runs.held import DESIGN
 from support.runs.sweeps import swept

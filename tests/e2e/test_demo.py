@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from prefect_assay.localstack.processes import command_of, descendants
+from prefect_assay.local.processes import command_of, descendants
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -145,9 +145,7 @@ def _everything_stays_up_until_a_part_dies(process, look):
         shown = httpx.get(address, headers={"Accept": "text/html"}, trust_env=False)
         assert shown.status_code == 200, address
 
-    runner = next(
-        one for one in descendants(process.pid) if "prefect_assay.localstack.runner" in command_of(one)
-    )
+    runner = next(one for one in descendants(process.pid) if "prefect_assay.local.runner" in command_of(one))
     os.kill(runner.pid, signal.SIGKILL)
     output, _ = process.communicate(timeout=90)
     assert process.returncode == 1

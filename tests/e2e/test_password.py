@@ -15,7 +15,7 @@ import pytest
 from assay_lab.testing import LocalLab
 from prefect_assay.deployments.settings_files import RUNNER, settings_of
 from prefect_assay.deployments.work_pool import FLOW_QUEUE, SWEEP_QUEUE, worker_command
-from prefect_assay.localstack.environment import free_ports
+from prefect_assay.local.environment import free_ports
 from prefect_assay.service.client import AssayClient
 from support.runs.world import eventually, healthy
 from support.services.prefect_http import open_prefect_http

@@ -17,8 +17,8 @@ import pytest
 
 from assay_lab.testing import LocalLab
 from prefect_assay.deployments.work_pool import FLOW_QUEUE
-from prefect_assay.localstack.environment import free_ports
-from prefect_assay.localstack.processes import command_of, descendants
+from prefect_assay.local.environment import free_ports
+from prefect_assay.local.processes import command_of, descendants
 from support.pages import QUICK_START, commands
 from support.runs.world import eventually
 from support.services.prefect_http import open_prefect_http

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from prefect_assay.database import EmbeddedDatabase, find_programs
-from prefect_assay.database.host import FOLDER_SETTING
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.local.postgres import EmbeddedDatabase
+from prefect_assay.local.postgres_host import FOLDER_SETTING, find_programs
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

@@ -13,7 +13,7 @@ from assay_lab.control import deliveries as sim_deliveries
 from assay_lab.kernel.settings import LabSettings
 from assay_lab.service.core import LabCore
 from lab_support.core import advance, order
-from prefect_assay.localstack.environment import free_ports
+from prefect_assay.local.environment import free_ports
 from prefect_assay.service.webhook_signature import delivery_url, derive_secret
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of
 from support.webhooks.receiver_process import Process

@@ -18,7 +18,7 @@ from prefect_assay.campaigns.receiver.receiver import create_app
 from prefect_assay.campaigns.receiver.settings import ReceiverSettings
 from prefect_assay.campaigns.runs.wake import Waker
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.environment import free_ports
+from prefect_assay.local.environment import free_ports
 from prefect_assay.service.webhook_signature import derive_secret
 from support.services.asgi import served
 from support.webhooks.deliveries import ORDER_KEY, SIGNING_KEY, body_of, headers_of

@@ -22,7 +22,7 @@ from urllib.request import urlopen
 import boto3
 from botocore.config import Config
 
-from prefect_assay.leash import leash
+from prefect_assay.local.leash import leash
 
 ACCESS_KEY = "lab:archivist"
 SECRET_KEY = "loopback-only"

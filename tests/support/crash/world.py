@@ -22,10 +22,10 @@ from prefect.settings import PREFECT_API_URL, PREFECT_HOME, temporary_settings
 from prefect_assay.blocks import S3Archive, SharedPaymentTokens, SpendingPolicy
 from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.campaigns.approval.answers import answer_question
-from prefect_assay.database.host import FOLDER_SETTING
-from prefect_assay.localstack.environment import StackDatabase, free_ports
-from prefect_assay.localstack.loopback import HOST
-from prefect_assay.localstack.processes import Child
+from prefect_assay.local.environment import StackDatabase, free_ports
+from prefect_assay.local.loopback import HOST
+from prefect_assay.local.postgres_host import FOLDER_SETTING
+from prefect_assay.local.processes import Child
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.ledger import OrderBook
 from prefect_assay.orders.ledger.campaign_log import CampaignLog

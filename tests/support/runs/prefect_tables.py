@@ -8,9 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from prefect_assay.database import EmbeddedDatabase, find_programs
-from prefect_assay.database.cluster import NAME
-from prefect_assay.database.host import FOLDER_SETTING
+from prefect_assay.local.postgres import NAME, EmbeddedDatabase
+from prefect_assay.local.postgres_host import FOLDER_SETTING, find_programs
 
 
 def migrate(database: EmbeddedDatabase, home: Path) -> None:

@@ -14,9 +14,9 @@ import asyncpg
 import redis
 
 from prefect_assay.deployments.settings_files import POSTGRES, settings_of
-from prefect_assay.localstack.environment import free_ports
-from prefect_assay.localstack.loopback import HOST
-from prefect_assay.localstack.processes import Child
+from prefect_assay.local.environment import free_ports
+from prefect_assay.local.loopback import HOST
+from prefect_assay.local.processes import Child
 from support.runs.world import healthy
 
 POSTGRES_VARIABLE = "PREFECT_ASSAY_TEST_POSTGRES"

@@ -38,8 +38,8 @@ from prefect_assay.blocks import (
 )
 from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.cli.services.server import URL as DATABASE_URL
-from prefect_assay.localstack.processes import tail
-from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.local.processes import tail
+from prefect_assay.local.stack import LocalStack
 from prefect_assay.orders.ledger import OrderBook
 from prefect_assay.service.client import AssayClient
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference, save_account

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from prefect_assay.localstack.environment import free_ports
+from prefect_assay.local.environment import free_ports
 
 START_SECONDS = 90
 

@@ -25,8 +25,8 @@ from prefect.settings import (
 
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
-from prefect_assay.localstack.processes import Child, StackProcesses, descendants
-from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.local.processes import Child, StackProcesses, descendants
+from prefect_assay.local.stack import LocalStack
 from prefect_assay.service.client import AssayClient
 from support.accounts import make_account, save_account
 from support.runs.scale import shared_services

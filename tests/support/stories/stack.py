@@ -20,7 +20,7 @@ from prefect.settings import (
 from prefect_assay.campaigns.receiver.settings import ENV_PREFIX
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
-from prefect_assay.localstack.stack import LocalStack
+from prefect_assay.local.stack import LocalStack
 
 WORKER: Final = Path(__file__).parents[1] / "runs" / "worker.py"
 START_SECONDS: Final = 300.0

@@ -36,7 +36,7 @@ from prefect_assay.blocks import (
     X402Wallet,
 )
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG
-from prefect_assay.localstack.processes import tail
+from prefect_assay.local.processes import tail
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState, StartedKind
 from prefect_assay.orders.ledger.order_ledger import Books, OrderBook
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 
-from prefect_assay.leash import leash
-from prefect_assay.localstack.environment import free_ports
+from prefect_assay.local.environment import free_ports
+from prefect_assay.local.leash import leash
 from support.webhooks.deliveries import SIGNING_KEY
 
 PROGRAM = Path(__file__).parents[2] / "webhooks" / "held_receiver.py"

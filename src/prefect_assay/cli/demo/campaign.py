@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from prefect_assay.blocks import AssayAccount, LocalArchive, WebhookEndpoint
 from prefect_assay.campaigns.status import CampaignView, view_of
 from prefect_assay.cli.services.saved_blocks import make_lab_account, new_lab_wallet, save_account
-from prefect_assay.localstack import LocalStack
+from prefect_assay.local.stack import LocalStack
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from prefect_assay.cli.output import TerminalConsole
 from prefect_assay.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
-    from prefect_assay.localstack import LocalStack
+    from prefect_assay.local.stack import LocalStack
 
 _DESIGNS: Final = "egfr_round1_designs.fasta"
 _FOLDER: Final = "assay-demo"
@@ -58,7 +58,7 @@ def run_demo(folder: Path | None, *, keep: bool) -> None:
 
 
 def _play(console: Console, place: Path, machinery: Path, ending: EndingSignals, *, keep: bool) -> None:
-    from prefect_assay.localstack import LocalStack
+    from prefect_assay.local.stack import LocalStack
 
     began = time.monotonic()
     designs = place / "designs.fasta"

@@ -23,7 +23,7 @@ from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.service.web_origin import OwnPagesOnly, own_names
 
 if TYPE_CHECKING:
-    from prefect_assay.database import EmbeddedDatabase
+    from prefect_assay.local.postgres import EmbeddedDatabase
 
 URL: Final = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
 _logger = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ def _end_by_exit() -> None:
 
 def run_backup(file: Path) -> None:
     """Write a new file, readable by its owner alone: it holds the saved blocks and what decrypts them."""
-    from prefect_assay.database import dump
+    from prefect_assay.local.postgres_copies import dump
 
     _end_by_exit()
     try:
@@ -212,7 +212,7 @@ def run_backup(file: Path) -> None:
 
 def run_restore(file: Path) -> None:
     """Replace the database by a copy; a `ConfigurationError` while a server uses it."""
-    from prefect_assay.database import load, version_of
+    from prefect_assay.local.postgres_copies import load, version_of
 
     _end_by_exit()
     try:
@@ -248,7 +248,7 @@ def _embedded_database() -> "EmbeddedDatabase | None":
     home = get_current_settings().home
     exists = False
     try:
-        from prefect_assay.database import EmbeddedDatabase
+        from prefect_assay.local.postgres import EmbeddedDatabase
 
         database = EmbeddedDatabase.of(home)
         exists = database.exists
@@ -282,7 +282,7 @@ def _started(*, copy_version: int | None = None) -> "Iterator[EmbeddedDatabase]"
     """The database of this Prefect home; it is made for a copy, by programs that can read it."""
     from prefect.settings import get_current_settings
 
-    from prefect_assay.database import EmbeddedDatabase
+    from prefect_assay.local.postgres import EmbeddedDatabase
 
     if _configured_database():
         raise ConfigurationError(

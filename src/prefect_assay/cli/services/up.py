@@ -44,8 +44,8 @@ except ImportError:
         "server", "`prefect-assay up` ends every process below its own and"
     ) from None
 
-from prefect_assay.localstack.loopback import answers
-from prefect_assay.localstack.processes import StackProcesses, descendants
+from prefect_assay.local.loopback import answers
+from prefect_assay.local.processes import StackProcesses, descendants
 
 _POLL_SECONDS: Final = 0.3
 _START_SECONDS: Final = 600.0  # on a loaded machine; a part that ends is noticed at once

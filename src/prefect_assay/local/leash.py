@@ -140,7 +140,7 @@ def _leads(pid: int) -> bool:
 
 def _below(pid: int) -> list:  # type: ignore[type-arg]  # of psutil.Process
     try:
-        import psutil  # noqa: PLC0415 - an extra has it
+        import psutil
 
         return list(psutil.Process(pid).children(recursive=True))
     except Exception:  # noqa: BLE001 - without it, the group has most of them

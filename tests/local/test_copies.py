@@ -9,9 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from prefect_assay.database import copies, dump, find_programs, host, load
-from prefect_assay.database.host import Place
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.local import postgres_copies as copies
+from prefect_assay.local import postgres_host as host
+from prefect_assay.local.postgres_copies import dump, load
+from prefect_assay.local.postgres_host import Place, find_programs
 from support.command import program
 from support.runs.prefect_tables import sql
 
@@ -120,7 +122,7 @@ def test_a_signal_leaves_nothing_behind(finished, open_folder, verb, ending):
     killed = (
         "import os, pathlib, signal\n"
         "from prefect_assay.cli.services import server\n"
-        "from prefect_assay.database import EmbeddedDatabase\n"
+        "from prefect_assay.local import EmbeddedDatabase\n"
         "def killed(*_, **__):\n"
         f"    os.kill(os.getpid(), signal.{ending}); signal.pause()\n"
         "EmbeddedDatabase.must = killed\n"

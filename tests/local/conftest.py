@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.database import EmbeddedDatabase, host
+from prefect_assay.local import postgres_host as host
+from prefect_assay.local.postgres import EmbeddedDatabase
 
 
 def _open_folder():

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.loopback import HOST
+from prefect_assay.local.loopback import HOST
 
 if TYPE_CHECKING:
-    from prefect_assay.database import EmbeddedDatabase
+    from prefect_assay.local.postgres import EmbeddedDatabase
 
 _DATABASE_FOLDER: Final = "PREFECT_ASSAY_DATABASE_FOLDER"
 # The lab's days pass in seconds here; `runner.env` polls half as often.
@@ -72,7 +72,7 @@ class StackDatabase:
     def embedded(self) -> "EmbeddedDatabase | None":
         """The PostgreSQL of the Prefect server; None where the server uses SQLite."""
         with suppress(ImportError, ConfigurationError):
-            from prefect_assay.database import EmbeddedDatabase
+            from prefect_assay.local.postgres import EmbeddedDatabase
 
             return EmbeddedDatabase.of(Path(self._env["PREFECT_HOME"]), self._env)
         return None

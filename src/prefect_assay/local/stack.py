@@ -20,12 +20,17 @@ from prefect_assay.deployments.work_pool import (
     worker_command,
 )
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.environment import StackDatabase, free_ports, stack_environment
-from prefect_assay.localstack.loopback import HOST, NO_TLS, answers
-from prefect_assay.localstack.processes import StackProcesses, command_of, descendants, tail
+from prefect_assay.local.environment import StackDatabase, free_ports, stack_environment
+from prefect_assay.local.loopback import HOST, NO_TLS, answers
+from prefect_assay.local.processes import (
+    StackProcesses,
+    command_of,
+    descendants,
+    tail,
+)
 
 if TYPE_CHECKING:
-    from prefect_assay.localstack.stack_lab import StackLab
+    from prefect_assay.local.stack_lab import StackLab
 
 RunnerKind = Literal["serve", "worker"]
 
@@ -244,7 +249,7 @@ class LocalStack:
             if self._sweep:
                 self._parts.launch("sweeper", worker_command(SWEEP_QUEUE, SWEEP_LIMIT), self.env)
         else:
-            arguments = ["-m", "prefect_assay.localstack.runner", "--wait-seconds", str(self._start_seconds)]
+            arguments = ["-m", "prefect_assay.local.runner", "--wait-seconds", str(self._start_seconds)]
             arguments += [] if self._sweep else ["--no-sweep"]
             self._parts.launch("runner", arguments, self.env)
 
@@ -288,6 +293,6 @@ def _is_helper(process: psutil.Process) -> bool:
 
 
 def _prepare_lab(port: int, database: Path) -> "StackLab":
-    from prefect_assay.localstack.stack_lab import StackLab  # the lab is a distribution of its own
+    from prefect_assay.local.stack_lab import StackLab  # the lab is a distribution of its own
 
     return StackLab(port, database)

@@ -1,4 +1,4 @@
-"""The served flows as a child process: `python -m prefect_assay.localstack.runner`.
+"""The served flows as a child process: `python -m prefect_assay.local.runner`.
 
 It imports everything while the Prefect server is still starting, then waits for it.
 """
@@ -30,7 +30,7 @@ def main() -> None:
 def _wait_for_api(seconds: float) -> None:
     import httpx
 
-    from prefect_assay.localstack.loopback import NO_TLS
+    from prefect_assay.local.loopback import NO_TLS
 
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -7,7 +7,12 @@ import psutil
 import pytest
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.processes import Child, alive, command_of, descendants
+from prefect_assay.local.processes import (
+    Child,
+    alive,
+    command_of,
+    descendants,
+)
 
 # Starts a child in a session of its own and ignores SIGTERM, as the worst of servers would.
 STUBBORN = """

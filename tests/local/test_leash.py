@@ -9,14 +9,14 @@ import time
 import psutil
 import pytest
 
-from prefect_assay.leash import Leash
-from prefect_assay.localstack.processes import alive
+from prefect_assay.local.leash import Leash
+from prefect_assay.local.processes import alive
 
 # A parent with two children: one with a child in a session of its own, and one that was stopped before.
 PARENT = """
 import os, sys, time
 from pathlib import Path
-from prefect_assay.localstack.processes import StackProcesses
+from prefect_assay.local.processes import StackProcesses
 SERVER = '''
 import subprocess, sys, time
 below = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
@@ -89,7 +89,7 @@ def test_nothing_is_ended_while_the_parent_lives_and_the_helper_ends_with_the_la
 
 def test_a_command_runs_when_the_parent_is_gone_and_not_if_it_is_forgotten(tmp_path):
     program = (
-        "import sys, time; from prefect_assay.leash import leash\n"
+        "import sys, time; from prefect_assay.local.leash import leash\n"
         "touch = lambda name: [sys.executable, '-c', f'open({name!r}, \"w\")']\n"
         "leash.run_at_end(touch(sys.argv[1])); leash.run_at_end(touch(sys.argv[2])); leash.forget(touch(sys.argv[1]))\n"
         "print('ready', flush=True); time.sleep(300)"

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-from prefect_assay.database.cluster import NAME, EmbeddedDatabase
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.local.postgres import NAME, EmbeddedDatabase
 
 _PREFIX: Final = "backup-"
 _HEAD_BYTES: Final = 500

@@ -9,7 +9,7 @@ from typing import Self
 import httpx
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.localstack.loopback import HOST, NO_TLS
+from prefect_assay.local.loopback import HOST, NO_TLS
 
 try:
     from assay_lab.testing import LocalLab

@@ -4,9 +4,9 @@ import stat
 
 import pytest
 
-from prefect_assay.database import host
-from prefect_assay.database.host import find_programs
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.local import postgres_host as host
+from prefect_assay.local.postgres_host import find_programs
 
 ALL = ("initdb", "pg_ctl", "pg_isready", "postgres", "psql", "pg_dump", "pg_restore")
 

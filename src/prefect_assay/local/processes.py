@@ -18,7 +18,7 @@ from typing import Final
 import psutil
 
 from prefect_assay.errors import ConfigurationError
-from prefect_assay.leash import leash
+from prefect_assay.local.leash import leash
 
 _STOP_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.05

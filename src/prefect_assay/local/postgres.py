@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import IO, Final, Self
 from urllib.parse import quote
 
-from prefect_assay.database.host import (
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.local.leash import leash
+from prefect_assay.local.postgres_host import (
     COMMAND_SECONDS,
     FOLDER_SETTING,
     OLDEST,
@@ -27,8 +29,6 @@ from prefect_assay.database.host import (
     find_programs,
     place_of,
 )
-from prefect_assay.errors import ConfigurationError
-from prefect_assay.leash import leash
 
 NAME: Final = "prefect"
 _START_SECONDS: Final = 60
@@ -101,7 +101,7 @@ class EmbeddedDatabase:
     def _stop_command(self) -> list[str]:
         """What a helper runs when this process is gone: a fast shutdown, unless another process uses the database."""
         program = (
-            "from prefect_assay.database.cluster import EmbeddedDatabase as D; from pathlib import Path as P; "
+            "from prefect_assay.local.postgres import EmbeddedDatabase as D; from pathlib import Path as P; "
             f"D.of(P('/'), {{{FOLDER_SETTING!r}: {str(self.place.folder)!r}}}).stop()"
         )
         return [sys.executable, "-P", "-c", program]
