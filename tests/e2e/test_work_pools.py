@@ -14,7 +14,7 @@ from support.runs.world import a_world
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 DESIGN = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
-QUEUES = {"campaign": "default", "design-build-test": "default", "decide": "default", "sweep": "sweep"}
+QUEUES = {"campaign": "default", "design-build-test": "default", "decide": "sweep", "sweep": "sweep"}
 # Prefect's own start of a run, in folders that are made for this execution.
 BARE = """#!/bin/sh
 set -e

@@ -145,7 +145,7 @@ def test_a_campaign_on_the_worker_leaves_no_secret_anywhere(world):
     world.asleep(run)
     world.advance(days=16)
     done = world.until(run, "Completed", seconds=90)
-    assert "results of 1 of 1 experiment" in done.state.message
+    assert "1 measured" in done.state.message
     assert done.name == "canary", "a run is called what it carries"
 
     # Runs that fail with the secrets in reach: a refused token, and answers that never come.
