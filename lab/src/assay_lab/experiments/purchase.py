@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, assert_never
 from urllib.parse import urlsplit
 
 from assay_lab.billing import invoices, quotes
@@ -138,20 +138,25 @@ def pay(call: Call) -> Answer:
         invoice = invoices.find(db, call)
         _check_method(call, invoice)
         rail = PaymentMethod(invoice["payment_method"])
-        by_machine = rail in MACHINE_RAILS
-        fault = _fault(call.lab, rail, invoice) if by_machine else None
+        fault = _fault(call.lab, rail, invoice) if rail in MACHINE_RAILS else None
         if invoice["status"] == InvoiceStatus.PAID:
             if fault == "replay_403" and _CREDENTIALS[rail] in call.headers:
                 raise Refusal(403, "the credential was used before; read the invoice")
             return Answer(_state(call.lab, invoice, already_paid=True))
         if invoice["status"] not in invoices.PAYABLE:
             raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
-        if not by_machine:  # the state: a person pays a hosted invoice
-            hosted = {"hosted_invoice_url": invoices.url(call.lab, invoice)}
-            return Answer(_state(call.lab, invoice, already_paid=False) | hosted)
+        match rail:
+            case PaymentMethod.ASYNC_INVOICE:  # the state: a person pays a hosted invoice
+                hosted = {"hosted_invoice_url": invoices.url(call.lab, invoice)}
+                return Answer(_state(call.lab, invoice, already_paid=False) | hosted)
+            case PaymentMethod.X402_EXACT:
+                settle = _x402
+            case PaymentMethod.MPP_SPT:
+                settle = _mpp
+            case _:
+                assert_never(rail)
         call.lab.tokens.authorize_payment(call.who, "update", "invoice", rail)
-        step = _x402 if rail == PaymentMethod.X402_EXACT else _mpp
-        return step(call, db, invoice, fault)
+        return settle(call, db, invoice, fault)
 
 
 def _fault(lab: Lab, rail: str, invoice: Row) -> str | None:
