@@ -251,7 +251,9 @@ def test_signing_out_ends_the_token_and_what_was_made_of_it(core, http, client_i
     tools = Tools(core, http)
     wanted = {"token": token, "name": "less", "attenuation": {"read_only": True}}
     child = tools.rest("POST", "/tokens/attenuate", token, json=wanted).json()["token"]
-    mark = re.search(r'name="csrf" value="([^"]+)"', http.get("/portal/").text)[1]
+    mark = re.search(r'name="csrf" value="([^"]+)"', http.get("/portal/organization/settings/tokens/").text)[
+        1
+    ]
     http.post("/portal/sign-out", data={"csrf": mark})
     for dead in (token, child):
         assert status(http, dead) == 401

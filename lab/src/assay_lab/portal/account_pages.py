@@ -1,4 +1,4 @@
-"""Pages of signed-in people: experiments, tokens (contract 5.4), and access for tool clients (contract 5.7)."""
+"""Pages of signed-in people: tokens (contract 5.4), and access for tool clients (contract 5.7)."""
 
 import re
 from typing import Annotated, Any, Final
@@ -31,7 +31,6 @@ from assay_lab.tokens.sessions import Session
 TOKENS: Final = "/portal/organization/settings/tokens/"
 _NAME_MAX: Final = 200
 _SHOWN_MAX: Final = 500
-_HOME: Final = "/portal/"
 _OWN_PATH: Final = re.compile(r"/portal/(?:[A-Za-z0-9_.-]+/)*")
 
 router = APIRouter()
@@ -46,7 +45,7 @@ def greeting(lab: TheLab, key: str) -> Response:
 @router.post("/sign-in/{key}/")
 def sign_in_by_link(lab: TheLab, key: str) -> Response:
     """Begin a session."""
-    return sign_in(lab, go(_HOME), _begin(lab, key))
+    return sign_in(lab, go(TOKENS), _begin(lab, key))
 
 
 @router.post("/sign-in/")
@@ -54,7 +53,7 @@ def sign_in_by_form(lab: TheLab, fields: Form) -> Response:
     """Begin a session with a pasted link, and return to the page that the visitor opened first."""
     key = urlsplit(fields.get("link", "").strip()).path.rstrip("/").rpartition("/")[2]
     follow = fields.get("follow", "")
-    return sign_in(lab, go(follow if _OWN_PATH.fullmatch(follow) else _HOME), _begin(lab, key))
+    return sign_in(lab, go(follow if _OWN_PATH.fullmatch(follow) else TOKENS), _begin(lab, key))
 
 
 def _user(lab: Lab, key: str) -> Row:
@@ -76,25 +75,13 @@ def end_session(lab: TheLab, session: Signed) -> Response:
     """End the session and every token that came from it (contract 5.7)."""
     with lab.store.transaction() as db:
         oauth.sign_out(lab, db, session)
-    return sign_out(go(_HOME))
+    return sign_out(go(TOKENS))
 
 
 @router.get("/")
-def experiments(lab: TheLab, visitor: Visitor) -> Response:
-    """The organisation's newest experiments; a sign-in form for strangers."""
-    if visitor is None:
-        return sign_in_page(follow=_HOME)
-    with lab.store.transaction() as db:
-        rows = db.all(
-            "SELECT e.code, e.name, e.experiment_type, e.status, e.results_status, e.created_at, e.portal_key,"
-            " (SELECT q.portal_key FROM quotes q WHERE q.experiment_id = e.id AND q.status = 'pending') AS quote_key,"
-            " (SELECT i.portal_key FROM invoices i WHERE i.experiment_id = e.id AND i.status IN ('draft', 'open'))"
-            " AS invoice_key FROM experiments e WHERE e.org_id = ? ORDER BY e.created_at DESC, e.seq DESC"
-            " LIMIT ?",
-            visitor.user["org_id"],
-            _SHOWN_MAX,
-        )
-    return signed_in_page("experiments.html", visitor, title="Experiments", here=_HOME, rows=rows)
+def start(visitor: Visitor) -> Response:
+    """A sign-in form for strangers; people who are signed in see their tokens."""
+    return sign_in_page(follow=TOKENS) if visitor is None else go(TOKENS)
 
 
 @router.get("/connect/{key}/")
