@@ -89,8 +89,8 @@ test-long: $(VENV)/.installed
 	  $(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
 
 # The fast tests in another environment: the locked versions on the newest Python, or the lowest that pyproject.toml allows.
-# ROOMS=tests/orders/ledger plays those of some rooms. After FAST_MINUTES nothing new is begun; FAST_FIRST is the first file.
-ROOMS ?=
+# TESTS=tests/orders/ledger plays those of some packages. After FAST_MINUTES nothing new is begun; FAST_FIRST is the first file.
+TESTS ?=
 FAST_MINUTES ?= 60
 FAST_FIRST ?= 0
 FAST := not e2e and not long and not fuzz and not crash and not soak and not browser and not conformance
@@ -104,7 +104,7 @@ newest-env: $(VENV)/.installed
 
 test-newest: newest-env
 	@echo "fast tests on $(NEWEST)"
-	@$(FAST_CLOCK) build/newest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
+	@$(FAST_CLOCK) build/newest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(TESTS)
 
 # Test tools are the newest that go with those versions.
 lowest-env: $(VENV)/.installed
@@ -118,7 +118,7 @@ lowest-env: $(VENV)/.installed
 	  --reinstall-package assay-lab ./lab
 
 test-lowest: lowest-env
-	@$(FAST_CLOCK) build/lowest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(ROOMS)
+	@$(FAST_CLOCK) build/lowest-env/bin/python -m pytest -n 3 --dist loadfile -m "$(FAST)" $(TESTS)
 
 # Ends on time: the tests of tests/fuzz share the time among themselves.
 FUZZ_MINUTES ?= 10
@@ -197,7 +197,7 @@ description:
 service-page: $(VENV)/.installed
 	@$(BIN)/python tests/support/interface/service_page.py
 
-# The site, with its tools in an environment of their own. The reference reads the rooms where they are installed.
+# The site, with its tools in an environment of their own. The reference reads the packages where they are installed.
 DOCS := build/docs-env
 docs:
 	@test -x $(DOCS)/bin/mkdocs || { $(PYTHON) -m venv $(DOCS) && \

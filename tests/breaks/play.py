@@ -32,8 +32,8 @@ KEPT_TESTS = 8
 SHOWN_TESTS = 3  # in the result
 CHUNK = 12  # breaks between two looks at whether their tests fail without them
 TIME_LIMIT = "the time limit"
-ROOMS_AT_THE_TOP = ("blocks", "deployments", "flows", "tasks")
-CODE = ("src", "lab/src", *ROOMS_AT_THE_TOP)
+PACKAGES_AT_THE_TOP = ("blocks", "deployments", "flows", "tasks")
+CODE = ("src", "lab/src", *PACKAGES_AT_THE_TOP)
 # Imported once: each break is played in a fork.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -140,7 +140,7 @@ class Copy:
         package.mkdir(parents=True)
         for path in [
             *(root / "src" / "prefect_assay").iterdir(),
-            *(root / room for room in ROOMS_AT_THE_TOP),
+            *(root / package_name for package_name in PACKAGES_AT_THE_TOP),
         ]:
             (package / path.name).symlink_to(path)
         (package.parent / "assay_lab").symlink_to(root / "lab" / "src" / "assay_lab")

@@ -20,7 +20,7 @@ PROJECT, LAB = (
     for folder in ("", "lab")
 )
 PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
-ROOMS_OF_EXTRAS = {
+FOLDERS_OF_EXTRAS = {
     "kinetics": ("src/prefect_assay/analysis/kinetics/",),
     "design": ("src/prefect_assay/analysis/selection/",),
     "report": ("src/prefect_assay/analysis/report/", "src/prefect_assay/analysis/plots/"),
@@ -80,7 +80,7 @@ def test_every_imported_package_is_declared():
         provided_by = {canonicalize_name(name) for name in distributions[module]}
         for file in sorted(files):
             declared = always.union(
-                *(extra(name) for name, rooms in ROOMS_OF_EXTRAS.items() if file.startswith(rooms))
+                *(extra(name) for name, folders in FOLDERS_OF_EXTRAS.items() if file.startswith(folders))
             )
             if not provided_by & declared:
                 undeclared.append(f"{file}: declare {' or '.join(sorted(provided_by))} in pyproject.toml")

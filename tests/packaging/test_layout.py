@@ -24,8 +24,8 @@ def folder_of(package):
 def documented(page):
     """The packages of the lab's table, level by level."""
     levels = {}
-    for level, room in re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE):
-        levels.setdefault(int(level), set()).add(room)
+    for level, package in re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE):
+        levels.setdefault(int(level), set()).add(package)
     return [levels[level] for level in sorted(levels)]
 
 

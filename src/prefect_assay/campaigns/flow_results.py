@@ -54,7 +54,7 @@ class LoopReport(Model):
     loop_id: str
     rounds: tuple[RoundReport, ...]
     stopped: str
-    stop: str | None = None  # a word of `looping.Stop`
+    stop: str | None = None  # a word of `loops.Stop`
     best: str | None = None
     spent_cents: int = 0
 

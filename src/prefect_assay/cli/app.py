@@ -1,4 +1,4 @@
-"""The command line: the commands of all rooms in one program.
+"""The command line: the commands of all groups in one program.
 
 `prefect-assay --help` must not import Prefect, httpx or boto3. Each command imports its module when it runs, and choices
 are literals, which a test compares with the vocabulary.
