@@ -9,7 +9,14 @@ from rich.table import Table
 from prefect_assay.analysis.results.tables import cell
 from prefect_assay.cli.output import TerminalConsole
 from prefect_assay.errors import ServiceUnavailable
-from prefect_assay.foreign_text import clean_text, label_markdown, link_markdown, quote_markdown, safe_link
+from prefect_assay.foreign_text import (
+    clean_text,
+    label_markdown,
+    link_markdown,
+    quote_markdown,
+    safe_link,
+    unquote_markdown,
+)
 from prefect_assay.service.models.experiment import Experiment
 
 DANGEROUS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -109,3 +116,17 @@ def test_answers_of_the_service_are_clean_where_they_become_models():
     assert not DANGEROUS.search(experiment.model_dump_json())
     assert not DANGEROUS.search(experiment.code or "")
     assert experiment.experiment_url is None
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("`affinity by BLI`", "affinity by BLI"),
+        ("plain", "plain"),
+        ("`a` and `b`", "`a` and `b`"),
+        ("`", "`"),
+        ("", ""),
+    ],
+)
+def test_a_quoted_value_is_plain_at_a_terminal(text, shown):
+    assert unquote_markdown(text) == shown

@@ -82,6 +82,12 @@ def quote_markdown(text: str) -> str:
     return f"`{line}`" if line else ""
 
 
+def unquote_markdown(text: str) -> str:
+    """A value for a terminal: `quote_markdown` undone where the whole value is code."""
+    inner = text[1:-1]
+    return inner if text[:1] == text[-1:] == "`" and inner and "`" not in inner else text
+
+
 def label_markdown(text: str) -> str:
     """The text as it is where it has words alone, such as a code; else as `quote_markdown`."""
     return text if _WORDS.fullmatch(text) else quote_markdown(text)

@@ -221,4 +221,4 @@ def test_same_designs_in_another_campaign_are_named_in_the_question(lab, tmp_pat
     log.start(Started(what=StartedKind.CAMPAIGN, name="d", terms=again[0].setup.terms()))
     keep_plan.fn(again[0].setup.archive, plan)
     approve_orders([PlannedOrder(again[0].setup, other, one, log) for one in other.experiments], "lab")
-    assert "**2 of the 2 designs were ordered before**, in c." in form.texts[0]
+    assert "**2 of the 2 designs were ordered before**, in c, and would be bought again." in form.texts[0]

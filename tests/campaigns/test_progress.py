@@ -18,6 +18,7 @@ from prefect_assay.campaigns.progress_artifact import (
 from prefect_assay.orders.ledger.campaign_log import (
     Answered,
     Looked,
+    Offered,
     Over,
     Ran,
     ShownExperiment,
@@ -41,7 +42,8 @@ def shown(status="in_queue", **fields):
 
 
 def looked(days, **experiments):
-    return Looked(read_at=NOW + timedelta(days=days), experiments=experiments)
+    # By the service's clock, which is another one than that of the record.
+    return Looked(read_at=NOW - timedelta(days=9), at=NOW + timedelta(days=days), experiments=experiments)
 
 
 def test_each_experiment_has_one_row():
@@ -95,7 +97,21 @@ def test_the_timeline_has_changes_decisions_and_restarts_newest_first():
         "over: 1 measured",
     ]
     table = progress_markdown("c", "a", [], timeline_of_log(records)).splitlines()
-    assert table[-1] == "| 28 Nov 2026 | LAB-1 | in the laboratory: in queue |"
+    assert table[-1] == "| 28 Nov 2026 12:00 | LAB-1 | in the laboratory: in queue |"
+
+
+def test_the_timeline_is_in_the_order_of_the_log_names_codes_and_repeats_no_price():
+    purchase = SimpleNamespace(due="2,628.00 USD without VAT")
+    offers = [Offered.model_construct(purchase=purchase, at=NOW + timedelta(hours=n)) for n in (0, 2)]
+    uncoded = shown("waiting_for_materials").model_copy(update={"experiment_code": None})
+    records = [offers[0], looked(1, k=uncoded), offers[1], looked(2, k=shown())]
+    entries = list(timeline_of_log(records))
+    assert [(one.text, one.experiment) for one in entries] == [
+        ("to be ordered: 2,628.00 USD without VAT", None),
+        ("in the laboratory: waiting for materials", "LAB-1"),
+        ("in the laboratory: in queue", "LAB-1"),
+    ]
+    assert "Account: account" not in progress_markdown("c", "account lab (simulated)", [], entries)
 
 
 def test_a_row_takes_the_price_from_the_ledger_and_no_date_once_it_is_done():

@@ -1,25 +1,42 @@
 """A question in the forms and artifacts of Prefect's user interfaces: the decision first, and no answer by accident."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
 from pydantic import ValidationError
 
+from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns.approval.price import PriceApproval
-from prefect_assay.campaigns.approval.questions import form_markdown, question_markdown
+from prefect_assay.campaigns.approval.questions import estimate_of_order, form_markdown, question_markdown
 from prefect_assay.orders.ledger.campaign_log import Asked
-from prefect_assay.orders.next_action import spending_question
-from prefect_assay.orders.purchase import EarlierPurchase, PurchaseSummary
+from prefect_assay.orders.next_action import CAMPAIGN_ENDS, spending_question
+from prefect_assay.orders.purchase import (
+    EarlierPurchase,
+    PriceLine,
+    PurchasedExperiment,
+    PurchaseState,
+    PurchaseSummary,
+)
 from prefect_assay.orders.question import Question, QuestionKind
+from support.campaign_logs import WrittenCampaign
 
 ACCOUNT = "account main (simulated), http://127.0.0.1:8100"
-NOTHING_BEFORE = PurchaseSummary.model_construct(designs=40, earlier=())
+NOTHING_BEFORE = PurchaseSummary.model_construct(designs=40, earlier=(), experiments=())
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 
 
 def price(name="c-1"):
-    return spending_question(f"Campaign {name}", 856_000, 0, "cap", [], {"designs": "40, 66 residues"})
+    return spending_question(
+        f"Campaign {name}",
+        856_000,
+        0,
+        "cap",
+        [],
+        {"designs": "40, 66 residues"},
+        rejected=CAMPAIGN_ENDS,
+    )
 
 
 def asked(question, order_key=None):
@@ -55,7 +72,44 @@ def test_the_form_says_what_was_ordered_before():
         update={"earlier": (EarlierPurchase(campaign_id="c-0", designs=("a", "b")),)}
     )
     text = form_markdown(price(), ACCOUNT, UUID(int=7), again)
-    assert "**2 of the 40 designs were ordered before**, in c-0." in text
+    assert "**2 of the 40 designs were ordered before**, in c-0, and would be bought again." in text
+
+
+def test_the_price_lines_are_where_a_person_says_yes():
+    lines = (PriceLine(name="assay", cents=119_000), PriceLine(name="replicates", cents=60_000))
+    one = PurchasedExperiment(
+        number=1, designs=2, controls=0, state=PurchaseState.NEW, cents=179_000, lines=lines
+    )
+    priced = NOTHING_BEFORE.model_copy(update={"experiments": (one,)})
+    items = "assay 1,190.00 + replicates 600.00, for 1 experiment"
+    assert items in form_markdown(price(), ACCOUNT, UUID(int=7), priced)
+    estimated = question_markdown("c-1", asked(price(), order_key="k"), ACCOUNT, estimate=items)
+    assert f"- estimate: {items}" in estimated
+
+
+def test_the_price_lines_of_an_order_are_those_that_were_offered(tmp_path):
+    archive = LocalArchive(root=str(tmp_path))
+    written = WrittenCampaign(archive.get_store(), archive.prefix, "c-1")
+    first, second = (one.order_key for one in written.plan.experiments)
+    assert estimate_of_order(written.log, first) is None, "nothing was offered yet"
+    line = PriceLine(name="assay", cents=119_000)
+    fields = {"designs": 1, "controls": 0, "state": PurchaseState.NEW, "cents": 119_000}
+    experiments = [
+        PurchasedExperiment(number=number, lines=lines, **fields) for number, lines in ((1, (line,)), (2, ()))
+    ]
+    purchase = SimpleNamespace(experiments=experiments)
+    state = SimpleNamespace(offered=SimpleNamespace(purchase=purchase))
+    log = SimpleNamespace(state=state, store=written.store, prefix=written.prefix, name="c-1")
+    assert estimate_of_order(log, first) == "assay 1,190.00, for 1 experiment"
+    assert estimate_of_order(log, second) is None
+    assert estimate_of_order(log, None) is None
+
+
+def test_a_rejected_price_of_a_campaign_ends_the_campaign():
+    text = question_markdown("c-1", asked(price()), ACCOUNT)
+    assert "- `reject`: nothing is ordered, and the campaign ends" in text
+    order = spending_question("Order 1", 1, 0, "cap", [], {})
+    assert order.choices[-1].effect == "it is not spent, and the order ends"
 
 
 def test_a_name_in_the_form_makes_no_link():

@@ -15,7 +15,7 @@ from prefect_assay.blocks import (
     SpendingPolicy,
     WebhookEndpoint,
 )
-from prefect_assay.campaigns.rehearsal import make_bundle, rehearse
+from prefect_assay.campaigns.rehearsal import _describe_limit, make_bundle, rehearse
 from prefect_assay.designs import read_sequences
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.service.client import AssayClient
@@ -289,3 +289,22 @@ def test_the_bundle_has_nothing_of_the_user(variant, tmp_path):
     report = json.loads(bundle["report.json"])
     assert {one["name"] for one in report["steps"]} == {step.name for step in found.steps}
     assert all(set(one) == {"name", "ok", "problem"} for one in report["steps"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "prices", "words"),
+    [
+        ({}, [262_800], "within the caps of 5,000.00 USD per experiment and 20,000.00 USD per campaign"),
+        (
+            {"per_experiment_cents": 150_000},
+            [100_000, 262_800],
+            "and you will be asked about experiment 2 (2,628.00 USD): over the cap per experiment of 1,500.00 USD",
+        ),
+        ({"per_campaign_cents": 262_799}, [262_800], "it is over the cap per campaign of 2,627.99 USD"),
+        ({"second_person_above_cents": 262_799}, [262_800], "another person will be asked"),
+        ({"answer_ceiling_cents": 262_799}, [262_800], "no answer may approve more than 2,627.99 USD"),
+    ],
+)
+def test_the_price_is_compared_with_every_cap(changes, prices, words):
+    policy = SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000)
+    assert words in _describe_limit(policy.model_copy(update=changes), prices)

@@ -40,7 +40,6 @@ _logger = logging.getLogger(__name__)
 
 _ROWS_SHOWN: Final = 300
 _ENTRIES_SHOWN: Final = 60  # of the timeline, the newest
-_UNDATED: Final = datetime.min.replace(tzinfo=UTC)  # sorts first
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class ProgressRow:
 class TimelineEntry:
     """Something that has happened, and the experiment that it happened to, if it was one."""
 
-    at: datetime | None
+    at: datetime
     text: str
     experiment: str | None = None
 
@@ -110,7 +109,7 @@ def progress_markdown(
     lines = [
         f"# Campaign {label_markdown(campaign_id)}",
         "",
-        f"Account: {markdown_cell(account)}",
+        f"{_as_sentence(account)}.",
         "",
         "| experiment | stage | designs | price without VAT | paid | results expected |",
         "|---|---|---:|---:|---|---|",
@@ -118,11 +117,11 @@ def progress_markdown(
     lines += [_cells(row) for row in rows[:_ROWS_SHOWN]]
     if len(rows) > _ROWS_SHOWN:
         lines.append(f"| and {len(rows) - _ROWS_SHOWN} more | | | | | |")
-    entries = sorted(timeline, key=lambda entry: entry.at or _UNDATED)[-_ENTRIES_SHOWN:]
+    entries = list(timeline)[-_ENTRIES_SHOWN:]
     if entries:
-        lines += ["", "## What has happened", "", "| date | experiment | |", "|---|---|---|"]
+        lines += ["", "## What has happened", "", "| recorded, UTC | experiment | |", "|---|---|---|"]
         lines += [
-            f"| {day(entry.at) if entry.at else ''} | {label_markdown(entry.experiment or '')} | {markdown_cell(entry.text)} |"
+            f"| {_minute(entry.at)} | {label_markdown(entry.experiment or '')} | {markdown_cell(entry.text)} |"
             for entry in reversed(entries)
         ]
     return "\n".join(lines)
@@ -141,15 +140,33 @@ def _cells(row: ProgressRow) -> str:
 
 
 def timeline_of_log(records: Iterable[CampaignRecord]) -> Iterator[TimelineEntry]:
-    """What the campaign's log holds, as people read it: decisions, restarts, and each change of an experiment."""
+    """What the campaign's log holds, as people read it: decisions, restarts, and each change of an experiment.
+
+    In the log's order, each with the time when it was recorded: the service's clock may be another one.
+    """
+    records = list(records)
+    codes = {
+        shown.experiment_id: shown.experiment_code
+        for record in records
+        if isinstance(record, Looked)
+        for shown in record.experiments.values()
+        if shown.experiment_code
+    }
     last: dict[str, str] = {}
+    offered: str | None = None
     for record in records:
         if isinstance(record, Looked):
             for order_key, shown in record.experiments.items():
                 text = _stage_text(shown)
                 if last.get(order_key) != text:
                     last[order_key] = text
-                    yield TimelineEntry(record.read_at, text, shown.experiment_code or shown.experiment_id)
+                    yield TimelineEntry(
+                        record.at, text, codes.get(shown.experiment_id) or shown.experiment_id
+                    )
+        elif isinstance(record, Offered):
+            if record.purchase.due != offered:  # the same price with other words, such as who is asked
+                offered = record.purchase.due
+                yield TimelineEntry(record.at, f"to be ordered: {offered}")
         elif (words := _text_of(record)) is not None:
             yield TimelineEntry(record.at, words)
 
@@ -165,10 +182,10 @@ def _is_over(status: str | None) -> bool:
     return status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
 
 
-_Decision = Started | Ran | Asked | Answered | Offered | Stopped | Settled | Reopened | Adopted | Over
+_Decision = Started | Ran | Asked | Answered | Stopped | Settled | Reopened | Adopted | Over
 
 
-def _text_of(record: _Decision) -> str | None:  # noqa: C901, PLR0911 - a line per kind
+def _text_of(record: _Decision) -> str | None:  # noqa: PLR0911 - a line per kind
     match record:
         case Started():
             return "started" if record.requester is None else f"started by {record.requester}"
@@ -179,8 +196,6 @@ def _text_of(record: _Decision) -> str | None:  # noqa: C901, PLR0911 - a line p
             return f"question {record.question_id}: {record.question.subject}"
         case Answered():
             return f"question {record.question_id} answered: {record.decision}, by {record.answerer}"
-        case Offered():
-            return f"to be ordered: {record.purchase.due}"
         case Stopped():
             return f"canceled by {record.person}"
         case Settled():
@@ -193,6 +208,15 @@ def _text_of(record: _Decision) -> str | None:  # noqa: C901, PLR0911 - a line p
             return f"over: {record.words}"
         case _:
             assert_never(record)
+
+
+def _minute(moment: datetime) -> str:
+    return f"{day(moment.astimezone(UTC))} {moment.astimezone(UTC):%H:%M}"
+
+
+def _as_sentence(account: str) -> str:
+    text = markdown_cell(account)
+    return text[:1].upper() + text[1:]
 
 
 def day(moment: datetime) -> str:

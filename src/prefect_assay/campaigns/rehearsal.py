@@ -7,7 +7,7 @@ Each step reads with the models and readers that a campaign uses. Only reads and
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,7 +20,7 @@ from pydantic import BaseModel, SecretStr
 from prefect_assay.analysis.results.measurements import RecordReader, parts_of
 from prefect_assay.analysis.results.reading import results_in
 from prefect_assay.analysis.results.tidy import rows
-from prefect_assay.blocks import AssayAccount
+from prefect_assay.blocks import AssayAccount, SpendingPolicy
 from prefect_assay.campaigns.approval.terms import AccountIdentity, identify_account
 from prefect_assay.campaigns.problems.find import expiring_token
 from prefect_assay.campaigns.problems.problem import AlertLimits
@@ -285,9 +285,7 @@ class _Rehearsing:
         if len(prices) < len(estimates):
             reason = next(one.reason for one in estimates if one.total_cents is None)
             return f"{words}; {len(estimates) - len(prices)} by quote: {reason}"
-        cap = self._account.policy.per_campaign_cents
-        within = "within" if sum(prices) <= cap else "over"
-        return f"{words}: {usd(sum(prices))} without VAT, {within} the cap per campaign of {usd(cap)}"
+        return f"{words}: {usd(sum(prices))} without VAT, {_describe_limit(self._account.policy, prices)}"
 
     def _look_at_experiments(self) -> str:
         page = self._service.experiments(limit=PAGE_LIMIT_MAX)
@@ -412,6 +410,23 @@ class _Rehearsing:
         if one.state is FieldState.UNREAD and (name not in self._kept or name in _BESIDE_NUMBERS):
             return replace(one, state=FieldState.READ)
         return one
+
+
+def _describe_limit(policy: SpendingPolicy, prices: Sequence[int]) -> str:
+    """Which cap of the policy asks a person about these prices, if one does."""
+    total, second = sum(prices), policy.second_person_above_cents
+    if total > policy.answer_ceiling_cents:
+        return f"which nothing orders: no answer may approve more than {usd(policy.answer_ceiling_cents)}"
+    if second is not None and total > second:
+        return f"and another person will be asked: the policy asks for two above {usd(second)}"
+    if total > policy.per_campaign_cents:
+        return f"and you will be asked: it is over the cap per campaign of {usd(policy.per_campaign_cents)}"
+    cap = policy.per_experiment_cents
+    over = [f"{number} ({usd(cents)})" for number, cents in enumerate(prices, 1) if cents > cap]
+    if over:
+        which = f"experiment{'s' if len(over) > 1 else ''} {listed(over, _SHOWN)}"
+        return f"and you will be asked about {which}: over the cap per experiment of {usd(cap)}"
+    return f"within the caps of {usd(cap)} per experiment and {usd(policy.per_campaign_cents)} per campaign"
 
 
 def _may_order(identity: Identity) -> bool:

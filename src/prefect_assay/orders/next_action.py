@@ -43,6 +43,9 @@ from prefect_assay.service.models.experiment import ExperimentSummary
 from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
 
 APPROVE: Final = "approve"
+CAMPAIGN_ENDS: Final = (
+    "nothing is ordered, and the campaign ends"  # what rejecting a whole campaign's price does
+)
 RULE: Final = "the spending policy"  # the approver of what is within its caps
 EVERY_QUOTE: Final = "the policy leaves every quote to a person (accept_quotes is off)"
 
@@ -478,8 +481,9 @@ def spending_question(
     facts: Mapping[str, str],
     *,
     second_person: bool = False,
+    rejected: str = "it is not spent, and the order ends",
 ) -> Question:
-    """The question whether exactly this amount may be spent."""
+    """The question whether exactly this amount may be spent; `rejected` is what follows from a rejection."""
     over = amount_cents - cap_cents
     place = f"That is {usd(over)} over" if over > 0 else "That is within"
     limit = f"{place} the {cap_name}, {usd(cap_cents)}." if cap_cents else "Nothing was approved before."
@@ -493,7 +497,7 @@ def spending_question(
         facts=facts,
         choices={
             APPROVE: "exactly the amount shown may be spent",
-            REJECT: "it is not spent, and the order ends",
+            REJECT: rejected,
         },
         amount_cents=amount_cents,
         second_person=second_person,

@@ -35,7 +35,8 @@ _WEIGHT: Final[dict[str | None, int]] = {
     InvoiceStatus.UNCOLLECTIBLE: 3,
 }
 _COLLECT: Final = (
-    "its results are at the laboratory: start the campaign again with the same id to collect them"
+    "its results are at the laboratory: an open campaign collects them itself, and one that is over when it is started again "
+    "with the same id"
 )
 _VOID: Final = "do not pay it, and ask the laboratory to void it"
 _IN_DOUBT: Final = "a payment was sent, and may have been made: look at the wallet before you pay"

@@ -40,7 +40,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     Offered,
 )
 from prefect_assay.orders.ledger.log import Approved
-from prefect_assay.orders.next_action import APPROVE, spending_question
+from prefect_assay.orders.next_action import APPROVE, CAMPAIGN_ENDS, spending_question
 from prefect_assay.orders.purchase import PurchaseState, PurchaseSummary
 from prefect_assay.orders.question import UNNAMED, Question, QuestionKind
 from prefect_assay.service.models.billing import CostEstimate, usd
@@ -167,6 +167,7 @@ def _price_question(order: PlannedOrder, purchase: PurchaseSummary, account: str
             **({"asked for by": artifacts.verbatim(purchase.requester)} if purchase.requester else {}),
         },
         second_person=needs_two,
+        rejected=CAMPAIGN_ENDS,
     )
 
 

@@ -85,11 +85,18 @@ def _cents(cents: int | None) -> str:
     return "" if cents is None else usd(cents).removesuffix(" USD")
 
 
+def itemise_experiments(experiments: Sequence[PurchasedExperiment]) -> str:
+    """The price lines of experiments in one sentence; empty where no estimate shows them."""
+    shown = tuple(one for one in experiments if one.lines)
+    lines = sum_lines(shown)
+    return f"{' + '.join(map(_line, lines))}, for {many(len(shown), 'experiment')}" if lines else ""
+
+
 def _price(summary: PurchaseSummary) -> Iterator[str]:
     new = tuple(one for one in summary.new if one.lines)
     lines = sum_lines(new)
     if lines:
-        yield f"{' + '.join(map(_line, lines))}, for {many(len(new), 'experiment')}"
+        yield itemise_experiments(new)
     missing = [line.name for line in lines if line.cents is None]
     if missing:
         yield f"the estimate shows no amount for {' and '.join(missing)}"

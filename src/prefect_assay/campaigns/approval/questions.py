@@ -14,7 +14,8 @@ from prefect.artifacts import MarkdownArtifact
 from prefect.logging import get_run_logger
 
 from prefect_assay.analysis.results.formats import markdown_cell
-from prefect_assay.campaigns.approval.purchase_text import purchase_markdown
+from prefect_assay.archive.plans import find_plan
+from prefect_assay.campaigns.approval.purchase_text import itemise_experiments, purchase_markdown
 from prefect_assay.campaigns.artifacts import label_of, show_once
 from prefect_assay.campaigns.events import emit, kinds
 from prefect_assay.orders.ledger.campaign_log import (
@@ -96,7 +97,7 @@ class Questions:
             return
         asked = self.log.state.open_questions[key]
         get_run_logger().warning("A decision is needed: %s", question.text)
-        show_question(self.log.name, asked, self.account)
+        show_question(self.log.name, asked, self.account, estimate=estimate_of_order(self.log, order_key))
         emit(
             kinds.ApprovalRequested(
                 approval=f"{key}-{asked.revision}",
@@ -138,14 +139,35 @@ def report_answer(key: str, question: Question, answered: Answered) -> None:
         emit(kinds.ApprovalAnswered(approval=approval, about=about, decision=answered.decision))
 
 
+def estimate_of_order(log: CampaignLog, order_key: str | None) -> str | None:
+    """The price lines of an order that were shown before it, where an estimate has them.
+
+    Beside the question, and no fact of it: an answer counts for the amount, however its estimate was itemised.
+    """
+    offered = log.state.offered
+    plan = find_plan(log.store, log.prefix, log.name) if offered and order_key else None
+    if offered is None or plan is None:
+        return None
+    numbers = {one.batch_index + 1 for one in plan.experiments if one.order_key == order_key}
+    return itemise_experiments([one for one in offered.purchase.experiments if one.number in numbers]) or None
+
+
 def show_question(
-    campaign_id: str, asked: Asked, account: str, purchase: PurchaseSummary | None = None
+    campaign_id: str,
+    asked: Asked,
+    account: str,
+    purchase: PurchaseSummary | None = None,
+    *,
+    estimate: str | None = None,
 ) -> UUID:
-    """The artifact of a question, once: what is asked, the choices, how to answer, and then the facts. Returns its id."""
+    """The artifact of a question, once: what is asked, the choices, how to answer, and then the facts. Returns its id.
+
+    `estimate` are the price lines of the order that is asked about.
+    """
     return show_once(
         MarkdownArtifact(
             key=f"assay-question-{label_of(campaign_id)}-{asked.question_id}",
-            markdown=question_markdown(campaign_id, asked, account, purchase),
+            markdown=question_markdown(campaign_id, asked, account, purchase, estimate),
             description=markdown_cell(asked.question.subject),
         )
     )
@@ -162,10 +184,13 @@ def form_markdown(
     link = f"[All details](../../artifacts/artifact/{details})"
     known = len(purchase.earlier_designs)
     campaigns = listed([one.campaign_id for one in purchase.earlier], 2)
-    before = f" **{known} of the {many(purchase.designs, 'design')} were ordered before**, in {campaigns}."
+    was = "was" if known == 1 else "were"
+    before = f" **{known} of the {many(purchase.designs, 'design')} {was} ordered before**, in {campaigns}, and would be bought again."
     refused = f"**Your answer was refused:** {markdown_cell(refusal)}.\n\n" if refusal else ""
+    items = itemise_experiments(purchase.new)
+    price = f"Without VAT: {markdown_cell(items)}.\n\n" if items else ""
     return (
-        f"{refused}**{markdown_cell(question.subject)}** {_as_sentence(account)}.\n\n"
+        f"{refused}**{markdown_cell(question.subject)}** {_as_sentence(account)}.\n\n{price}"
         f"{question.reason}{before if known else ''} Nothing is ordered before you approve. {link}"
     )
 
@@ -176,13 +201,17 @@ def _as_sentence(account: str) -> str:
 
 
 def question_markdown(
-    campaign_id: str, asked: Asked, account: str, purchase: PurchaseSummary | None = None
+    campaign_id: str,
+    asked: Asked,
+    account: str,
+    purchase: PurchaseSummary | None = None,
+    estimate: str | None = None,
 ) -> str:
     """A question for people: the decision and how to answer come first, what it is about follows."""
     question = asked.question
     amount = f" --usd {question.amount_cents / 100:.2f}" if question.amount_cents is not None else ""
     names = f"--question {asked.question_id} --revision {asked.revision}"
-    until = f"until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock"
+    until = f"until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the service's clock"
     if question.kind is QuestionKind.SPENDING and asked.order_key is None:
         how = "*Resume* the run"
     else:
@@ -208,4 +237,5 @@ def question_markdown(
     facts = (
         purchase_markdown(purchase) if purchase else [f"- {one.name}: {one.value}" for one in question.facts]
     )
+    facts += [f"- estimate: {markdown_cell(estimate)}"] if estimate else []
     return "\n".join([*lines, *(["", "### What it is about", "", *facts] if facts else [])])

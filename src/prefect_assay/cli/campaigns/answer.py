@@ -13,6 +13,7 @@ from prefect_assay.campaigns.approval.answers import (
     questions_of,
 )
 from prefect_assay.campaigns.approval.purchase_text import purchase_rows
+from prefect_assay.campaigns.approval.questions import estimate_of_order
 from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.stop import round_logs
 from prefect_assay.campaigns.sweep.saved_blocks import account_of
@@ -22,6 +23,7 @@ from prefect_assay.cli.campaigns.purchase import show_rows
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, require_api
 from prefect_assay.errors import Conflict, InputError
+from prefect_assay.foreign_text import unquote_markdown
 from prefect_assay.orders.ledger.campaign_log import Answered, CampaignLog
 from prefect_assay.orders.question import REJECT, QuestionKind
 from prefect_assay.service.models.billing import usd
@@ -137,11 +139,13 @@ def show_question(chosen: OpenQuestion) -> None:
         show_rows("", purchase_rows(offered.purchase), stderr=False)
     else:
         for fact in question.facts:
-            console.print(f"  {fact.name}: {fact.value}")
+            console.print(f"  {fact.name}: {unquote_markdown(fact.value)}")
+        if estimate := estimate_of_order(chosen.log, asked.order_key):
+            console.print(f"  estimate: {estimate}")
     console.print()
     for choice in question.choices:
         console.print(f"  {choice.decision}: {choice.effect}")
-    console.print(f"\nTo be answered until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the laboratory's clock.")
+    console.print(f"\nTo be answered by {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the service's clock.")
 
 
 def _tell(log: CampaignLog, answered: Answered) -> None:
@@ -163,7 +167,7 @@ def question_as_json(chosen: OpenQuestion) -> dict[str, Any]:
         "reason": asked.question.reason,
         "amount_cents": asked.question.amount_cents,
         "simulated": chosen.is_simulated,
-        "facts": {fact.name: fact.value for fact in asked.question.facts},
+        "facts": {fact.name: unquote_markdown(fact.value) for fact in asked.question.facts},
         "decisions": list(asked.question.decisions),
         "order": asked.order_key,
         "until": asked.expires_at.isoformat(),
