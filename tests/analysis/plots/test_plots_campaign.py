@@ -302,6 +302,28 @@ def test_the_ranking_names_each_verdict_and_its_sign():
     assert {"1.00 nM ✓", "10.0 nM ≠", "100 nM"} <= {*drawn.texts}
 
 
+def test_a_value_that_the_curves_do_not_reach_is_drawn_as_extrapolated_and_not_as_agreeing():
+    designs = [
+        summary("a", 1e-6, verdict="agrees", extrapolated=True),
+        summary("b", 2e-6, verdict="review", extrapolated=True),
+    ]
+    drawn = Figure(ranked_affinities(designs, []))
+    assert "? to review; ↑ extrapolated" in drawn.texts
+    assert {"1.00 µM ↑", "2.00 µM ?↑"} <= {*drawn.texts}
+    assert not any("agrees" in text or "✓" in text for text in drawn.texts)
+
+
+def test_a_name_in_capitals_is_parted_before_it_leaves_its_cell():
+    drawn = Figure(overview([summary("EGF_M21R_A30F", 1e-9)]))
+    assert {"EGF_M21R_", "A30F"} <= {*drawn.texts}
+
+
+def test_an_outcome_that_is_unknown_has_one_word_in_all_figures():
+    unknown = [summary("a", outcome=Outcome.UNKNOWN)]
+    assert "unknown" in Figure(calls(unknown)).texts
+    assert "1 unknown" in Figure(overview(unknown)).texts
+
+
 def test_a_campaign_without_affinities_has_no_legend_of_affinities():
     melts = [summary("a", outcome=Outcome.MEASURED, tm_C=60.0)]
     assert "under 1 nM" not in Figure(overview(melts)).texts

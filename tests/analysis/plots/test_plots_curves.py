@@ -125,7 +125,7 @@ def test_without_a_fit_there_is_no_residual_and_the_curves_have_all_the_room():
         (Verdict.AGREES, "agrees"),
         (Verdict.REVIEW, "to review"),
         (Verdict.NOT_1_TO_1, "not 1:1"),
-        (Verdict.NO_BINDING, "no binding"),
+        (Verdict.NO_BINDING, "no response"),
     ],
 )
 def test_name_verdict_and_interval_are_in_the_heading(verdict, word):

@@ -57,6 +57,28 @@ def test_a_design_is_compared_with_its_parent_or_with_the_nearest_measured_one()
     assert found["late"].base == "a", "ordered, and not measured yet"
 
 
+def judged(name, verdict, *, extrapolated=False):
+    return DesignSummary(
+        name=name,
+        experiment_code="E",
+        outcome="measured",
+        kd_M=1e-6,
+        verdict=verdict,
+        extrapolated=extrapolated,
+    )
+
+
+def test_a_value_beyond_the_concentrations_is_not_counted_among_those_that_agree(archive, store):
+    contents = collect(store, "", CAMPAIGN)
+    found = [judged("a", "agrees"), judged("b", "agrees", extrapolated=True)]
+    lines = decision(contents, found, Scatters()).lines
+    assert ("How sure", "Raw curves of the designs with a value: agrees (1), extrapolated (1).") in lines
+    said = (
+        "K_D is extrapolated, above the highest concentration; measure it again with higher concentrations."
+    )
+    assert ("Next", f"b: {said}") in lines
+
+
 def test_a_pending_campaign_says_what_is_under_way(archive, store):
     for folder in (archive / CAMPAIGN).glob("LAB*"):
         shutil.rmtree(folder)

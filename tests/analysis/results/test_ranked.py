@@ -188,3 +188,18 @@ def test_an_extrapolated_value_is_never_shown_as_one_that_the_curves_confirm():
     assert outcome_line([judged]) == "1 of 1 bind; best 6.24 µM, extrapolated (a)"
     review = judged.model_copy(update={"verdict": "review"})
     assert ranked_table([review]).lines[0].cells[-1] == "to review, extrapolated"
+
+
+def test_rows_of_several_sources_say_each_theirs_and_those_of_one_do_not():
+    (design,) = summarize(measured("a", 60, 65, reported=62))
+    rows = [
+        design.model_copy(update={"name": name, "data_source": word})
+        for name, word in (("a", "model"), ("b", "measured"))
+    ]
+    table = ranked_table(rows)
+    assert table.titles[-1] == "Source"
+    assert [line.cells[-1] for line in table.lines] == ["model", "measured"]
+    assert (
+        "Values that the lab made up (Source: landscape, model) mean nothing about a protein." in table.notes
+    )
+    assert "Source" not in ranked_table(rows[:1]).titles

@@ -204,7 +204,7 @@ class Judged:
             return None
         gain = max(other.gain for other in self.better)
         return (
-            f"{mechanism}: describes the curves better than 1:1 (sum of squares less by {gain:.0f}),"
+            f"{mechanism}: describes the curves better than 1:1 (sum of squared residuals less by {gain:.0f} variances of the noise),"
             f" and its K_D is {np.exp(change):.2g} times that of 1:1"
         )
 

@@ -28,6 +28,8 @@ from prefect_assay.analysis.plots.svg import (
 )
 from prefect_assay.analysis.results.design import DesignSummary, order_of
 from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS, molar
+from prefect_assay.analysis.results.measurements import EXTRAPOLATED
+from prefect_assay.analysis.results.ranked import verdict_parts
 from prefect_assay.analysis.results.row import Level, Outcome, ResultRow
 from prefect_assay.service.words import many
 
@@ -45,7 +47,13 @@ _REPLICATE: Final[Style] = {
     "markeredgewidth": 0.9,
 }
 _INTERVAL: Final[Style] = {"color": INK, "linewidth": 1.1, "clip_on": False}
-_MARKS: Final = {Verdict.AGREES: "✓", Verdict.REVIEW: "?", Verdict.NOT_1_TO_1: "≠", Verdict.NO_BINDING: "∅"}
+_MARKS: Final = {
+    VERDICT_WORDS[Verdict.AGREES]: "✓",
+    VERDICT_WORDS[Verdict.REVIEW]: "?",
+    VERDICT_WORDS[Verdict.NOT_1_TO_1]: "≠",
+    VERDICT_WORDS[Verdict.NO_BINDING]: "∅",
+    EXTRAPOLATED: "↑",
+}
 _ENDS: Final = {"<": 0, ">": 1}  # the end of the axis that the arrow of a limit points to
 MOST: Final = 384  # four plates: a longer figure is no overview
 _ROW: Final = 14
@@ -88,8 +96,9 @@ def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultR
     if len(every) > MOST:
         caption += f"; {MOST} are shown"
     lists = [(title, wrap(names, WIDTH - 24, SMALL)) for title, names in _others(summaries)]
-    marks = [v for v in Verdict if any(summary.verdict is v for summary, _ in order)]
-    captions = [caption, *(["; ".join(f"{_MARKS[v]} {VERDICT_WORDS[v]}" for v in marks)] if marks else [])]
+    said = {word for summary, _ in order for word in verdict_parts(summary)}
+    marks = [f"{mark} {word}" for word, mark in _MARKS.items() if word in said]
+    captions = [caption, *(["; ".join(marks)] if marks else [])]
     below = 14 * (len(captions) - 1)
     top, height = 92 + below, max(1, len(order)) * _ROW
     end = top + height + 36 + sum(22 + 13 * len(lines) for _, lines in lists)
@@ -120,8 +129,9 @@ def ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[ResultR
             y = top + _ROW * (number + 0.5) + 3.5
             name = shorten(label(summary), _NAMES - 16, SMALL)
             sheet.text(_NAMES - 8, y, name, size=SMALL, anchor="end")
-            mark = f" {_MARKS[summary.verdict]}" if summary.verdict else ""
-            sheet.text(WIDTH - _VALUES + 10, y, f"{molar(value, summary.qualifier)}{mark}", size=SMALL)
+            signs = "".join(_MARKS[word] for word in verdict_parts(summary))
+            text = f"{molar(value, summary.qualifier)} {signs}".rstrip()
+            sheet.text(WIDTH - _VALUES + 10, y, text, size=SMALL)
         _paint_lists(sheet, top + height + 36, lists)
 
     return draw(WIDTH, end + 12, paint, title=f"Ranked affinities of {many(len(summaries), 'design')}")

@@ -107,7 +107,7 @@ def _paint_cell(sheet: Sheet, x: float, y: float, summary: DesignSummary, name: 
 
 
 _EXPRESSION: Final = ("high", "medium", "low", "none", "not reported")
-_BINDING: Final = ("strong", "medium", "weak", "binds", "none", "unclear", "untested")
+_BINDING: Final = ("strong", "medium", "weak", "binds", "none", "unknown", "untested")
 
 
 def calls(summaries: Sequence[DesignSummary]) -> str:
@@ -165,4 +165,4 @@ def _binding_call(summary: DesignSummary) -> str:
         return strength
     if summary.outcome is Outcome.BINDING or affinity(summary):
         return "binds"
-    return "unclear" if summary.outcome is Outcome.UNKNOWN else "untested"
+    return "unknown" if summary.outcome is Outcome.UNKNOWN else "untested"

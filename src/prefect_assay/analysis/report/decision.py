@@ -8,13 +8,13 @@ from prefect_assay.analysis.kinetics.analysis import Verdict
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.results.controls import Control, controls_of
 from prefect_assay.analysis.results.design import DesignSummary
-from prefect_assay.analysis.results.formats import VERDICT_WORDS
 from prefect_assay.analysis.results.interval import Scatter
 from prefect_assay.analysis.results.ranked import (
     best_text,
     has_number,
     interval_text,
     outcome_line,
+    verdict_parts,
     verdict_text,
 )
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
@@ -78,9 +78,10 @@ def _result(own: Sequence[DesignSummary]) -> Iterator[str]:
 
 
 def _how_sure(own: Sequence[DesignSummary], scatters: Scatters) -> Iterator[str]:
-    verdicts = Counter(each.verdict for each in own if each.outcome in HAS_RESULT and each.verdict)
-    if verdicts:
-        words = ", ".join(f"{VERDICT_WORDS[v]} ({verdicts[v]})" for v in Verdict if verdicts[v])
+    judged = [each for each in own if each.outcome in HAS_RESULT and each.verdict]
+    if judged:
+        verdicts = Counter(" and ".join(verdict_parts(each)) for each in judged)
+        words = ", ".join(f"{words} ({count})" for words, count in verdicts.most_common())
         yield f"Raw curves of the designs with a value: {words}."
     has_kd = any(each.kd_M is not None and each.qualifier is None for each in own)
     if has_kd and scatters.log_kd is not None:
@@ -122,7 +123,10 @@ def _next(
         yield f"Look at the curves of {_names(looks)} before you use their numbers."
     beyond = [each.name for each in own if each.extrapolated]
     if beyond:
-        yield f"{_names(beyond)}: K_D is extrapolated, above the highest concentration; measure them again with higher ones."
+        yield (
+            f"{_names(beyond)}: K_D is extrapolated, above the highest concentration; "
+            f"measure {'it' if len(beyond) == 1 else 'them'} again with higher concentrations."
+        )
     limits = [each.name for each in own if each.kd_M is not None and each.qualifier]
     if limits:
         yield f"{_names(limits)}: only a limit is known; a value needs other concentrations, or a longer dissociation."

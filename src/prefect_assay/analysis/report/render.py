@@ -19,6 +19,7 @@ from prefect_assay.analysis.results.hits import tally
 from prefect_assay.analysis.results.interval import chosen_fit
 from prefect_assay.analysis.results.ranked import (
     ASSAYS,
+    GROUPS,
     best_text,
     has_number,
     ranked_table,
@@ -104,6 +105,7 @@ def render(
         OUTCOME_WORDS=OUTCOME_WORDS,
         VERDICT_WORDS=VERDICT_WORDS,
         ASSAYS=ASSAYS,
+        GROUPS=GROUPS,
         chosen_fit=chosen_fit,
         concentration_error=f"{CONCENTRATION_ERROR * 100:.0f} %",
         undrawn=sum(curve.svg is None for curve in curves),

@@ -8,7 +8,7 @@ from typing import Final
 from prefect_assay.analysis.kinetics.analysis import Estimate, Verdict
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.results.design import DesignSummary, is_made_up
-from prefect_assay.analysis.results.formats import EMPTY, celsius_estimate
+from prefect_assay.analysis.results.formats import EMPTY, OUTCOME_WORDS, celsius_estimate
 from prefect_assay.analysis.results.ranked import ASSAYS
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.models.base import Model
@@ -18,23 +18,21 @@ VERDICT_MEANINGS: Final = {
     Verdict.AGREES: "The fit describes the curves, and agrees with the laboratory's values.",
     Verdict.REVIEW: "Look at the curves before you use the number: the reasons are listed.",
     Verdict.NOT_1_TO_1: "Another mechanism describes the curves better, and with another affinity.",
-    Verdict.NO_BINDING: "No response above the noise, so there is no number to agree with.",
+    Verdict.NO_BINDING: "No response above the noise, so there is no number to agree with: it is what the curves show, not the laboratory's call.",
 }
 METHODS: Final = {Method.BLI: "bio-layer interferometry", Method.SPR: "surface plasmon resonance"}
 
+_REASONS: Final = {
+    Outcome.NO_EXPRESSION: "The design did not express, so nothing else was measured.",
+    Outcome.NO_BINDING: "The design expressed, and the laboratory reports no binding.",
+    Outcome.BINDING: "The design binds, and the laboratory gives no affinity for any replicate.",
+    Outcome.UNKNOWN: "The laboratory reports neither a value nor a call that can be read, whatever the curves show.",
+    Outcome.PENDING: "The results are preliminary: this design is still being measured.",
+    Outcome.MISSING: "The design was ordered, and is absent although the results are complete.",
+}
 _FAILURES: Final = {
-    Outcome.NO_EXPRESSION: ("No expression", "The design did not express, so nothing else was measured."),
-    Outcome.NO_BINDING: ("No binding", "The design expressed, and the laboratory reports no binding."),
-    Outcome.BINDING: (
-        "No affinity",
-        "The design binds, and the laboratory gives no affinity for any replicate.",
-    ),
-    Outcome.UNKNOWN: ("No usable outcome", "The laboratory reports neither a value nor a call."),
-    Outcome.PENDING: (
-        "Not yet reported",
-        "The results are preliminary: this design is still being measured.",
-    ),
-    Outcome.MISSING: ("Missing", "The design was ordered, and is absent although the results are complete."),
+    outcome: ("No affinity" if outcome is Outcome.BINDING else OUTCOME_WORDS[outcome].capitalize(), reason)
+    for outcome, reason in _REASONS.items()
 }
 _REPLACED: Final = "\ufffd"
 _MARKS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})

@@ -21,7 +21,7 @@ class DesignSummary(StoredModel):
 
     `kd_M` is the geometric mean over the `replicates_averaged`, or a limit with its `qualifier`. `reported_kd_M` is the
     laboratory's own mean over `replicates_reported` of the `replicates` (None: over which, is not known). Designs of one
-    `group` of ranks cannot be told apart from its first. `fold` is how many times tighter than the control `reference` it is.
+    `group` of ranks cannot be told apart from its first one. `fold` is how many times tighter than the control `reference` it is.
     `extrapolated`: K_D is above the highest concentration that was measured. `simulated`: a local lab has answered in place of
     the service; `data_source` is its word for where the values are from, `model` or `landscape` for values that it made up.
     `attributes` are the designer's own columns (method, ipTM, round, ...), as they were in the input file.
@@ -68,12 +68,12 @@ class DesignSummary(StoredModel):
     attributes: dict[str, str] = Field(default_factory=dict)
 
 
-_MADE_UP: Final = frozenset({"model", "landscape"})
+MADE_UP: Final = frozenset({"model", "landscape"})
 
 
 def is_made_up(design: DesignSummary) -> bool:
     """Whether a local lab made the values up, so that they mean nothing about a protein."""
-    return design.data_source in _MADE_UP
+    return design.data_source in MADE_UP
 
 
 def order_of(design: DesignSummary) -> tuple[Any, ...]:

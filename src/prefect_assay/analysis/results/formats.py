@@ -139,7 +139,7 @@ VERDICT_WORDS: Final = {
     Verdict.AGREES: "agrees",
     Verdict.REVIEW: "to review",
     Verdict.NOT_1_TO_1: "not 1:1",
-    Verdict.NO_BINDING: "no binding",
+    Verdict.NO_BINDING: "no response",
 }
 EMPTY: Final = "–"  # noqa: RUF001  a dash, not a minus: a missing value is not a number
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.analysis.kinetics.analysis import Verdict
-from prefect_assay.analysis.results.design import DesignSummary, is_made_up
+from prefect_assay.analysis.results.design import MADE_UP, DesignSummary, is_made_up
 from prefect_assay.analysis.results.formats import (
     CONSTANT,
     EMPTY,
@@ -41,6 +41,9 @@ ASSAYS: Final = {
     ExperimentType.EPITOPE_BINNING: "Epitope binning",
     ExperimentType.ENZYME_ACTIVITY: "Enzyme activity",
 }
+GROUPS: Final = (
+    "designs of a letter cannot be told apart from its first one (95 %), those of two letters may overlap"
+)
 _TITLES: Final[Mapping[str, str]] = {
     ExperimentType.SCREENING: "Call",
     ExperimentType.EXPRESSION: "Concentration",
@@ -97,9 +100,11 @@ def ranked_table(
         ("Verdict", verdict_text),
         ("Campaign", lambda each: each.campaign_id),
         ("Target", lambda each: _shortened(each.target or "", _TARGET_MAX)),
+        ("Source", lambda each: one_line(each.data_source or "")),
     ]
     left = {"Campaign"} if not several else set()
     left |= {"Target"} if len({each.target for each in shown}) < 2 else set()  # noqa: PLR2004  one is a constant
+    left |= {"Source"} if len({each.data_source for each in shown}) < 2 else set()  # noqa: PLR2004  likewise
     columns = {
         title: [cell(each) for each in shown]
         for title, cell in own
@@ -229,15 +234,20 @@ def best_text(design: DesignSummary) -> str:
     return f"{value_text(design)}, {EXTRAPOLATED}" if design.extrapolated else value_text(design)
 
 
-def verdict_words(design: DesignSummary) -> str:
-    """What the raw curves say, and whether K_D is extrapolated: `agrees`, `extrapolated`, `to review, extrapolated`.
+def verdict_parts(design: DesignSummary) -> tuple[str, ...]:
+    """What the raw curves say, and whether K_D is extrapolated: the one source of these words for tables, figures and counts.
 
     Curves that end below K_D cannot show that it is right.
     """
-    words = [VERDICT_WORDS[design.verdict]] if design.verdict else []
+    words = (VERDICT_WORDS[design.verdict],) if design.verdict else ()
     if design.extrapolated:
-        words = [*(words if design.verdict != Verdict.AGREES else []), EXTRAPOLATED]
-    return ", ".join(words)
+        return (*(words if design.verdict != Verdict.AGREES else ()), EXTRAPOLATED)
+    return words
+
+
+def verdict_words(design: DesignSummary) -> str:
+    """The parts as one text: `agrees`, `extrapolated`, `to review, extrapolated`."""
+    return ", ".join(verdict_parts(design))
 
 
 def verdict_text(design: DesignSummary) -> str:
@@ -338,7 +348,7 @@ def _notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterat
     if "Laboratory" in columns:
         yield "Laboratory: its own mean (of how many of the replicates)."
     if any(each.group for each in designs):
-        yield "A, B: ranks within a letter cannot be told apart (95 %)."
+        yield f"A, B: {GROUPS}."
     references = sorted({each.reference for each in designs if each.reference})
     if references and "Fold" in columns:
         yield f"Fold: tighter than {', '.join(_shortened(name, _NAME_MAX) for name in references)}."
@@ -347,7 +357,8 @@ def _notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterat
     if len({each.simulated for each in designs}) > 1:
         yield "*: simulated, from a local lab."
     if any(map(is_made_up, designs)):
-        yield "Values that the lab made up mean nothing about a protein."
+        which = f" (Source: {', '.join(sorted(MADE_UP))})" if "Source" in columns else ""
+        yield f"Values that the lab made up{which} mean nothing about a protein."
     if any(each.extrapolated for each in designs):
         yield f"{EXTRAPOLATED}: K_D is above the highest concentration that was measured."
     doubts = dict.fromkeys(doubt for each in designs for doubt in each.doubts)
