@@ -125,7 +125,7 @@ except ImportError:
     _Protocol = h11_impl.H11Protocol  # type: ignore[assignment,misc]
 
 
-class _Connection(_Protocol):
+class _Connection(_Protocol):  # pyright: ignore[reportGeneralTypeIssues] - one of two classes
     """uvicorn's HTTP protocol; puts itself into the request's state, because faults close connections."""
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
