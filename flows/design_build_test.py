@@ -36,6 +36,7 @@ from prefect_assay.designs.selection import Objective
 from prefect_assay.errors import ApprovalExpired, ConfigurationError, InvalidSpec, short_messages
 from prefect_assay.flows import form
 from prefect_assay.service.bounds import Line
+from prefect_assay.service.words import many
 from prefect_assay.tasks.propose import check_designer
 
 
@@ -110,7 +111,7 @@ def design_build_test(
         return Completed(name=CONTINUED, message=str(error))
     except ApprovalExpired as error:
         return Failed(name="ApprovalExpired", message=str(error), data=error)
-    get_run_logger().info("Loop %s: %d rounds; %s", loop_id, len(report.rounds), report.stopped)
+    get_run_logger().info("Loop %s: %s; %s", loop_id, many(len(report.rounds), "round"), report.stopped)
     name = "RunsElsewhere" if report.stop == Stop.RUNS_ELSEWHERE else "Completed"
     return Completed(name=name, message=report.stopped, data=report)
 

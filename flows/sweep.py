@@ -64,6 +64,7 @@ from prefect_assay.errors import shortened
 from prefect_assay.flows import form
 from prefect_assay.orders.ledger.homes import last_sweeps, note_sweep
 from prefect_assay.orders.open_items import OpenKind, OpenMoney
+from prefect_assay.service.words import many
 
 # Clocks differ, and a state may be written a little after its time.
 _MARGIN: Final = timedelta(minutes=10)
@@ -109,8 +110,8 @@ def sweep(
     with get_client(sync_client=True) as prefect:
         state = SweepState.read(prefect)
         report = _Sweep(prefect, state, datetime.now(UTC), full_check_minutes, alert_limits, keep_days).run()
-    counts = f"{report.open_campaigns} open campaigns, {report.updates_seen} updates"
-    done = f"{len(report.woken)} runs woken, {len(report.started)} started"
+    counts = f"{many(report.open_campaigns, 'open campaign')}, {many(report.updates_seen, 'update')}"
+    done = f"{many(len(report.woken), 'run')} woken, {len(report.started)} started"
     lines = [f"{counts}, {done}", *report.problems, *report.attention]
     for line in lines:
         get_run_logger().info(line)

@@ -29,6 +29,7 @@ from prefect_assay.cli.loops import status as loop_status
 from prefect_assay.designs.options import LoopOptions
 from prefect_assay.errors import ArchiveUnavailable, ConfigurationError, LoopFailed
 from prefect_assay.flows import design_build_test
+from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
     Started,
@@ -323,6 +324,15 @@ def test_status_shows_rounds_best_and_spending_from_the_loops_log(archive):
     text = console.export_text()
     for shown in ("K_D 2.00 nM", "1,234.50 USD", "not measured yet", "/t.csv"):
         assert shown in text
+
+
+def test_status_counts_what_a_running_round_has_ordered(archive):
+    log = log_of(archive, "egfr", StartedKind.LOOP, assay={"experiment_type": "affinity"})
+    books = Books.open(archive.get_store(), archive.prefix, TERMS.service, "org")
+    books.budget.reserve("key", "egfr-round-002", 43_800)
+    report = loop_status.read_rounds(archive, log)
+    assert [one.spent_cents for one in report.rounds] == [123_450, 43_800]
+    assert report.spent_cents == 167_250
 
 
 def test_status_says_why_a_loop_has_ended(archive):

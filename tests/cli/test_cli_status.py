@@ -303,6 +303,11 @@ def test_everything_that_is_known_can_be_read_at_any_width(archive, width):
     ):
         assert sentence in words, text
     assert "LAB-001-001" in words
+    priced = known.views[0].questions[0].model_copy(update={"subject": "It costs 1,314.00 USD without VAT."})
+    again = known.views[0].model_copy(update={"questions": (priced,)})
+    assert "asks: It costs 1,314.00 USD without VAT. Answer it by" in " ".join(
+        text_of(width, status.Known([again])).split()
+    )
     sentences = [line[40:].strip() for line in text.splitlines() if line[40:].strip()]
     assert max(map(len, sentences)) > 35, "no sentence is folded into a column of a few letters"
 

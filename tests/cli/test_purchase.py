@@ -246,6 +246,7 @@ def test_without_a_terminal_the_amount_is_what_was_typed_and_else_the_run_asks(s
     ((_, parameters),) = shop.started
     assert parameters["spend_up_to_usd"] == amount
     assert ("Nothing is ordered yet: the run asks with the price first" in done.stderr) is asks
+    assert shop.tags == ([] if asks else ["assay-approved:--max-usd"]), "less than the price approves nothing"
 
 
 def test_yes_without_an_amount_starts_nothing(shop):

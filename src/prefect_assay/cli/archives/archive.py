@@ -114,7 +114,7 @@ def show_report(report: VerifyReport) -> None:
     for finding in report.findings[:_FINDINGS_SHOWN]:
         console.print(f"{finding.kind}: {finding.key}: {finding.detail}")
     if len(report.findings) > _FINDINGS_SHOWN:
-        console.print(f"… and {len(report.findings) - _FINDINGS_SHOWN} more findings")
+        console.print(f"… and {many(len(report.findings) - _FINDINGS_SHOWN, 'more finding')}")
     damaged = sum(finding.is_damage for finding in report.findings)
     unread = sum(finding.kind == "unavailable" for finding in report.findings)
     newer = sum(finding.kind == "newer" for finding in report.findings)

@@ -144,7 +144,9 @@ def _approve(
         confirm(f"Order this, {purchase.due}?", nothing="ordered")
         # The person has seen exactly this.
         return purchase.total_cents, [f"{APPROVED_TAG}`y` at the terminal"]
-    return unasked_cents, [] if unasked_cents is None else [f"{APPROVED_TAG}--max-usd"]
+    # Less than the price approves nothing: a person is asked, and the answer is the approval.
+    covers = unasked_cents is not None and unasked_cents >= purchase.total_cents
+    return unasked_cents, [f"{APPROVED_TAG}--max-usd"] if covers else []
 
 
 def _refuse_to_ask(total_cents: int) -> None:

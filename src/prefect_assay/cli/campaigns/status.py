@@ -287,7 +287,8 @@ def _sentences(view: CampaignView) -> Iterator[str]:
         stages = [one.stage for one in view.experiments]
         yield ", ".join(f"{stages.count(stage)} {stage}" for stage in dict.fromkeys(stages))
     for question in view.questions:
-        amount = "" if question.amount_cents is None else f" {usd(question.amount_cents)}."
+        cents = question.amount_cents
+        amount = "" if cents is None or usd(cents) in question.subject else f" {usd(cents)}."
         yield f"asks: {question.subject}{amount} Answer it by {question.expires_at:%Y-%m-%d %H:%M} UTC"
     if view.invoiced_cents or view.paid_cents:
         yield f"billed {usd(max(view.invoiced_cents, view.paid_cents))}, paid {usd(view.paid_cents)}"

@@ -12,6 +12,7 @@ from prefect_assay.campaigns.loops import (
     with_newest_tables,
 )
 from prefect_assay.cli.output import plain_table
+from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay
@@ -32,7 +33,24 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
         stopped = f"canceled by {state.stopped.person}"
     else:
         stopped = state.over.words if state.over else "it goes on"
-    return loop_report(log.name, rounds, objective, stopped=stopped)
+    return _with_spent(loop_report(log.name, rounds, objective, stopped=stopped), log)
+
+
+def _with_spent(report: LoopReport, log: CampaignLog) -> LoopReport:
+    """The same, with what the ledgers say of the rounds that have not ended; a loop's log has a sum only of the others."""
+    terms = log.state.terms
+    books = Books.recorded(log.store, log.prefix, terms.service) if terms else None
+    if books is None:
+        return report
+    budget = books.budget.read()
+    rounds = [
+        line
+        if line.spent_cents is not None
+        else line.model_copy(update={"spent_cents": budget.campaign_cents(line.campaign_id) or None})
+        for line in report.rounds
+    ]
+    total = sum(line.spent_cents or 0 for line in rounds)
+    return report.model_copy(update={"rounds": tuple(rounds), "spent_cents": total})
 
 
 def rounds_table(report: LoopReport) -> Table:
