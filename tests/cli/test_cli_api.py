@@ -39,6 +39,7 @@ def test_commands_refuse_to_work_without_a_configured_api(tmp_path, arguments):
     done = command(*arguments, cwd=tmp_path, PREFECT_HOME=str(tmp_path / "prefect"))
     assert done.code == 1, done.err
     assert "no Prefect API is configured" in done.err
+    assert "`prefect-assay up`" in done.err
     assert "prefect config set PREFECT_API_URL=" in done.err
     assert not (tmp_path / "prefect" / "prefect.db").exists()
 
@@ -118,7 +119,7 @@ def test_here_reports_a_temporary_server_that_does_not_start(tmp_path):
     )
     assert done.returncode == 1, done.stderr
     assert "Error: Prefect's temporary server does not start: " in done.stderr
-    assert "exited with code 7. Start a server with `prefect-assay server`" in done.stderr
+    assert "exited with code 7. Start everything with `prefect-assay up`" in done.stderr
     assert "Traceback" not in done.stderr
 
 

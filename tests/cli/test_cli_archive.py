@@ -1,12 +1,14 @@
 from datetime import UTC, datetime
 
 import pytest
+from typer.testing import CliRunner
 
 from prefect_assay.archive import Document, LocalStore, archive_version
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.cli import prefect_api
+from prefect_assay.cli.app import app
 from prefect_assay.cli.archives.archive import opened, verify_archive
-from prefect_assay.errors import ArchiveUnavailable
+from prefect_assay.errors import ArchiveUnavailable, MissingBlock
 from support.accounts import make_account
 from support.command import command
 
@@ -64,6 +66,36 @@ def test_without_a_name_the_archive_of_the_account_main_is_read(archive, tmp_pat
     assert (named, store.root, prefix) == (["account main"], archive, "")
     store, _ = opened(None, "lab")
     assert (named, store.root) == (["account main", "archive lab"], tmp_path)
+    store, _ = opened(None, None, "lab")
+    assert (named[-1], store.root) == ("account lab", archive)
+
+
+def test_a_missing_account_is_said_with_those_that_are_saved(monkeypatch):
+    monkeypatch.setattr(prefect_api, "find_block", lambda *_: None)
+    monkeypatch.setattr(prefect_api, "_other_accounts", lambda: "; saved: --account lab")
+    with pytest.raises(
+        MissingBlock, match=r"there is no account 'main' .*; saved: --account lab; make it with"
+    ):
+        prefect_api.load_account("main")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("results",), ("results", "--compare", "a", "b"), ("results", "--reread"), ("results", "--replicates"), ("report", "c"),
+        ("archive", "verify"), ("archive", "lake"), ("designs", "history"), ("spending",),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_each_command_that_reads_an_archive_takes_an_account(monkeypatch, arguments):
+    def load_account(name):
+        raise MissingBlock(f"asked for {name}")
+
+    monkeypatch.setattr(prefect_api, "require_api", lambda: None)
+    monkeypatch.setattr(prefect_api, "load_account", load_account)
+    monkeypatch.setattr(prefect_api, "check_api_address", lambda: None)
+    done = CliRunner().invoke(app, [*arguments, "--account", "lab"])
+    assert "Error: asked for lab" in done.stderr
 
 
 def test_damage_is_named_and_is_exit_code_1(archive):

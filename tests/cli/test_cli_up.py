@@ -67,10 +67,12 @@ def test_the_receiver_gets_the_word_of_the_saved_blocks(tmp_path, monkeypatch, s
     assert launched["worker"].get(WORD_VARIABLE) == given
 
 
-def test_a_port_that_somebody_uses_is_refused_before_anything_is_written(tmp_path):
+@pytest.mark.parametrize("option", ["--port", "--receiver-port"])
+def test_a_port_that_somebody_uses_is_refused_before_anything_is_written(tmp_path, option):
     with socket.create_server(("127.0.0.1", 0)) as somebody:
         port = str(somebody.getsockname()[1])
-        done = command("up", "--port", port, PREFECT_HOME=str(tmp_path))
+        done = command("up", option, port, PREFECT_HOME=str(tmp_path))
     assert done.code != 0
     assert f"port {port} of 127.0.0.1 cannot be used" in done.err
+    assert f"name another with {option}" in done.err
     assert not (tmp_path / "profiles.toml").exists()

@@ -101,6 +101,25 @@ def test_the_commands_in_messages_exist_with_their_options(path):
         check_commands(text)
 
 
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_in_brackets_follows_a_command_to_paste(path):
+    """A shell takes a bracket for its own syntax."""
+    assert not [found for text in texts_of(path) for found in followed_by_brackets(text)]
+
+
+def followed_by_brackets(text):
+    """The commands of a text that nothing but spaces separates from a bracket; those in backticks have an end."""
+    for match in re.finditer(r"(?<!`)prefect-assay ([a-z][^`\n(.;,]*) \(", text):
+        known = command_of(match[1].split())
+        if known:
+            yield match[0]
+
+
+def test_brackets_after_a_command_are_noticed():
+    assert list(followed_by_brackets("Answer: prefect-assay approve c --usd 1  (or reject)"))
+    assert not list(followed_by_brackets("`prefect-assay approve c` (or reject)"))
+
+
 def check_commands(text):
     for words, options in commands_in(text):
         known = command_of(words)

@@ -45,6 +45,10 @@ ArchiveOrFolder = Annotated[
         help="Archive block: a name, or <slug>/<name>; or a folder, as in ./archive. Default: that of the account main.",
     ),
 ]
+ArchiveAccount = Annotated[
+    str | None,
+    typer.Option("--account", metavar="NAME", help="An account instead: its archive. Default: main."),
+]
 Here = Annotated[bool, typer.Option("--here", help="Run in this process, without a deployment, and poll.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for a confirmation.")]
 HigherIsBetter = Annotated[

@@ -53,7 +53,7 @@ def api_errors() -> Iterator[None]:
     except httpx.TransportError as error:
         raise ServiceUnavailable(
             f"the Prefect API at {_api_url()} does not answer ({type(error).__name__}); start it with "
-            "`prefect-assay server`, or set PREFECT_API_URL to the one in use"
+            "`prefect-assay up`, or set PREFECT_API_URL to the one in use"
         ) from error
     except httpx.HTTPStatusError as error:
         if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
@@ -171,8 +171,8 @@ def require_api() -> None:
 
     if not get_current_settings().api.url:
         raise ConfigurationError(
-            "no Prefect API is configured. Start a server with `prefect-assay server`, and name it once on each "
-            "machine: prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api"
+            "no Prefect API is configured. Start everything with `prefect-assay up`, which configures it; or name a server "
+            "that runs elsewhere, once on each machine: prefect config set PREFECT_API_URL=http://127.0.0.1:4200/api"
         )
 
 
@@ -201,8 +201,7 @@ def start_temporary_server() -> None:
     except Exception as error:
         reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise ConfigurationError(
-            f"Prefect's temporary server does not start: {reason}. Start a server with `prefect-assay server` and set "
-            "PREFECT_API_URL to it, or give this one more time with "
+            f"Prefect's temporary server does not start: {reason}. Start everything with `prefect-assay up`, or  give this one more time with "
             "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS (20)"
         ) from error
 
@@ -235,10 +234,28 @@ def load_account(name: str) -> "AssayAccount":
     account = find_block(AssayAccount, name)
     if account is None:
         raise MissingBlock(
-            f"there is no account {name!r} (an AssayAccount block); make it with {_init(name)}, or in the Prefect UI under "
-            "Blocks"
+            f"there is no account {name!r} (an AssayAccount block){_other_accounts()}; make it with {_init(name)}, or in the "
+            "Prefect UI under Blocks"
         )
     return account
+
+
+def _other_accounts() -> str:
+    """The accounts that are saved, with the option that names one; nothing where there is none."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    from prefect_assay.blocks import AssayAccount
+
+    try:
+        with get_client(sync_client=True) as client:
+            found = client.read_block_documents_by_type(
+                AssayAccount.get_block_type_slug(), include_secrets=False
+            )
+    except ObjectNotFound:
+        return ""  # never registered
+    names = sorted(one.name for one in found if one.name and not one.is_anonymous)
+    return f"; saved: {', '.join(f'--account {name}' for name in names)}" if names else ""
 
 
 def saved_account(name: str) -> "AssayAccount":

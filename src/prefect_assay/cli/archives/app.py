@@ -7,6 +7,7 @@ import typer
 
 from prefect_assay.cli.failures import refuse_ignored, reported
 from prefect_assay.cli.options import (
+    ArchiveAccount,
     ArchiveBlock,
     ArchiveFolder,
     ArchiveOrFolder,
@@ -55,6 +56,7 @@ def results(
     ] = None,
     *,
     archive: ArchiveOrFolder = None,
+    account: ArchiveAccount = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -118,7 +120,12 @@ def results(
                 "--reread takes a campaign, --experiment and --mapping; show the results afterwards",
             )
             reread_results(
-                archive, campaigns=named, experiment=experiment, mapping_file=mapping, as_json=as_json
+                archive,
+                account,
+                campaigns=named,
+                experiment=experiment,
+                mapping_file=mapping,
+                as_json=as_json,
             )
             return
         refuse_ignored({"--mapping": mapping}, "it needs --reread")
@@ -126,7 +133,7 @@ def results(
             refuse_ignored({"--descending": descending}, "it turns the order of --sort")
         from prefect_assay.analysis.lake import Query
         from prefect_assay.analysis.results import Outcome
-        from prefect_assay.cli.archives.results import Files, show_comparison, show_results, show_rows
+        from prefect_assay.cli.archives.results import Files, Place, show_comparison, show_results, show_rows
         from prefect_assay.errors import InputError
 
         files = Files(csv, parquet, as_json)
@@ -138,7 +145,7 @@ def results(
                 raise InputError(
                     "name at least two campaigns to compare: prefect-assay results --compare A B"
                 )
-            show_comparison(archive, list(dict.fromkeys(named)), files)
+            show_comparison(Place(archive, account), list(dict.fromkeys(named)), files)
             return
         wanted = Query(
             experiment=experiment,
@@ -152,7 +159,7 @@ def results(
             descending=descending,
             limit=limit,
         )
-        (show_rows if replicates else show_results)(archive, named, wanted, files)
+        (show_rows if replicates else show_results)(Place(archive, account), named, wanted, files)
 
 
 @archives.command()
@@ -161,6 +168,7 @@ def report(
     path: ArchiveFolder = None,
     *,
     archive: ArchiveBlock = None,
+    account: ArchiveAccount = None,
     output: Annotated[
         Path | None, typer.Option(help="The file to write. Default: <campaign>-report.html, here.")
     ] = None,
@@ -171,7 +179,7 @@ def report(
     with reported(as_json=as_json):
         from prefect_assay.cli.archives.report import write_report
 
-        write_report(campaign, path, archive, output=output, browse=browse, as_json=as_json)
+        write_report(campaign, path, archive, account, output=output, browse=browse, as_json=as_json)
 
 
 @archive_app.command("verify")
@@ -181,13 +189,14 @@ def archive_verify(
     ] = None,
     *,
     archive: ArchiveBlock = None,
+    account: ArchiveAccount = None,
     as_json: AsJson = False,
 ) -> None:
     """Read every archived file again and compare it with what was archived; exit code 1 on damage."""
     with reported(as_json=as_json):
         from prefect_assay.cli.archives.archive import verify_archive
 
-        verify_archive(path, archive, as_json=as_json)
+        verify_archive(path, archive, account, as_json=as_json)
 
 
 @archive_app.command("lake")
@@ -195,13 +204,14 @@ def archive_lake(
     path: ArchiveFolder = None,
     *,
     archive: ArchiveBlock = None,
+    account: ArchiveAccount = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the Parquet files that an archive's lake lacks, from its versions; exit code 1 if one cannot be read."""
     with reported(as_json=as_json):
         from prefect_assay.cli.archives.archive import write_lake
 
-        write_lake(path, archive, as_json=as_json)
+        write_lake(path, archive, account, as_json=as_json)
 
 
 @archives.command()

@@ -25,12 +25,14 @@ from prefect_assay.service.words import many
 _FINDINGS_SHOWN = 50
 
 
-def verify_archive(path: Path | None, archive: str | None, *, as_json: bool) -> None:
+def verify_archive(
+    path: Path | None, archive: str | None, account: str | None = None, *, as_json: bool
+) -> None:
     """Verify a folder or the archive of a block, and print the findings.
 
     Exit with 1 on damage, else with 5 if something could not be read now.
     """
-    store, root = opened(path, archive)
+    store, root = opened(path, archive, account)
     prefix = root
     if isinstance(store, LocalStore) and not root:
         store, prefix = _in_its_archive(store.root)
@@ -73,12 +75,12 @@ def _check_loops(store: Store, prefix: str) -> Iterator[Finding]:
     yield from check_loops(store, prefix)
 
 
-def write_lake(path: Path | None, archive: str | None, *, as_json: bool) -> None:
+def write_lake(path: Path | None, archive: str | None, account: str | None = None, *, as_json: bool) -> None:
     """Write what the lake of an archive lacks; exit with 1 if a version cannot be read."""
     from prefect_assay.analysis import lake
     from prefect_assay.campaigns.loops.candidates import rebuild_candidates
 
-    store, prefix = opened(path, archive)
+    store, prefix = opened(path, archive, account)
     with TerminalConsole(stderr=True).status("Writing the lake …"):
         done = lake.rebuild(store, prefix)
         candidates = rebuild_candidates(store, prefix)
@@ -133,10 +135,12 @@ def names_folder(archive: str) -> bool:
     return archive.startswith((".", "/", "~"))
 
 
-def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
-    """The store and the prefix of a folder, of an archive block, or of the account main's archive; not of several."""
-    if path is not None and archive is not None:
-        raise ConfigurationError("name one archive: a folder, or a block with --archive")
+def opened(path: Path | None, archive: str | None, account: str | None = None) -> tuple[Store, str]:
+    """The store and the prefix of a folder, of an archive block, or of an account's archive, by default main's; not of several."""
+    if sum(given is not None for given in (path, archive, account)) > 1:
+        raise ConfigurationError(
+            "name one archive: a folder, a block with --archive, or an account with --account"
+        )
     if archive is not None and names_folder(archive):
         path = Path(archive)
     if path is not None:
@@ -149,11 +153,13 @@ def opened(path: Path | None, archive: str | None) -> tuple[Store, str]:
     try:
         require_api()
         with api_errors():
-            block = load_archive(archive) if archive is not None else load_account(MAIN).archive
+            block = load_archive(archive) if archive is not None else load_account(account or MAIN).archive
     except ConfigurationError as error:
-        if archive is not None:
+        if archive is not None or account is not None:
             raise
-        raise ConfigurationError(f"name one archive: a folder, or a block with --archive ({error})") from None
+        raise ConfigurationError(
+            f"name one archive: a folder, a block with --archive, or an account with --account ({error})"
+        ) from None
     return block.get_store(), block.prefix
 
 

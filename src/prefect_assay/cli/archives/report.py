@@ -20,13 +20,14 @@ def write_report(
     campaign_id: str,
     path: Path | None,
     archive: str | None,
+    account: str | None = None,
     *,
     output: Path | None,
     browse: bool,
     as_json: bool,
 ) -> None:
     """Write the page to a file and print its path; with `browse` open it."""
-    store, prefix = opened(path, archive)
+    store, prefix = opened(path, archive, account)
     with TerminalConsole(stderr=True).status(f"Making the report of {campaign_id} …"):
         made = make_report(store, prefix, campaign_id)
     for note in made.notes:

@@ -14,6 +14,7 @@ from prefect_assay.errors import InputError
 
 def reread_results(
     archive: str | None,
+    account: str | None = None,
     *,
     campaigns: Sequence[str],
     experiment: str | None,
@@ -27,7 +28,7 @@ def reread_results(
     if mapping_file is not None and campaign is None:
         raise InputError("a mapping is declared for one campaign: name it, as in `results CAMPAIGN --reread`")
     mapping = None if mapping_file is None else read_mapping(table_content(mapping_file), str(mapping_file))
-    store, prefix = opened(None, archive)
+    store, prefix = opened(None, archive, account)
     made = lake.reread(
         store,
         prefix,

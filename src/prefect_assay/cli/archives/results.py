@@ -44,6 +44,13 @@ _SHOWN = 50
 _STDOUT = "-"
 
 
+class Place(NamedTuple):
+    """Which archive is read: a block or a folder, or that of an account; that of the account main without both."""
+
+    archive: str | None = None
+    account: str | None = None
+
+
 class Files(NamedTuple):
     """Where results go besides the screen; `-` is stdout."""
 
@@ -62,10 +69,10 @@ class Files(NamedTuple):
         return not self.as_json and self.csv is None and self.parquet is None
 
 
-def show_results(archive: str | None, campaigns: Sequence[str], wanted: lake.Query, files: Files) -> None:
+def show_results(place: Place, campaigns: Sequence[str], wanted: lake.Query, files: Files) -> None:
     """Print the summary table of campaigns, or of all, as it is filtered and sorted; or write it."""
     files.refuse_several_on_stdout()
-    store, prefix = opened(None, archive)
+    store, prefix = opened(None, place.archive, place.account)
     table = _read_designs(store, prefix, campaigns)
     designs = _sorted([each for each in table.designs if _matches(each, wanted)], wanted)
     shown = designs[: wanted.limit]
@@ -84,10 +91,10 @@ def show_results(archive: str | None, campaigns: Sequence[str], wanted: lake.Que
     _print_notes(table.notes)
 
 
-def show_comparison(archive: str | None, campaigns: Sequence[str], files: Files) -> None:
+def show_comparison(place: Place, campaigns: Sequence[str], files: Files) -> None:
     """Print what campaigns have in common, each value against the first campaign's, and their hit rates; or write it."""
     files.refuse_several_on_stdout()
-    store, prefix = opened(None, archive)
+    store, prefix = opened(None, place.archive, place.account)
     table = _read_designs(store, prefix, campaigns)
     compared = compare_campaigns(
         {name: [each for each in table.designs if each.campaign_id == name] for name in campaigns}
@@ -106,12 +113,12 @@ def show_comparison(archive: str | None, campaigns: Sequence[str], files: Files)
     _print_notes(table.notes)
 
 
-def show_rows(archive: str | None, campaigns: Sequence[str], wanted: lake.Query, files: Files) -> None:
+def show_rows(place: Place, campaigns: Sequence[str], wanted: lake.Query, files: Files) -> None:
     """Print the laboratory's own rows, summaries and replicates; or write them."""
     files.refuse_several_on_stdout()
     if len(campaigns) > 1:
         raise InputError("the laboratory's rows are those of one campaign, or of all: name one, or none")
-    store, prefix = opened(None, archive)
+    store, prefix = opened(None, place.archive, place.account)
     table = lake.query(store, prefix, wanted.model_copy(update={"campaign": next(iter(campaigns), None)}))
     rows = table.to_pylist()
     if files.csv is not None:

@@ -92,10 +92,8 @@ def show_spending(
     if as_json and csv_file is not None:
         raise InputError("choose --json or --csv")
     chosen = saved_account(account) if account else None
-    if chosen is not None and path is None and archive is None:
-        store, prefix = chosen.archive.get_store(), chosen.archive.prefix
-    else:
-        store, prefix = opened(path, archive)
+    by_account = account if path is None and archive is None else None
+    store, prefix = opened(path, archive, by_account)
     books = Books.every(store, prefix)
     logs = [book for b in books for book in b.orders()]
     for book in logs:

@@ -341,7 +341,7 @@ def whole_lines(known: Known) -> list[str]:
         if view.report:
             lines.append(f"Report of {title_of(view)}: {view.report}")
         lines += [
-            f"Answer of {view.name}: prefect-assay approve {view.name} {_named(question)}  (or reject)"
+            f"Answer of {view.name}: prefect-assay approve {view.name} {_named(question)}"
             for question in view.questions
         ]
     return lines

@@ -8,6 +8,7 @@ import typer
 from prefect_assay.cli.failures import refuse_direction, refuse_ignored, reported
 from prefect_assay.cli.model_options import takes_models
 from prefect_assay.cli.options import (
+    ArchiveAccount,
     ArchiveBlock,
     ArchiveFolder,
     AsJson,
@@ -267,6 +268,7 @@ def designs_history(
     path: ArchiveFolder = None,
     *,
     archive: ArchiveBlock = None,
+    account: ArchiveAccount = None,
     loop: Annotated[str | None, typer.Option(help="Only this loop. Default: all campaigns.")] = None,
     score: Annotated[
         list[str] | None,
@@ -288,6 +290,7 @@ def designs_history(
             path,
             archive,
             settings_of({"objective": objective, "hit_limit": hit_limit}),
+            account=account,
             loop=loop,
             columns=score or (),
             csv_file=csv,

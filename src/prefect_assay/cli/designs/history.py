@@ -61,13 +61,14 @@ def show_history(
     archive: str | None,
     settings: SelectionSettings,
     *,
+    account: str | None = None,
     loop: str | None,
     columns: Sequence[str],
     csv_file: str | None,
     as_json: bool,
 ) -> None:
     """Read the lake, write the designs if a file is named, and print the methods and the scores."""
-    store, prefix = opened(path, archive)
+    store, prefix = opened(path, archive, account)
     proposals = lake.proposals(store, prefix, loop)
     measured = lake.measured_designs(store, prefix, loop)
     counted = once(measured.designs, "the lake")

@@ -111,10 +111,12 @@ def init(
         str | None, typer.Option(help="How it spells itself in header names (docs/blocks.md).")
     ] = None,
     per_experiment: Annotated[
-        str | None, typer.Option(metavar="USD", help="A dearer experiment asks a person.")
+        str | None,
+        typer.Option(metavar="USD", help="Cap: an experiment that costs more waits for a person's approval."),
     ] = None,
     per_campaign: Annotated[
-        str | None, typer.Option(metavar="USD", help="A dearer campaign asks a person.")
+        str | None,
+        typer.Option(metavar="USD", help="Cap: a campaign that costs more waits for a person's approval."),
     ] = None,
     archive: Annotated[
         str | None, typer.Option(help="Where results are kept: a folder, or s3://bucket/prefix.")

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from prefect_assay.cli.options import account_option
 from prefect_assay.cli.output import TerminalConsole, plain
 from prefect_assay.cli.prefect_api import api_errors, find_block, require_api
-from prefect_assay.cli.services.receiver_address import DEFAULT_ADDRESS, read_address
+from prefect_assay.cli.services.receiver_address import DEFAULT_ADDRESS, read_address, refuse_taken_port
 from prefect_assay.cli.services.saved_blocks import make_lab_account, new_lab_wallet, save_account
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
@@ -49,6 +49,7 @@ def run_lab(
         raise ConfigurationError.missing_lab("`prefect-assay lab`")
     if save_blocks:
         require_api()
+    refuse_taken_port(host, port)
     mode = f"scaled:{seconds_per_day:g}" if clock == "scaled" else clock
     command = [sys.executable, "-P", "-m", "assay_lab"]
     command += ["--host", host, "--port", str(port), "--clock", mode]

@@ -1,9 +1,10 @@
 """Where the receiver of `prefect-assay up` listens: `up` records it in the Prefect home, and other commands read it there."""
 
+import socket
 from pathlib import Path
 from typing import Final
 
-from prefect_assay.errors import ConfigurationError
+from prefect_assay.errors import ConfigurationError, InputError
 
 _FILE: Final = "assay-up/receiver"
 # Used until `up` has run for the first time; also the default of its --receiver-port.
@@ -38,4 +39,19 @@ def read_address(home: Path) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"the receiver's address cannot be read from {file} ({error}); start `prefect-assay up` again, which writes it"
+        ) from None
+
+
+def refuse_taken_port(host: str, port: int, options: tuple[str, str] = ("--host", "--port")) -> None:
+    """Refuse before anything is started: uvicorn would find it out at the end of its start. `options` name host and port."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(address)
+    except socket.gaierror:
+        raise InputError(f"{options[0]} {host!r} is no address of this machine") from None
+    except OSError as error:
+        raise ConfigurationError(
+            f"port {port} of {host} cannot be used ({error.strerror}); stop what uses it, or name another with {options[1]}"
         ) from None

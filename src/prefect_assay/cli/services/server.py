@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from prefect_assay.cli.prefect_api import check_client_variables, refuse_unusable_auth
 from prefect_assay.cli.services.password import protect_api
+from prefect_assay.cli.services.receiver_address import refuse_taken_port
 from prefect_assay.deployments.settings_files import ANALYTICS, EMBEDDED, SQLITE, set_defaults, settings_of
-from prefect_assay.errors import ConfigurationError, InputError
+from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.web_origin import OwnPagesOnly, own_names
 
 if TYPE_CHECKING:
@@ -120,21 +121,6 @@ def _serve(names: frozenset[str], host: str, port: int, options: ServerOptions) 
         announced.run()
     if not announced.started:
         sys.exit(_NOT_STARTED)
-
-
-def refuse_taken_port(host: str, port: int) -> None:
-    """Refuse before a database is started: uvicorn would find it out at the end of its start."""
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind(address)
-    except socket.gaierror:
-        raise InputError(f"--host {host!r} is no address of this machine") from None
-    except OSError as error:
-        raise ConfigurationError(
-            f"port {port} of {host} cannot be used ({error.strerror}); stop what uses it, or name another with --port"
-        ) from None
 
 
 def keep_home_private() -> None:

@@ -31,7 +31,7 @@ from prefect_assay.cli.services.receiver import (
     correct_lab_endpoints,
     receiver_word,
 )
-from prefect_assay.cli.services.receiver_address import local_address, record_address
+from prefect_assay.cli.services.receiver_address import local_address, record_address, refuse_taken_port
 from prefect_assay.cli.services.signing_keys import signing_keys
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.models.service import NEUTRAL_SERVICE
@@ -119,6 +119,7 @@ def run_up(
         "receiver": [*_OWN, *receiver],
     }
     with _only_one(home) as state, EndingSignals() as ending:
+        refuse_taken_port(receiver_host, receiver_port, ("--receiver-host", "--receiver-port"))
         api, own_server, noted = _api(port)
         if not own_server:
             refuse_ignored({"--password": ask_password}, f"the server at {api} is not started here")
@@ -134,7 +135,7 @@ def run_up(
             installation.say(
                 f"Prefect's user interface: {api.removesuffix('/api')}",
                 f"The receiver answers at {address}; the service needs an https address that leads there.",
-                "Next, in another terminal: prefect-assay init (once), then prefect-assay run. Ctrl-C stops everything.",
+                "Next, in another terminal, once: `prefect-assay init`. Then `prefect-assay run`. Ctrl-C stops everything.",
             )
             installation.watch()
         except KeyboardInterrupt:
@@ -149,7 +150,6 @@ def _api(port: int | None) -> tuple[str, bool, tuple[str, ...]]:
     from prefect.settings import PREFECT_API_URL, get_current_settings, update_current_profile
 
     from prefect_assay.cli.prefect_api import check_api_address
-    from prefect_assay.cli.services.server import refuse_taken_port
 
     configured = get_current_settings().api.url
     here = not configured or urlsplit(configured).hostname in {"127.0.0.1", "localhost", "::1"}
