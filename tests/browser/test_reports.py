@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from assay_lab.portal.pages import render
 from support.browser.screenshots import CHROMIUM
 
 PAGES = sorted((Path(__file__).parent.parent / "golden" / "archive").glob("*/REPORT/v001/report.html"))
@@ -110,4 +111,54 @@ def test_a_report_fits_and_is_legible(chromium, page, window, scheme):
     assert tab.evaluate(OVERLAPS) == []
     if folder := os.environ.get("ASSAY_BROWSER_LOOK"):  # last: a picture hides scrollbars
         tab.screenshot(path=Path(folder) / f"{page.parts[-4]}-{window}-{scheme}.png", full_page=True)
+    context.close()
+
+
+def test_a_page_of_the_lab_fits_a_narrow_window(chromium):
+    quote = {
+        "line_items": [
+            {"description": f"item {n}", "quantity": 10, "unit_price_cents": 179_00, "total_cents": 1_790_00}
+            for n in range(3)
+        ]
+    }
+    invoice = {"amount_cents": 2_628_00, "paid_at": None}
+    heads = ["Call", "K_D, M", "k_on, 1/(M s)", "k_off, 1/s", "Expression", "Source"]
+    results = [
+        {
+            "title": "Affinity",
+            "heads": heads,
+            "package_url": "/",
+            "rows": [("EGF_M21R_A30F", True, ["9.28e-08"] * 6)],
+        }
+    ]
+    facts = ["prefect-assay egf-binders-second-round 0b4a0fc4", "LAB-001-001"]
+    title = "Invoice in_00000000000000000000000000000000000000"
+    pages = [
+        render(
+            "invoice.html",
+            title=title,
+            status="open",
+            facts=facts,
+            invoice=invoice,
+            quote=quote,
+            payable=True,
+        ),
+        render(
+            "experiment.html",
+            title="LAB-001-001",
+            status="done",
+            facts=facts,
+            results=results,
+            updates=[],
+            refresh=False,
+        ),
+    ]
+    context = chromium.new_context(viewport=WINDOWS["narrow"])
+    tab = context.new_page()
+    for number, text in enumerate(pages):
+        tab.set_content(text)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= WINDOWS["narrow"]["width"]
+        assert tab.evaluate(UNREACHABLE, WINDOWS["narrow"]["width"]) == []
+        if folder := os.environ.get("ASSAY_BROWSER_LOOK"):
+            tab.screenshot(path=Path(folder) / f"lab-{number}-narrow.png", full_page=True)
     context.close()

@@ -8,6 +8,8 @@ import pytest
 
 from prefect_assay.analysis import lake
 from prefect_assay.archive import LocalStore
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
+from support.archive.campaign_records import some_terms
 from support.archive.campaigns import archive_odd_answer, archive_two_campaigns
 from support.command import command
 
@@ -57,6 +59,22 @@ def test_the_screen_shows_affinities_of_binders_only(archive):
     assert "1.00 pM" not in done.out  # the fitted number of d2, which does not bind
     assert "Fold" not in done.out  # an empty column
     assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_the_account_and_its_mode_are_named_with_the_campaigns(tmp_path):
+    store = LocalStore(tmp_path)
+    archive_two_campaigns(store, "")
+    lake.rebuild(store, "")
+    CampaignLog(store, "", "round-1").start(
+        Started(
+            what=StartedKind.CAMPAIGN, name="round-1", terms=some_terms(account_name="lab", simulated=True)
+        )
+    )
+    for options in (["round-1", "Round 2"], ["round-1", "Round 2", "--compare"]):
+        done = command("results", *options, "--archive", str(tmp_path))
+        assert done.code == 0, done.err
+        assert "account lab, simulated: round-1\n" in done.out
+        assert "account not known, no log that can be read: Round 2\n" in done.out
 
 
 def test_filters(archive):

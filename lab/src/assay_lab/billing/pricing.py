@@ -190,7 +190,10 @@ def costs(price: Price, pricing_version: str) -> dict[str, Any]:
 def line_items(price: Price) -> list[dict[str, Any]]:
     """The lines of a quote: as estimated, or at the staff price for a target without self-service pricing."""
     count = price.n_sequences
-    lines = [_line(f"{price.assay['name']} assay", count, int(price.assay["subtotal_cents"]))]
+    addon = int(price.assay["replicate_addon_cents"] or 0)
+    lines = [_line(f"{price.assay['name']} assay", count, int(price.assay["subtotal_cents"]) - addon)]
+    if addon:
+        lines.append(_line("replicates", count, addon))
     if price.target is not None:
         unpriced = {"subtotal_cents": _HAND_QUOTED_TARGET_CENTS * count}
         subtotal = int((price.materials or unpriced)["subtotal_cents"])

@@ -1,7 +1,7 @@
 """`prefect-assay results`: the summary table of one campaign or of all, compared campaigns, or the laboratory's rows."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -38,9 +38,11 @@ from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, InputError
-from prefect_assay.orders.ledger.campaign_log import read_terms
+from prefect_assay.orders.ledger.campaign_log import Terms, read_terms
+from prefect_assay.service.words import describe_mode, listed
 
 _SHOWN = 50
+_CAMPAIGNS_SHOWN = 6
 _STDOUT = "-"
 
 
@@ -88,6 +90,7 @@ def show_results(place: Place, campaigns: Sequence[str], wanted: lake.Query, fil
         console.print(rich_table(designs, limit=wanted.limit or _SHOWN) if designs else "No results.")
         if designs:
             plain().print(f"{outcome_line(designs)}{_interval_words(tally(designs))}")
+            _print_accounts(store, prefix, {each.campaign_id: None for each in designs})
     _print_notes(table.notes)
 
 
@@ -110,6 +113,7 @@ def show_comparison(place: Place, campaigns: Sequence[str], files: Files) -> Non
         print_json({"campaigns": rates, "common": common})
     if files.is_screen:
         _show_comparison(TerminalConsole(), compared)
+        _print_accounts(store, prefix, compared.campaigns)
     _print_notes(table.notes)
 
 
@@ -132,14 +136,35 @@ def show_rows(place: Place, campaigns: Sequence[str], wanted: lake.Query, files:
         _show_rows(TerminalConsole(), rows)
 
 
+def _known_terms(store: Store, prefix: str, campaign_id: str) -> Terms | None:
+    """The terms by the campaign's log; None without one that can be read."""
+    try:
+        return read_terms(store, prefix, campaign_id)
+    except ArchiveUnavailable:
+        raise
+    except ArchiveError:  # `archive verify` names it
+        return None
+
+
+def _account_lines(store: Store, prefix: str, campaigns: Iterable[str]) -> Iterator[str]:
+    """Each account with its mode and its campaigns: `account lab, simulated: egf-a, egf-b`."""
+    found: dict[str, list[str]] = {}
+    for campaign_id in campaigns:
+        terms = _known_terms(store, prefix, campaign_id)
+        found.setdefault(_account_words(terms), []).append(campaign_id)
+    for words, names in found.items():
+        yield f"{words}: {listed(names, _CAMPAIGNS_SHOWN)}"
+
+
+def _account_words(terms: Terms | None) -> str:
+    if terms is None:
+        return "account not known, no log that can be read"
+    return f"account {one_line(terms.account_name or 'without a name')}, {describe_mode(is_simulated=terms.simulated)}"
+
+
 def _read_designs(store: Store, prefix: str, campaigns: Sequence[str]) -> SummaryTable:
     def is_simulated(campaign_id: str) -> bool:
-        try:
-            terms = read_terms(store, prefix, campaign_id)
-        except ArchiveUnavailable:
-            raise
-        except ArchiveError:  # `archive verify` names it
-            return False
+        terms = _known_terms(store, prefix, campaign_id)
         return bool(terms and terms.simulated)
 
     table = read_designs(store, prefix, campaigns or None, is_simulated=is_simulated)
@@ -204,6 +229,11 @@ def _show_comparison(console: Console, compared: Comparison) -> None:
         f"{len(compared.common):,} in common. Fold: K_D over that of the first campaign; above 1 is weaker. "
         "Overlap: whether the 95 % intervals do."
     )
+
+
+def _print_accounts(store: Store, prefix: str, campaigns: Iterable[str]) -> None:
+    for line in _account_lines(store, prefix, campaigns):
+        plain().print(line)
 
 
 def _print_notes(notes: Iterable[str]) -> None:

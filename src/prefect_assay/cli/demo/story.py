@@ -31,6 +31,7 @@ from prefect_assay.orders.find import find_order
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
+from prefect_assay.orders.purchase import itemise_price
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay
@@ -110,10 +111,11 @@ class Story:
         parts = estimate.breakdown
         if parts is None or parts.assay is None:
             raise ConfigurationError("the lab gives no complete estimate for the demo's target")
-        materials = parts.materials.subtotal_cents if parts.materials else 0
+        items = " + ".join(
+            f"{line.name} {usd(line.cents)}" for line in itemise_price(estimate)[0] if line.cents is not None
+        )
         self._line(
-            f"estimate: assay {usd(parts.assay.subtotal_cents)} + materials {usd(materials)} = "
-            f"[bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
+            f"estimate: {items} = [bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
         )
         with self._console.status("The run orders the experiment …"):
             log = books.order(CAMPAIGN, planned.order_key)
@@ -301,7 +303,7 @@ def _grow(tree: Tree, folder: Path) -> None:
     for path in files[:_FILES_SHOWN]:
         tree.add(f"{path.name} [dim]{path.stat().st_size:,} B[/dim]")
     if len(files) > _FILES_SHOWN:
-        tree.add(f"[dim]… and {len(files) - _FILES_SHOWN} more files[/dim]")
+        tree.add(f"[dim]… and {many(len(files) - _FILES_SHOWN, 'more file')}[/dim]")
     for path in visible:
         if path.is_dir():
             _grow(tree.add(f"{path.name}/"), path)
