@@ -53,10 +53,10 @@ def test_each_experiment_has_one_row():
     ]
     text = progress_markdown("camp", "lab.example, live", rows, [])
     assert (
-        "| [LAB-1](https://lab.example/1) | in the laboratory: in queue | 3 | 438.00 USD | yes | 27 Nov 2026 |"
+        "| [LAB-1](https://lab.example/1) | in the laboratory: in queue; results expected 27 Nov 2026 | 3 | 438.00 USD, paid |"
         in text
     )
-    assert "| `camp 2/2 pa-k` | waits for its quote | 1 |  | no |  |" in text
+    assert "| `camp 2/2 pa-k` | waits for its quote | 1 |  |" in text
     assert "What has happened" not in text
 
 

@@ -2,9 +2,11 @@
 
 import base64
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from assay_lab.billing.pricing import line_items
 from assay_lab.rails import x402
 from lab_support.core import advance, get, order, refusal, spec, to_quote
 from lab_support.tool_client import x402_credential
@@ -99,6 +101,18 @@ def test_the_quote_equals_the_estimate(core):
     detail = get(core, f"/quotes/{quote_id}")
     assert sum(line["total_cents"] for line in detail["line_items"]) == detail["total_cents"] == total(core)
     assert get(core, "/quotes")["items"][0]["status"] == detail["status"] == "pending"
+
+
+def test_a_quote_has_the_items_of_the_estimate():
+    target = {"name": "Human EGFR"}
+    assay = {"name": "affinity by BLI", "subtotal_cents": 179_000, "replicate_addon_cents": 60_000}
+    price = SimpleNamespace(n_sequences=10, assay=assay, target=target, materials={"subtotal_cents": 65_900})
+    items = [(line["description"], line["total_cents"]) for line in line_items(price)]
+    assert items == [
+        ("affinity by BLI assay", 119_000),
+        ("replicates", 60_000),
+        ("target: Human EGFR", 65_900),
+    ]
 
 
 def credential(challenge):

@@ -111,12 +111,12 @@ def progress_markdown(
         "",
         f"{_as_sentence(account)}.",
         "",
-        "| experiment | stage | designs | price without VAT | paid | results expected |",
-        "|---|---|---:|---:|---|---|",
+        "| experiment | stage | designs | price without VAT |",
+        "|---|---|---:|---:|",
     ]
     lines += [_cells(row) for row in rows[:_ROWS_SHOWN]]
     if len(rows) > _ROWS_SHOWN:
-        lines.append(f"| and {len(rows) - _ROWS_SHOWN} more | | | | | |")
+        lines.append(f"| and {len(rows) - _ROWS_SHOWN} more | | | |")
     entries = list(timeline)[-_ENTRIES_SHOWN:]
     if entries:
         lines += ["", "## What has happened", "", "| recorded, UTC | experiment | |", "|---|---|---|"]
@@ -130,13 +130,18 @@ def progress_markdown(
 def _cells(row: ProgressRow) -> str:
     cells = (
         link_markdown(row.experiment, row.link),
-        markdown_cell(row.stage),
+        markdown_cell(f"{row.stage}; results expected {day(row.expected)}" if row.expected else row.stage),
         str(row.designs),
-        usd(row.price_cents) if row.price_cents is not None else "",
-        "yes" if row.is_paid else "no",
-        day(row.expected) if row.expected else "",
+        _price(row),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _price(row: ProgressRow) -> str:
+    """The price and whether it is paid, in one cell: a table of few columns is read on a telephone."""
+    if row.price_cents is None:
+        return "paid" if row.is_paid else ""
+    return f"{usd(row.price_cents)}, {'paid' if row.is_paid else 'not paid'}"
 
 
 def timeline_of_log(records: Iterable[CampaignRecord]) -> Iterator[TimelineEntry]:
