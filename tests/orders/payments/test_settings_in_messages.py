@@ -40,7 +40,7 @@ INTERNAL = PaymentPolicy.model_fields.keys() - {
 
 def folders():
     package = Path(prefect_assay.__file__).parent
-    below = [package / name for name in ("orders", "analysis/report", "campaigns/approval")]
+    below = [package / name for name in ("orders", "analysis", "campaigns")]
     return [*below, *(Path(part.__file__).parent for part in (blocks, flows, tasks))]
 
 

@@ -151,7 +151,7 @@ def low_wallet(block: str, cents: int | None, now: datetime, limits: AlertLimits
     """A wallet with less than the limit; None if its node does not tell."""
     if cents is None:
         text = f"the balance of wallet {block} cannot be read"
-        step = "Look whether the node of the wallet block answers"
+        step = "Look whether the server at node_url of the X402Wallet block answers"
         yield _problem(kinds.WALLET_LOW, block, now, text, next_step=step)
     elif cents < limits.wallet_cents:
         text = f"wallet {block} holds {usd(cents)}, less than {usd(limits.wallet_cents)}"

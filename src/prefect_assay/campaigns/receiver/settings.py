@@ -27,7 +27,7 @@ class ReceiverSettings(BaseSettings):
 
     signing_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         min_length=1,
-        description="The signing key of the WebhookEndpoint block; several, separated by commas, while a key is "
+        description="The signing_key of the WebhookEndpoint block; several, separated by commas, while a key is "
         "being replaced. At least 32 characters each.",
     )
     path_prefix: str = Field(
