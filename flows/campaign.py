@@ -21,15 +21,16 @@ from prefect_assay.campaigns.play import (
     begin_campaign,
     play,
 )
-from prefect_assay.campaigns.runs.tags import own_campaign
+from prefect_assay.campaigns.runs.tags import name_run, own_campaign
 from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
 from prefect_assay.campaigns.sweep.restart import CONTINUED
 from prefect_assay.designs.options import USUAL, Usd, usd_to_cents
-from prefect_assay.errors import ApprovalExpired, CampaignFailed, shortened
+from prefect_assay.errors import ApprovalExpired, CampaignFailed, InputError, shortened
 from prefect_assay.flows import form
 from prefect_assay.service.bounds import CampaignId, Text
 from prefect_assay.service.words import many
+from prefect_assay.tasks.current_run import this_run
 from prefect_assay.tasks.report import report_command
 
 
@@ -68,10 +69,15 @@ def campaign(
     """
     setup = CampaignSetup(account, options)
     measured = CampaignInput(designs, assay, campaign_id, options.reading)
+    if campaign_id:
+        name_run(this_run(), campaign_id)  # before anything of it can be refused
     try:
         return play_campaign(setup, measured, usd_to_cents(spend_up_to_usd or 0))
     except RunContinues as error:
         return Completed(name=CONTINUED, message=str(error))
+    except InputError as error:  # a person has to change it, and no traceback helps
+        get_run_logger().error("%s", error)
+        return Failed(message=shortened(str(error)), data=error)
 
 
 def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: int) -> State[Any]:
