@@ -8,6 +8,7 @@ import random
 import sqlite3
 from contextlib import suppress
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -20,6 +21,7 @@ from prefect_assay.blocks import AssayCredentials, SpendingPolicy, X402Wallet
 from prefect_assay.campaigns.remains import settle_cancellation
 from prefect_assay.campaigns.sweep.open_money import record_look
 from prefect_assay.errors import AssayError
+from prefect_assay.orders import open_money
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import find_order, record_surplus
@@ -320,3 +322,12 @@ def test_a_voided_bill_of_delivered_results_is_not_open_for_ever(tmp_path):
 def test_so_they_do_after_200_orders(tmp_path, seed):
     expected, _ = play(tmp_path, seed, orders=200)
     assert sum(map(bool, expected.values())) >= 3, "the history has several kinds"
+
+
+def test_a_status_of_this_moment_is_told_apart_from_the_one_of_the_last_look():
+    experiment = SimpleNamespace(status="data_analysis")
+    assert open_money._at(experiment) == "the service shows now: data analysis"
+
+
+def test_an_open_campaign_is_not_said_to_need_another_start():
+    assert "an open campaign collects them itself" in open_money._COLLECT

@@ -301,5 +301,5 @@ class _Service:
 
 
 def _at(experiment: Experiment) -> str:
-    """Where the laboratory is, in words."""
-    return f"status {in_words(experiment.status)}"
+    """Where the laboratory is at this moment, in words; a campaign's last look may be older."""
+    return f"the service shows now: {in_words(experiment.status)}"
