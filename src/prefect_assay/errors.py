@@ -121,7 +121,7 @@ class _Findings(InputError):
 class InvalidSequences(_Findings):
     """Designs cannot be ordered; each finding names file, line or sequence."""
 
-    headline = "the sequences cannot be ordered, and nothing was"
+    headline = "the designs cannot be used, and nothing was ordered"
 
 
 class InvalidSpec(_Findings):

@@ -38,7 +38,7 @@ def test_no_message_is_long_or_has_residues(words, repeats):
 
 
 def test_every_finding_is_kept_beside_a_short_message():
-    error = InvalidSpec([f"sequences['design-{n}']: no amino acid: '1'" for n in range(384)])
+    error = InvalidSpec([f"sequences['design-{n}']: not an amino acid: '1'" for n in range(384)])
     assert len(error.findings) == 384
     assert error.whole.count("\n") == 384
 

@@ -287,6 +287,8 @@ def test_a_sweep_that_nothing_starts_or_that_is_silent(server, seen):
         assert named(seen(), "schedule", "nothing starts the sweep")
     schedule["active"] = True
     with deployed(server, "sweep", schedules=[schedule]):
+        (line,) = check._schedule(server)
+        assert (line.ok, "the first one begins within minutes" in line.text) == (True, True), "just deployed"
         for minutes, faults in ((30, 1), (1, 0)):
             memory = SweepMemory(swept=datetime.now(UTC) - timedelta(minutes=minutes))
             value = VariableCreate(name="assay_sweep", value=memory.model_dump_json())

@@ -514,6 +514,7 @@ def test_a_second_up_on_one_home_is_refused(tmp_path):
 
 def test_a_missing_account_or_archive_names_init(monkeypatch):
     monkeypatch.setattr(prefect_api, "find_block", lambda kind, name: None)
+    monkeypatch.setattr(prefect_api, "_other_accounts", lambda: "")
     with pytest.raises(ConfigurationError, match="prefect-assay init`"):
         prefect_api.load_account("main")
     with pytest.raises(ConfigurationError, match="prefect-assay init --name other`"):

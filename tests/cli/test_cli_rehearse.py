@@ -1,5 +1,6 @@
 """`prefect-assay rehearse` with a saved account, against the lab: its table, its JSON, its exit codes and its bundle."""
 
+import contextlib
 import json
 import zipfile
 
@@ -64,6 +65,15 @@ def test_a_problem_ends_with_1_and_says_what_to_do(saved, designs, tmp_path, cap
     assert all(step["next_step"] for step in told["steps"] if not step["ok"])
     assert told["bundle"] == str(tmp_path / "mine.zip")
     assert zipfile.is_zipfile(tmp_path / "mine.zip")
+
+
+@pytest.mark.parametrize(
+    ("account", "said"), [("main", "Ready: a campaign can order here."), ("stranger", "Not ready: ")]
+)
+def test_the_end_says_whether_it_is_ready(saved, designs, tmp_path, capsys, account, said):
+    with contextlib.suppress(SystemExit):
+        run(account, designs, tmp_path / "mine.zip")
+    assert f"\n{said}" in capsys.readouterr().out
 
 
 def test_a_file_is_never_written_over(saved, lab, designs, tmp_path):

@@ -53,7 +53,7 @@ def test_ligand_mpnn_names_its_samples_itself():
 
 def test_the_native_input_is_kept_when_it_is_asked_for():
     assert names(LIGAND, keep_native=True) == ["1BC8", "1BC8_T=0.1_id=1", "1BC8_T=0.1_id=2"]
-    with pytest.raises(InvalidSequences, match="sequence '3HTN': no amino acid: 'X' at position 7"):
+    with pytest.raises(InvalidSequences, match="sequence '3HTN': not an amino acid: 'X' at position 7"):
         names(PROTEIN, keep_native=True)
 
 
@@ -105,5 +105,5 @@ def test_missing_residues_in_a_sample_are_an_error_at_its_line():
     with pytest.raises(InvalidSequences) as caught:
         names(PROTEIN.replace("KLYSYKE", "KLXXYKE"))
     assert caught.value.findings[0].startswith(
-        "d.fa, line 3, sequence '3HTN_T=0.1_sample=1': no amino acid: 'X'"
+        "d.fa, line 3, sequence '3HTN_T=0.1_sample=1': not an amino acid: 'X'"
     )

@@ -78,7 +78,7 @@ def test_every_finding_is_reported_with_its_place():
     found = findings(text)
     assert found == (
         (
-            "pasted text, line 1, sequence 'a': no amino acid: 'X' at position 3, '-' at position 4, '*' at position 5 "
+            "pasted text, line 1, sequence 'a': not an amino acid: 'X' at position 3, '-' at position 4, '*' at position 5 "
             "(an unknown residue: decide on one; a gap: remove the alignment's gaps; a stop codon inside the sequence)"
         ),
         (
@@ -89,7 +89,7 @@ def test_every_finding_is_reported_with_its_place():
         "pasted text, line 7, sequence 'empty': no residues",
         "pasted text, line 9, sequence 'c': an empty chain: ':' separates chains and belongs only between them",
         (
-            "pasted text, line 11, sequence 'd': no amino acid: '/' at position 2, 'B' at position 3, '1' at position 4 "
+            "pasted text, line 11, sequence 'd': not an amino acid: '/' at position 2, 'B' at position 3, '1' at position 4 "
             "(chains are separated by ':', and each is ordered, also a target; ambiguous (D or N): decide on one)"
         ),
         "pasted text, line 13, sequence 'a': the same name is on line 1; give each design a name of its own",

@@ -111,11 +111,11 @@ def test_at_least_one_sequence_is_needed(kind):
         (":", "no residues"),
         ("MK:", "empty chain"),
         ("MK::T", "empty chain"),
-        ("MKX", "no amino acid: 'X'"),
-        ("MK T", "no amino acid: ' '"),
-        ("MK*", "no amino acid: '*'"),
-        ("MK1-", "no amino acid: '-', '1'"),
-        ("MK\u017f", r"no amino acid: '\u017f'"),  # upper-cased it would be an S
+        ("MKX", "not an amino acid: 'X'"),
+        ("MK T", "not an amino acid: ' '"),
+        ("MK*", "not an amino acid: '*'"),
+        ("MK1-", "not an amino acid: '-', '1'"),
+        ("MK\u017f", r"not an amino acid: '\u017f'"),  # upper-cased it would be an S
     ],
 )
 def test_residues_are_the_twenty_letters(residues, says):

@@ -58,3 +58,12 @@ def test_a_name_that_two_targets_have_is_refused_with_both():
     service = SimpleNamespace(iter_targets=lambda **_: iter(twins))
     with pytest.raises(InvalidSpec, match=r"names 2 targets: .*00000001-.*00000002-.*; use the id"):
         resolved(service, "EGFR")
+
+
+def test_a_name_in_another_order_is_suggested():
+    from prefect_assay.orders.targets import _alike
+    from prefect_assay.service.models.spec import Target
+
+    targets = [Target(id="1", name="Human EGFR, extracellular domain"), Target(id="2", name="Human PD-L1")]
+    assert [one.id for one in _alike(targets, "EGFR human")] == ["1"]
+    assert _alike(targets, "human insulin receptor") == []

@@ -16,9 +16,11 @@ from prefect_assay.errors import InputError
 from prefect_assay.service.client.drift.document import above
 from prefect_assay.service.client.drift.fields import SECTIONS, FieldState, SeenField
 from prefect_assay.service.models.spec import Assay
+from prefect_assay.service.words import many
 
 _READ = (FieldState.READ, FieldState.INSIDE)
 _QUIET = (*_READ, FieldState.ABSENT)
+_LABELS = {FieldState.UNREAD: "unread, because no campaign needs them; archived as they came"}
 
 
 def run_rehearsal(
@@ -72,6 +74,12 @@ def _show(rehearsal: Rehearsal, path: Path) -> None:
         table.add_row(step.name, "ok" if step.ok else "PROBLEM", text, style=None if step.ok else "red")
     TerminalConsole(highlight=False).print(table)
     _show_fields(rehearsal.fields)
+    problems = sum(not step.ok for step in rehearsal.steps)
+    line(
+        f"Not ready: {many(problems, 'step')} with a problem; each says what to do."
+        if problems
+        else "Ready: a campaign can order here."
+    )
     line("Nothing was ordered: only reads and cost estimates were sent.")
     line(
         f"{path}: for the maintainers of prefect-assay; without token, keys, designs, texts and numbers. "
@@ -92,5 +100,5 @@ def _show_fields(fields: Sequence[SeenField]) -> None:
             places = {one.place for one in of_call if one.state is state}
             names = [one for one in sorted(places) if above(one) not in places]
             if names and state not in _QUIET:
-                line(f"  {state}: {', '.join(names)}")
+                line(f"  {_LABELS.get(state, state)}: {', '.join(names)}")
     line("")

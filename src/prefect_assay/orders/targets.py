@@ -1,11 +1,17 @@
 """The catalog target of an assay. Exact matches only: a similar target would be a wrong order."""
 
+import re
+from collections.abc import Iterable
+from typing import Final
+
 from prefect_assay.errors import AssayError, InvalidSpec, is_absent
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.identifiers import is_uuid
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.models.vocabulary import BINDING_TYPES
 from prefect_assay.service.words import in_words
+
+_WORD: Final = re.compile(r"\w+")
 
 
 def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
@@ -37,18 +43,29 @@ def _find(client: AssayClient, wanted: str) -> Target:
     near = list(client.iter_targets(search=wanted, detailed=True))
     named = [t for t in near if _is_named(t, wanted)]
     # The search covers names; a catalog number may need the whole list. Conjugated forms are listed on request only.
+    listed: dict[str, Target] = {}
     for conjugated in (None, True):
-        named = named or [
-            t for t in client.iter_targets(show_conjugated=conjugated, detailed=True) if _is_named(t, wanted)
-        ]
+        if not named:
+            page = list(client.iter_targets(show_conjugated=conjugated, detailed=True))
+            named = [t for t in page if _is_named(t, wanted)]
+            listed |= {t.id: t for t in page}
     if len(named) == 1:
         return named[0]
     if named:
         raise InvalidSpec([f"target: {wanted!r} names {len(named)} targets: {_listed(named)}; use the id"])
+    near = near or _alike(listed.values(), wanted)
     hint = (
         f"did you mean {_listed(near)}?" if near else "look it up in the portal or with prefect-assay targets"
     )
     raise InvalidSpec([f"target: {wanted!r} is not in the service's catalog; {hint}"])
+
+
+def _alike(targets: Iterable[Target], wanted: str) -> list[Target]:
+    """The targets whose names share most words with what was written, in any order, and more than half of them."""
+    words = set(_WORD.findall(wanted.casefold()))
+    shared = [(len(words & set(_WORD.findall((t.name or "").casefold()))), t) for t in targets]
+    most = max((count for count, _ in shared), default=0)
+    return [t for count, t in shared if count == most] if 2 * most > len(words) else []
 
 
 def _listed(targets: list[Target]) -> str:

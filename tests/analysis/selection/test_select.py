@@ -201,7 +201,7 @@ def test_unknown_columns_are_named_with_those_that_exist():
 
 
 def test_proposed_candidates_get_the_checks_of_a_file():
-    with pytest.raises(InvalidSequences, match=r"line 2, sequence .*d1.*no amino acid") as caught:
+    with pytest.raises(InvalidSequences, match=r"line 2, sequence .*d1.*not an amino acid") as caught:
         pool_of([candidate(0), Candidate(name="d1", sequence="ACX"), Candidate(name="D0", sequence="WWW")])
     assert len(caught.value.findings) == 2
 

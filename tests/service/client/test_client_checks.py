@@ -245,7 +245,7 @@ def test_small_bodies_are_checked():
             findings(lambda w=weight: targets.request_custom_target("n", "p", "M", molecular_weight=w)),
             "molecular_weight",
         )
-    assert "no amino acid" in findings(lambda: targets.request_custom_target("n", "p", "MK1"))[0]
+    assert "not an amino acid" in findings(lambda: targets.request_custom_target("n", "p", "MK1"))[0]
     starts(
         findings(lambda: updates.create_webhook("https://h.example", secret=SECRET, headers={"a b": "x\n"})),
         "secret",

@@ -50,4 +50,5 @@ def describe_approval(loop_id: str | None = None) -> str:
     if run is None or not can_suspend():
         return "the amount given with the call"
     commands = tag_values(run.tags, APPROVED_TAG)
-    return f"{commands[0] if commands else 'the amount given'} with run {run.name}"
+    # No text that a spreadsheet would take for a formula.
+    return f"with run {run.name}, by {commands[0] if commands else 'the amount given'}"

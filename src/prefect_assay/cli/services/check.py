@@ -179,10 +179,17 @@ def _worker(client: SyncPrefectClient) -> Iterator[Line]:
 
 
 def _schedule(client: SyncPrefectClient) -> Iterator[Line]:
-    if own_deployments(client)["sweep"] is None:
+    sweep = own_deployments(client)["sweep"]
+    if sweep is None:
         return  # named already
     swept = read_saved(client).swept
     fresh = swept is not None and datetime.now(UTC) - swept <= SILENT_AFTER
+    deployed = sweep.created
+    if swept is None and deployed is not None and datetime.now(UTC) - deployed <= SILENT_AFTER:
+        yield Line(
+            "schedule", ok=True, text="no sweep has completed yet; the first one begins within minutes"
+        )
+        return
     text = (
         f"the last complete sweep began {swept:%Y-%m-%d %H:%M} UTC" if swept else "no sweep has completed yet"
     )

@@ -33,6 +33,7 @@ from prefect_assay.errors import (
 )
 from prefect_assay.orders.ledger import known_archive_id
 from prefect_assay.service.client.http.address import is_loopback_url
+from prefect_assay.service.models.identifiers import is_uuid
 from prefect_assay.service.models.service import NEUTRAL_PROVIDER, NEUTRAL_SERVICE
 from prefect_assay.service.webhook_signature import LAB_KEY_PREFIX
 from prefect_assay.service.words import describe_mode, listed
@@ -152,7 +153,7 @@ def _credentials(given: Answers, account: "AssayAccount | None") -> "tuple[Assay
         identity = token_owner(service)
         is_simulated = service.is_simulated
     plain().print(f"The service knows this token: {_who(identity)}")
-    return credentials, (identity and identity.user_id) or user_name(), is_simulated
+    return credentials, _name_of(identity), is_simulated
 
 
 def token_owner(service: "AssayClient") -> "Identity | None":
@@ -170,6 +171,12 @@ def token_owner(service: "AssayClient") -> "Identity | None":
         if is_absent(error):
             return None
         raise
+
+
+def _name_of(identity: "Identity | None") -> str:
+    """Who the service says the user is; this machine's user where it gives no more than a uuid."""
+    named = identity.user_id if identity else None
+    return named if named and not is_uuid(named) else user_name()
 
 
 def _who(identity: "Identity | None") -> str:

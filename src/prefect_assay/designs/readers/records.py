@@ -404,7 +404,7 @@ def _letters_error(foreign: list[tuple[int, str]]) -> str:
     if {letter for _, letter in foreign} == {"/"}:
         hints |= {"--chain (in a form: chain) takes one of them": ""}
     hint = "; ".join(hints) or f"use the twenty letters {_LETTERS}"
-    return f"no amino acid: {places} ({hint})"
+    return f"not an amino acid: {places} ({hint})"
 
 
 def _letter(letter: str) -> str:

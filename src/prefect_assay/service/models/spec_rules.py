@@ -170,7 +170,7 @@ def _letters(place: str, residues: str) -> Iterator[str]:
         {letter for letter in "".join(chains) if not letter.isascii() or letter.upper() not in AMINO_ACIDS}
     )
     if foreign:
-        yield f"{place}: no amino acid: {', '.join(map(ascii, foreign))}"
+        yield f"{place}: not an amino acid: {', '.join(map(ascii, foreign))}"
 
 
 def _duplicates(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:
