@@ -39,7 +39,7 @@ def answer(status, body):
 
 def models(kind=WireModel):
     for below in kind.__subclasses__():
-        if below.__module__.startswith("prefect_assay.models"):
+        if below.__module__.startswith("prefect_assay."):
             yield below
         yield from models(below)
 

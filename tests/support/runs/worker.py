@@ -36,7 +36,7 @@ _LONGEST_SECONDS: Final = 600.0  # an execution that takes longer hangs
 _NEEDED: Final = (
     "prefect.task_engine",
     "prefect.utilities.visualization",
-    "prefect_assay.webhooks",
+    "prefect_assay.service.webhook_signature",
     "eth_account",
     "boto3",
 )
