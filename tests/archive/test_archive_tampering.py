@@ -83,7 +83,7 @@ def test_in_a_bucket(bucket, way, tamper, named, _):
 def test_in_a_bucket_for_the_command(bucket, monkeypatch):
     _, tamper, named, _ = EVERYWHERE[0]
     tamper(bucket)
-    monkeypatch.setattr(archive_command, "opened", lambda path, archive: (bucket.store, "lab"))
+    monkeypatch.setattr(archive_command, "opened", lambda path, archive, account: (bucket.store, "lab"))
     assert_says_damage(named, ["--archive", "block"])
 
 

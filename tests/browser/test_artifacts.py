@@ -29,10 +29,12 @@ def test_a_suspended_run_shows_where_its_experiment_is(world, run, person):
     with person._tab() as page:
         page.goto(f"{person.interface.root}/runs/flow-run/{run.id}", wait_until="commit")
         page.get_by_text("Suspended").first.wait_for()
-        page.get_by_text("1 in the laboratory").first.wait_for()  # the line in the log
+        if person.name == "v2":  # its log begins with the oldest line
+            page.get_by_role("tab", name="Details").click()
+        page.get_by_text("1 in the laboratory").first.wait_for()
     with person._tab() as page:
-        key = newest(world, run, "assay-progress-").key
-        page.goto(f"{person.interface.root}/artifacts/key/{key}", wait_until="commit")
+        artifact = newest(world, run, "assay-progress-")
+        page.goto(f"{person.interface.root}/artifacts/artifact/{artifact.id}", wait_until="commit")
         page.get_by_text("in the laboratory: in production").first.wait_for()
         picture(page, "progress", person)
         rows = page.locator("tr").all_inner_texts()

@@ -75,9 +75,9 @@ def test_a_campaign_from_its_form_to_its_report(world, busy, form, person):
         what="the campaign to wait for its experiment",
     )
     steps.in_production(world, waiting, seconds=SECONDS)
-    look(person, f"/runs/flow-run/{run}", "in production", picture="ui-waiting")
-    (progress,) = {artifact.key for artifact in world.artifacts(waiting, "assay-progress-")}
-    look(person, f"/artifacts/key/{progress}", "in production", picture="ui-progress")
+    look(person, f"/runs/flow-run/{run}", "Suspended", picture="ui-waiting")
+    progress = max(world.artifacts(waiting, "assay-progress-"), key=lambda artifact: artifact.created)
+    look(person, f"/artifacts/artifact/{progress.id}", "in production", picture="ui-progress")
 
     world.advance(days=16)
     ended = world.until(waiting, "Completed", seconds=SECONDS)

@@ -44,6 +44,7 @@ class Person:
         self.interface = interface
         self.answers: Counter[str] = Counter()
         self.wrong: list[str] = []
+        self.expected: list[str] = []  # parts of what a test provokes
         self.page_errors: Counter[str] = Counter()
         self.seconds: list[float] = []
         self._api = f"{ui_url}/api/"

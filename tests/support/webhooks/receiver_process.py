@@ -13,7 +13,7 @@ from prefect_assay.local.environment import free_ports
 from prefect_assay.local.leash import leash
 from support.webhooks.deliveries import SIGNING_KEY
 
-PROGRAM = Path(__file__).parents[2] / "webhooks" / "held_receiver.py"
+PROGRAM = Path(__file__).parents[2] / "campaigns" / "receiver" / "held_receiver.py"
 
 
 class Process:
