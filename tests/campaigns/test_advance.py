@@ -61,7 +61,7 @@ def without_prefect(monkeypatch):
         monkeypatch.setattr(advance_module, name, getattr(advance_module, name).fn)
     for name in ("show_order", "show_payment", "show_surplus", "show_results"):
         monkeypatch.setattr(advance_module.artifacts, name, lambda *_, **__: None)
-    monkeypatch.setattr(questions_module, "show_question", lambda *_: None)
+    monkeypatch.setattr(questions_module, "show_question", lambda *_, **__: None)
     monkeypatch.setattr(play_module, "show_progress", lambda *_: None)
     monkeypatch.setitem(find_or_create.__kwdefaults__, "patience", (0.0, 0.05))
     monkeypatch.setitem(settle.__kwdefaults__, "read_delays", (0.0, 0.05))
