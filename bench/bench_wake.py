@@ -103,7 +103,7 @@ def report(kind, found):
     whole = sorted(wake["first line"] for wake in found)
     p90 = whole[min(len(whole) - 1, int(len(whole) * 0.9))]
     started = compare(
-        {"process": python("import prefect.flow_engine, prefect_assay.flows.experiment")}, rounds=3
+        {"process": python("import prefect.flow_engine, prefect_assay.flows.campaign")}, rounds=3
     )
     report_figure(
         Ratio(

@@ -10,9 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-PLACES = {  # functions of Prefect and of the experiment flow whose call is a step of a wake
+PLACES = {  # functions of Prefect and of the campaign flow whose call is a step of a wake
     "prefect.flow_engine": {"load_flow_run": "imports done", "run_flow": "engine begun"},
-    "prefect_assay.flows.experiment": {"stop_crash_loop": "first line"},
+    "prefect_assay.flows.campaign": {"play_campaign": "first line"},
 }
 
 

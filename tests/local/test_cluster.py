@@ -90,7 +90,7 @@ def answers(database):
 
 def test_the_next_process_takes_over_what_a_killed_one_has_left_running(finished, open_folder):
     program = (
-        "import sys, time; from pathlib import Path; from prefect_assay.local import EmbeddedDatabase\n"
+        "import sys, time; from pathlib import Path; from prefect_assay.local.postgres import EmbeddedDatabase\n"
         "EmbeddedDatabase.of(Path(sys.argv[1])).start(); print('started', flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
@@ -109,7 +109,7 @@ def test_the_next_process_takes_over_what_a_killed_one_has_left_running(finished
 
 def test_it_is_shut_down_fast_when_its_process_is_killed(finished, open_folder):
     program = (
-        "import sys, time; from pathlib import Path; from prefect_assay.local import EmbeddedDatabase\n"
+        "import sys, time; from pathlib import Path; from prefect_assay.local.postgres import EmbeddedDatabase\n"
         "EmbeddedDatabase.of(Path(sys.argv[1])).start(); print('started', flush=True); time.sleep(600)"
     )
     log = finished.place.folder / "postgresql.log"
@@ -166,7 +166,7 @@ def test_one_that_admits_only_another_user_is_mended_at_its_next_start(finished,
 
 def test_one_whose_first_start_was_killed_is_ended_and_made_again(database, open_folder):
     program = (
-        "import os, signal, sys; from pathlib import Path; from prefect_assay.local import EmbeddedDatabase\n"
+        "import os, signal, sys; from pathlib import Path; from prefect_assay.local.postgres import EmbeddedDatabase\n"
         "EmbeddedDatabase._fill = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)\n"
         "EmbeddedDatabase.of(Path(sys.argv[1])).start()"
     )

@@ -122,7 +122,7 @@ def test_a_signal_leaves_nothing_behind(finished, open_folder, verb, ending):
     killed = (
         "import os, pathlib, signal\n"
         "from prefect_assay.cli.services import server\n"
-        "from prefect_assay.local import EmbeddedDatabase\n"
+        "from prefect_assay.local.postgres import EmbeddedDatabase\n"
         "def killed(*_, **__):\n"
         f"    os.kill(os.getpid(), signal.{ending}); signal.pause()\n"
         "EmbeddedDatabase.must = killed\n"

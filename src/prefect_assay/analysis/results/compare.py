@@ -68,7 +68,7 @@ def compare_campaigns(tables: Mapping[str, Sequence[DesignSummary]]) -> Comparis
     """Compare the summary tables of campaigns, by campaign id.
 
     Example:
-        >>> from prefect_assay.analysis.results import compare_campaigns
+        >>> from prefect_assay.analysis.results.compare import compare_campaigns
         >>> compare_campaigns({"round-1": (), "round-2": ()}).common
         ()
     """
