@@ -204,8 +204,7 @@ def _sheets(data: bytes, layouts: Mapping[str, Layout]) -> tuple[Sheet, ...]:
     with _named_workbook_errors(calamine):
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(data))
         sheets = [
-            (sheet.name, sheet.visible != calamine.SheetVisibleEnum.Visible)
-            for sheet in book.sheets_metadata
+            (sheet.name, sheet.visible != calamine.SheetVisibleEnum.Visible) for sheet in book.sheets_metadata
         ]
 
     def rows(name: str, layout: Layout) -> Iterator[Cells]:
