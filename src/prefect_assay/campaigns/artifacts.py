@@ -193,6 +193,12 @@ def _show(lines: list[str], *, key: str, description: str) -> None:
     create_markdown_artifact("\n".join(lines), key=key, description=description)
 
 
+def begin_sentence(text: str) -> str:
+    """Foreign text as the beginning of a sentence, without markup: its first letter in upper case."""
+    cell = markdown_cell(text)
+    return cell[:1].upper() + cell[1:]
+
+
 def verbatim(text: str) -> str:
     """Foreign text in a list or a table cell, in one line: without markup, links or further cells."""
     return quote_markdown(text)

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 from prefect.artifacts import MarkdownArtifact
 
 from prefect_assay.analysis.results.formats import markdown_cell
-from prefect_assay.campaigns.artifacts import label_of, show_once
+from prefect_assay.campaigns.artifacts import begin_sentence, label_of, show_once
 from prefect_assay.errors import shorten
 from prefect_assay.foreign_text import label_markdown, link_markdown
 from prefect_assay.orders.ledger import OrderState
@@ -109,7 +109,7 @@ def progress_markdown(
     lines = [
         f"# Campaign {label_markdown(campaign_id)}",
         "",
-        f"{_as_sentence(account)}.",
+        f"{begin_sentence(account)}.",
         "",
         "| experiment | stage | designs | price without VAT |",
         "|---|---|---:|---:|",
@@ -217,11 +217,6 @@ def _text_of(record: _Decision) -> str | None:  # noqa: PLR0911 - a line per kin
 
 def _minute(moment: datetime) -> str:
     return f"{day(moment.astimezone(UTC))} {moment.astimezone(UTC):%H:%M}"
-
-
-def _as_sentence(account: str) -> str:
-    text = markdown_cell(account)
-    return text[:1].upper() + text[1:]
 
 
 def day(moment: datetime) -> str:

@@ -16,7 +16,7 @@ from prefect.logging import get_run_logger
 from prefect_assay.analysis.results.formats import markdown_cell
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.campaigns.approval.purchase_text import itemise_experiments, purchase_markdown
-from prefect_assay.campaigns.artifacts import label_of, show_once
+from prefect_assay.campaigns.artifacts import begin_sentence, label_of, show_once
 from prefect_assay.campaigns.events import emit, kinds
 from prefect_assay.orders.ledger.campaign_log import (
     CLOSED,
@@ -190,14 +190,9 @@ def form_markdown(
     items = itemise_experiments(purchase.new)
     price = f"Without VAT: {markdown_cell(items)}.\n\n" if items else ""
     return (
-        f"{refused}**{markdown_cell(question.subject)}** {_as_sentence(account)}.\n\n{price}"
+        f"{refused}**{markdown_cell(question.subject)}** {begin_sentence(account)}.\n\n{price}"
         f"{question.reason}{before if known else ''} Nothing is ordered before you approve. {link}"
     )
-
-
-def _as_sentence(account: str) -> str:
-    text = markdown_cell(account)
-    return text[:1].upper() + text[1:]
 
 
 def question_markdown(
@@ -221,7 +216,7 @@ def question_markdown(
     lines = [
         f"## {markdown_cell(question.subject)}",
         "",
-        f"**{_as_sentence(account)}.** {question.reason}",
+        f"**{begin_sentence(account)}.** {question.reason}",
         "",
         *(f"- `{choice.decision}`: {choice.effect}" for choice in question.choices),
         "",
