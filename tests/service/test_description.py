@@ -15,13 +15,8 @@ from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.drift import usage_by_operation
 from prefect_assay.service.client.drift.usage import USES
 from prefect_assay.service.client.http.address import API_PREFIX
-from prefect_assay.service.description import (
-    find_operation,
-    find_problems,
-    list_operations,
-    load_description,
-    resolve_reference,
-)
+from prefect_assay.service.description import load_description
+from support.description import find_operation, find_problems, list_operations, resolve_reference
 
 DOCUMENT = load_description()
 SCHEMAS = DOCUMENT["components"]["schemas"]

@@ -9,7 +9,8 @@ from lab_support.core import advance, lab_core, order
 from lab_support.described import find_places, find_strict_problems
 from lab_support.hook_server import hook_server
 from lab_support.sim_client import served
-from prefect_assay.service.description import find_problems, list_operations, load_description
+from prefect_assay.service.description import load_description
+from support.description import find_problems, list_operations
 from support.tour import Tour
 
 EACH = pytest.mark.parametrize("operation", list_operations(), ids=lambda operation: operation.operation_id)

@@ -15,7 +15,7 @@ from lab_support.core import BY_LOT, PRICED, UNPRICED, advance, spec
 from lab_support.described import find_places, find_strict_problems
 from lab_support.sim_client import Served
 from prefect_assay.orders.payments.rails.x402 import X402Rail
-from prefect_assay.service.description import Operation, find_operation, find_problems, list_operations
+from support.description import Operation, find_operation, find_problems, list_operations
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 _FIRST_ERROR = 400

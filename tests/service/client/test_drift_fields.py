@@ -12,9 +12,9 @@ from prefect_assay.service.client.drift.fields import (
     list_published_names,
 )
 from prefect_assay.service.client.witness import Exchange
-from prefect_assay.service.description import list_operations
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.vocabulary import snake_case
+from support.description import list_operations
 
 
 def fields(body, operation="GET /experiments/{}", private=(), value=None):

@@ -15,7 +15,6 @@ from prefect_assay.service.client.http.failures import result
 from prefect_assay.service.client.http.request import Answer
 from prefect_assay.service.client.needs import NEEDS, Need
 from prefect_assay.service.client.operations import billing, experiments
-from prefect_assay.service.description import list_operations
 from prefect_assay.service.models.base import DECIDES, WireModel
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.experiment import (
@@ -26,6 +25,7 @@ from prefect_assay.service.models.experiment import (
 )
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import ExperimentStatus
+from support.description import list_operations
 
 SPEC = ExperimentSpec(experiment_type="thermostability", sequences={"a": SequenceValue(aa_string="MKT")})
 CREATE = experiments.create(CreateRequest(experiment_spec=SPEC, name="pa-1"))
