@@ -71,6 +71,14 @@ def test_a_total_above_what_was_approved_is_not_accepted():
     assert over.value.cap is None
 
 
+@pytest.mark.parametrize("cents", [0, 1])
+def test_a_total_far_below_what_was_approved_is_not_accepted(cents):
+    book = a_book()
+    with pytest.raises(BudgetExceeded, match=r"approved were 5.00 USD; nothing was accepted"):
+        confirm(a_service(amount_total=cents), book, "exp_1")
+    assert not book.read().confirmed
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
