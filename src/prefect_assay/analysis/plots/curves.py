@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from prefect_assay.analysis.kinetics.analysis import ModelName, Verdict
+from prefect_assay.analysis.kinetics.analysis import ModelName, ReplicateKinetics, ReplicateMelting
 from prefect_assay.analysis.plots.style import TEXT, WIDTH, wrap
-from prefect_assay.analysis.results.formats import VERDICT_WORDS
+from prefect_assay.analysis.results.ranked import replicate_parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,9 +25,10 @@ _POINTS: Final = 100  # of a curve without phases
 _REASON_LINES: Final = 2
 
 
-def caption(replicate: int | None, verdict: Verdict, value: str | None) -> str:
+def caption(fit: ReplicateKinetics | ReplicateMelting, value: str | None) -> str:
     """Replicate, verdict and value, as far as there are any."""
-    parts = [None if replicate is None else f"replicate {replicate}", VERDICT_WORDS[verdict], value]
+    number = None if fit.replicate is None else f"replicate {fit.replicate}"
+    parts = [number, ", ".join(replicate_parts(fit)), value]
     return " · ".join(part for part in parts if part)
 
 

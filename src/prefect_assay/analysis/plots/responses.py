@@ -117,7 +117,7 @@ def melting_curve(melt: FittedMelt) -> str:
     """
     melting, fitted = melt.melting, melt.fitted
     value = f"{TM} {celsius_estimate(melting.tm_C)}" if melting.tm_C else None
-    lines = [caption(melting.replicate, melting.verdict, value), *reasons(melting.reasons)]
+    lines = [caption(melting, value), *reasons(melting.reasons)]
     top = 62 + 14 * len(lines)
     height = 190 if fitted is not None else 190 + _GAP + _RESIDUALS
     end = top + 190 + _GAP + _RESIDUALS

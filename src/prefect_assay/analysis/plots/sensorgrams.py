@@ -60,7 +60,7 @@ def kinetics_caption(replicate: FittedReplicate) -> str:
     kinetics = replicate.kinetics
     fit = chosen_fit(kinetics)
     value = f"{KD} {molar_estimate(fit.kd_uncertainty_M)}" if fit else None
-    return caption(kinetics.replicate, kinetics.verdict, value)
+    return caption(kinetics, value)
 
 
 def sensorgrams(replicate: FittedReplicate) -> str:

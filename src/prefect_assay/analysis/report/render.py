@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from prefect_assay.analysis.kinetics.analysis import CONCENTRATION_ERROR, ReplicateKinetics, Verdict
+from prefect_assay.analysis.kinetics.analysis import CONCENTRATION_ERROR, ReplicateKinetics
 from prefect_assay.analysis.report import words
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.report.decision import Decision
@@ -23,7 +23,8 @@ from prefect_assay.analysis.results.ranked import (
     best_text,
     has_number,
     ranked_table,
-    verdict_words,
+    replicate_parts,
+    verdict_parts,
 )
 from prefect_assay.analysis.selection import CALIBRATION, Calibration, calibration
 from prefect_assay.designs.selection import SelectionSettings, objective_of
@@ -31,7 +32,7 @@ from prefect_assay.errors import ConfigurationError
 from prefect_assay.orders.open_items import OpenKind
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import usd
-from prefect_assay.service.words import describe_mode, many
+from prefect_assay.service.words import describe_mode, describe_organisation, many
 
 _PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
 _OPEN_MAX: Final = 1  # designs whose curves are open at first
@@ -82,7 +83,8 @@ def render(
         details=details_table(designs, tuple(figures.predicted)),
         decision=decision,
         simulated=words.simulated_line(designs),
-        verdict_words=verdict_words,
+        verdict_parts=verdict_parts,
+        replicate_parts=replicate_parts,
         sequences=sequences_of(
             designs,
             {n: v.aa_string for n, v in contents.plan.sequences.items()} if contents.plan else {},
@@ -166,7 +168,7 @@ def _account_rows(contents: CampaignContents) -> Iterator[tuple[str, str]]:
     if started is None or terms is None:
         return
     kind = describe_mode(is_simulated=terms.simulated)
-    where = f"{terms.service}, organisation {terms.organisation or 'not named'}"
+    where = f"{terms.service}, {describe_organisation(terms.organisation, terms.organisation_name)}"
     yield "Account", f"{terms.account_name or 'without a name'} ({kind}), {where}"
     asked_by = ": ".join(filter(None, (started.requester, started.requester_known_by)))
     optional = {
@@ -237,10 +239,10 @@ def _replicate(curve: CurveFigure) -> tuple[str, int]:
     return curve.result_id, curve.fit.replicate or 0
 
 
-def _verdicts(curves: Iterable[CurveFigure]) -> dict[Verdict, int]:
-    """How many replicates have each verdict."""
-    counted = Counter(curve.fit.verdict for curve in curves)
-    return {verdict: counted[verdict] for verdict in Verdict if counted[verdict]}
+def _verdicts(curves: Iterable[CurveFigure]) -> dict[str, int]:
+    """How many replicates have each word of a verdict; one with two words counts with both."""
+    counted = Counter(word for curve in curves for word in replicate_parts(curve.fit))
+    return {word: counted[word] for word in words.VERDICT_MEANINGS if counted[word]}
 
 
 def _versions() -> dict[str, str]:

@@ -8,17 +8,24 @@ from typing import Final
 from prefect_assay.analysis.kinetics.analysis import Estimate, Verdict
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.results.design import DesignSummary, is_made_up
-from prefect_assay.analysis.results.formats import EMPTY, OUTCOME_WORDS, celsius_estimate
+from prefect_assay.analysis.results.formats import EMPTY, OUTCOME_WORDS, VERDICT_WORDS, celsius_estimate
+from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.ranked import ASSAYS
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.vocabulary import ExperimentType, Method
+from prefect_assay.service.words import many
 
 VERDICT_MEANINGS: Final = {
-    Verdict.AGREES: "The fit describes the curves, and agrees with the laboratory's values.",
-    Verdict.REVIEW: "Look at the curves before you use the number: the reasons are listed.",
-    Verdict.NOT_1_TO_1: "Another mechanism describes the curves better, and with another affinity.",
-    Verdict.NO_BINDING: "No response above the noise, so there is no number to agree with: it is what the curves show, not the laboratory's call.",
+    VERDICT_WORDS[Verdict.AGREES]: "The fit describes the curves, and agrees with the laboratory's values.",
+    EXTRAPOLATED: "K_D is above the highest concentration, so the curves cannot show that it is right.",
+    VERDICT_WORDS[Verdict.REVIEW]: "Look at the curves before you use the number: the reasons are listed.",
+    VERDICT_WORDS[
+        Verdict.NOT_1_TO_1
+    ]: "Another mechanism describes the curves better, and with another affinity.",
+    VERDICT_WORDS[
+        Verdict.NO_BINDING
+    ]: "No response above the noise, so there is no number to agree with: it is what the curves show, not the laboratory's call.",
 }
 METHODS: Final = {Method.BLI: "bio-layer interferometry", Method.SPR: "surface plasmon resonance"}
 
@@ -85,10 +92,12 @@ def simulated_line(designs: Sequence[DesignSummary]) -> str:
     marked = sum(design.simulated for design in designs)
     if not marked:
         return ""
-    which = "" if marked == len(designs) else f" to {marked} of {len(designs)} designs"
+    which = "" if marked == len(designs) else f" to {marked} of {many(len(designs), 'design')}"
     made_up = sum(map(is_made_up, designs))
     means = (
-        f" It made up the values of {made_up} designs, which mean nothing about a protein." if made_up else ""
+        f" It made up the values of {many(made_up, 'design')}, which mean nothing about a protein."
+        if made_up
+        else ""
     )
     return f"A local lab has answered{which} in place of the service.{means}"
 

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.analysis.kinetics.analysis import Verdict
+from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics, ReplicateMelting, Verdict
 from prefect_assay.analysis.results.design import MADE_UP, DesignSummary, is_made_up
 from prefect_assay.analysis.results.formats import (
     CONSTANT,
@@ -25,6 +25,7 @@ from prefect_assay.analysis.results.formats import (
     one_line,
 )
 from prefect_assay.analysis.results.hits import tally
+from prefect_assay.analysis.results.interval import chosen_fit
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
 from prefect_assay.foreign_text import clean_text
@@ -235,13 +236,30 @@ def best_text(design: DesignSummary) -> str:
 
 
 def verdict_parts(design: DesignSummary) -> tuple[str, ...]:
-    """What the raw curves say, and whether K_D is extrapolated: the one source of these words for tables, figures and counts.
+    """What the raw curves of a design say, and whether its K_D is extrapolated."""
+    return _judged(design.verdict, is_extrapolated=design.extrapolated)
+
+
+def replicate_parts(replicate: ReplicateKinetics | ReplicateMelting) -> tuple[str, ...]:
+    """What the raw curves of one replicate say, and whether the K_D of its fit is above their highest concentration."""
+    is_extrapolated = False
+    if isinstance(replicate, ReplicateKinetics) and (fit := chosen_fit(replicate)) is not None:
+        kd_molar, highest_nanomolar = (
+            fit.kd_uncertainty_M.value,
+            max(replicate.concentrations_nM, default=0.0),
+        )
+        is_extrapolated = kd_molar is not None and 0 < highest_nanomolar < kd_molar * 1e9
+    return _judged(replicate.verdict, is_extrapolated=is_extrapolated)
+
+
+def _judged(verdict: Verdict | None, *, is_extrapolated: bool) -> tuple[str, ...]:
+    """The one source of these words for tables, figures and counts, of designs and of replicates.
 
     Curves that end below K_D cannot show that it is right.
     """
-    words = (VERDICT_WORDS[design.verdict],) if design.verdict else ()
-    if design.extrapolated:
-        return (*(words if design.verdict != Verdict.AGREES else ()), EXTRAPOLATED)
+    words = (VERDICT_WORDS[verdict],) if verdict else ()
+    if is_extrapolated:
+        return (*(words if verdict != Verdict.AGREES else ()), EXTRAPOLATED)
     return words
 
 

@@ -303,7 +303,7 @@ def _choices(
 def _shortfall(n: int, affordable: int, chosen: int) -> list[str]:
     notes = []
     if affordable < n:
-        notes.append(f"the budget pays for {affordable} of {n} designs")
+        notes.append(f"the budget pays for {affordable} of {many(n, 'design')}")
     if chosen < affordable:
         notes.append(
             f"only {chosen} of {affordable} places are filled: the pool and the limits allow no more"
