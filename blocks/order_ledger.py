@@ -13,6 +13,7 @@ from prefect_assay.errors import (
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.service.client import AssayClient
+from prefect_assay.service.models.tokens import Identity, Organization
 
 _UNANSWERED = (TransientError, UnexpectedAnswer, NotFound, Forbidden)
 
@@ -48,28 +49,36 @@ def _open(client: AssayClient, archive: Archive) -> Books:
         if (isinstance(error, TransientError) and not is_absent(error)) or not _answers(client):
             raise _first_use(error) from error
         organisation = None  # named later, it is noted in the same log
-    books = Books.open(store, archive.prefix, service, organisation)
+    organisation_id = organisation.id if organisation else None
+    books = Books.open(
+        store, archive.prefix, service, organisation_id, organisation.name if organisation else None
+    )
     books.is_simulated = is_simulated
     return books
 
 
-def identify_organisation(client: AssayClient) -> str | None:
-    """The id of the organisation that the token orders for; None if the service does not name one."""
+def identify_organisation(client: AssayClient) -> Organization | None:
+    """The organisation that the token orders for; None if the service does not name one."""
     try:
         identity = client.whoami()
     except NotFound as absent:  # contract: not shown, so a service need not have it
         if absent.genuine:
             return None
         raise
-    active = [o.id for o in identity.organizations if o.active]
-    if not active and len(identity.organizations) == 1:
-        active = [identity.organizations[0].id]
-    organisation = identity.active_organization_id or next(iter(active), None)
+    organisation = organisation_of(identity)
     if organisation is None and identity.user_id is None:
         raise UnexpectedAnswer(
             "GET /whoami: the answer names neither a user nor an organisation, so it is not the service's"
         )
     return organisation
+
+
+def organisation_of(identity: Identity) -> Organization | None:
+    """The organisation that a token orders for; with its id alone where the service does not list it."""
+    active_id, listed = identity.active_organization_id, identity.organizations
+    if active_id is not None:
+        return next((one for one in listed if one.id == active_id), Organization(id=active_id))
+    return next((one for one in listed if one.active), listed[0] if len(listed) == 1 else None)
 
 
 def _answers(client: AssayClient) -> bool:

@@ -69,8 +69,8 @@ def campaign(
     """
     setup = CampaignSetup(account, options)
     measured = CampaignInput(designs, assay, campaign_id, options.reading)
-    if campaign_id:
-        name_run(this_run(), campaign_id)  # before anything of it can be refused
+    if own_campaign() is None:
+        name_run(this_run(), measured.title)  # before anything of it can be refused
     try:
         return play_campaign(setup, measured, usd_to_cents(spend_up_to_usd or 0))
     except RunContinues as error:

@@ -42,6 +42,7 @@ from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import ResultsStatus
+from prefect_assay.service.words import many
 from prefect_assay.tasks.current_run import can_suspend
 from prefect_assay.tasks.retry_policies import READ
 
@@ -163,11 +164,11 @@ def archive_experiment(
             crate=partial(ro_crate, about=lake.describe_measurement(spec)),
         )
     get_run_logger().info(
-        "%s %s (%d files, %d bytes)",
+        "%s %s (%s, %s)",
         "Unchanged in" if record.unchanged else "Archived in",
         record.location,
-        record.files,
-        record.total_bytes,
+        many(record.files, "file"),
+        many(record.total_bytes, "byte"),
     )
     notes += _lake_notes(archive, campaign_id, record.experiment_code)
     for line in notes:

@@ -268,7 +268,7 @@ class History:
         return campaign
 
     def find(self, campaign):
-        return find_earlier(self.setup, campaign, self.books)
+        return find_earlier(self.setup, [campaign], self.books)
 
 
 @pytest.fixture

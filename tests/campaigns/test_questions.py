@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns.approval.price import PriceApproval
 from prefect_assay.campaigns.approval.questions import estimate_of_order, form_markdown, question_markdown
-from prefect_assay.orders.ledger.campaign_log import Asked
+from prefect_assay.orders.ledger.campaign_log import Asked, Offered
 from prefect_assay.orders.next_action import CAMPAIGN_ENDS, spending_question
 from prefect_assay.orders.purchase import (
     EarlierPurchase,
@@ -97,9 +97,18 @@ def test_the_price_lines_of_an_order_are_those_that_were_offered(tmp_path):
     experiments = [
         PurchasedExperiment(number=number, lines=lines, **fields) for number, lines in ((1, (line,)), (2, ()))
     ]
-    purchase = SimpleNamespace(experiments=experiments)
-    state = SimpleNamespace(offered=SimpleNamespace(purchase=purchase))
-    log = SimpleNamespace(state=state, store=written.store, prefix=written.prefix, name="c-1")
+    # The first one is ordered then: a later summary does not itemise it.
+    placed = [PurchasedExperiment(number=number, lines=(), **fields) for number in (1, 2)]
+    offers = [
+        Offered.model_construct(purchase=SimpleNamespace(experiments=one)) for one in (experiments, placed)
+    ]
+    log = SimpleNamespace(
+        state=SimpleNamespace(offered=offers[-1]),
+        records=lambda: offers,
+        store=written.store,
+        prefix=written.prefix,
+        name="c-1",
+    )
     assert estimate_of_order(log, first) == "assay 1,190.00, for 1 experiment"
     assert estimate_of_order(log, second) is None
     assert estimate_of_order(log, None) is None
@@ -127,12 +136,14 @@ def test_the_decision_and_how_to_answer_come_before_the_facts():
             "- `approve`:",
             "- `reject`:",
             "*Resume* the run",
-            "prefect-assay approve c-1 --question ab12 --revision 2 --usd 8560.00",
-            "prefect-assay reject c-1 --question ab12 --revision 2\n",
+            "prefect-assay approve c-1 \\\n  --question ab12 --revision 2 \\\n  --usd 8560.00\n",
+            "prefect-assay reject c-1 \\\n  --question ab12 --revision 2\n",
             "- designs: 40, 66 residues",
         )
     ]
     assert places == sorted(places)
+    commands = text.split("```")[1].splitlines()
+    assert max(map(len, commands)) < 45, "a telephone shows them without scrolling"
 
 
 def test_a_question_without_a_form_of_its_own_names_what_decide_asks_for():

@@ -27,3 +27,7 @@ def test_a_wrong_target_names_the_campaign_and_logs_one_error(lab, prefect, tmp_
         assert client.read_flow_run(state.state_details.flow_run_id).name == "egf-refused"
     with pytest.raises(InputError, match="did you mean"):
         campaign(DESIGNS, **parameters)
+    unnamed = {name: value for name, value in parameters.items() if name != "campaign_id"}
+    state = campaign(DESIGNS, **unnamed, return_state=True)
+    with get_client(sync_client=True) as client:
+        assert client.read_flow_run(state.state_details.flow_run_id).name == "designs of pasted text"

@@ -53,7 +53,9 @@ def test_bad_file_as_json(tmp_path):
 def test_a_missing_file_is_a_finding_with_its_name(tmp_path):
     done = command("sequences", "check", str(tmp_path / "nowhere.fasta"))
     assert done.code == 1
+    assert done.err.startswith("1 problem with ")
     assert "nowhere.fasta" in done.err
+    assert "order" not in done.err
 
 
 def test_pasted_text():

@@ -8,7 +8,7 @@ from pydantic import Field
 from typer.testing import CliRunner
 
 from prefect_assay.cli.model_options import option_name, takes_models
-from prefect_assay.designs.options import CampaignOptions, ReadingOptions
+from prefect_assay.designs.options import CampaignOptions, LoopOptions, ReadingOptions
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.spec import Assay
@@ -98,6 +98,14 @@ def test_help_default_and_bounds_are_the_fields(typed):
         assert field.description.replace("Empty:", "Default:") in shown
     assert "[1<=x<=384]" in shown
     assert "(96)" in shown
+
+
+def test_an_optional_model_shows_what_is_done_without_it():
+    shown = " ".join(
+        CliRunner().invoke(_app_of(LoopOptions), ["--help"], env={"COLUMNS": "300"}).output.split()
+    )
+    assert "[default: (the first ones, in their order)]" in shown
+    assert "(gp)" not in shown
 
 
 def _app_of(model):

@@ -386,7 +386,13 @@ SITUATIONS = {
         Pay(0),
     ),
     "stopped by a person": ((*PAID, STOPPED), seen(row=row("done", "all")), limits(), End(Stage.STOPPED)),
-    "an unknown status waits": (PAID, seen(row=row("on_holiday")), limits(), PollQuote),
+    "an unknown status waits": (PAID, seen(row=row("on_holiday")), limits(), Wait(Stage.LABORATORY)),
+    "paid: the quote is not read again": (
+        PAID,
+        seen(row=row("waiting_for_materials")),
+        limits(),
+        Wait(Stage.LABORATORY),
+    ),
 }
 
 

@@ -16,7 +16,7 @@ from prefect_assay.archive.layout import (
     version_folder,
 )
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.words import in_words
+from prefect_assay.service.words import in_words, many
 
 _PROFILE: Final = "https://w3id.org/ro/crate/1.1"
 # The context of 1.1 is older than schema.org's term for the digest of a file.
@@ -104,7 +104,7 @@ def campaign_crate(manifest: Manifest, sources: tuple[Manifest, ...]) -> bytes:
             "@id": f"#{source.experiment_code}-v{source.version:03d}",
             "@type": "Dataset",
             "name": f"{source.experiment_code}, version {source.version}",
-            "description": f"{len(source.files)} files, results reported: {source.results_status}",
+            "description": f"{many(len(source.files), 'file')}, results reported: {source.results_status}",
             "identifier": source.experiment_id,
             "datePublished": source.created_at.isoformat(),
             "url": version_folder(f"../../{safe_code(source.experiment_code)}", source.version),

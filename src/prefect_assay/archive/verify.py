@@ -29,6 +29,7 @@ from prefect_assay.archive.read import parse_manifest
 from prefect_assay.archive.store import Store, check_key, digest_of, join_key
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, NewerFormat
 from prefect_assay.service.models.base import Model
+from prefect_assay.service.words import many
 
 Kind = Literal[
     "missing",
@@ -208,7 +209,7 @@ class _Check:
             if body is not None:
                 manifest = parse_manifest(body, self._store.location(manifest_key))
             elif claim and not entry:  # `_registered` reports a manifest that is gone
-                self._find("incomplete", folder, f"begun and not finished: {len(present)} files")
+                self._find("incomplete", folder, f"begun and not finished: {many(len(present), 'file')}")
         if body is None or manifest is None:
             return
         self._compare(folder, manifest, claim, entry, hashlib.sha256(body).hexdigest())

@@ -76,6 +76,7 @@ from prefect_assay.service.models.vocabulary import (
     PaymentMethod,
     ResultsStatus,
 )
+from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import archive_experiment, retrieve_results
 from prefect_assay.tasks.estimate import estimate_cost
 from prefect_assay.tasks.order import confirm_order, find_order, order_experiment
@@ -638,9 +639,9 @@ def sum_question(order: PlannedOrder, over: BudgetExceeded) -> Question:
     days = order.setup.policy.rolling_days
     total, cap = over.total_cents or 0, over.cap_cents or 0
     if over.cap == _ROLLING:
-        what = f"All machine payments of the last {days} days, with the invoice of {order.name},"
+        what = f"All machine payments of the last {many(days, 'day')}, with the invoice of {order.name},"
         return spending_question(
-            what, total, cap, f"cap of machine payments in {days} days", [], order.bought()
+            what, total, cap, f"cap of machine payments in {many(days, 'day')}", [], order.bought()
         )
     what = f"All orders of campaign {order.plan.campaign_id}, with {order.name},"
     needs_two = order.limits().needs_second_person(total)

@@ -62,14 +62,19 @@ def show_purchase(plan: Plan, purchase: PurchaseSummary) -> None:
     lines = [f"# Estimate for campaign {plan.campaign_id}", "", *purchase_markdown(purchase), ""]
     lines += price_markdown(purchase)
     if plan.reading:
-        lines += ["", "How the designs were read:", "", *(f"- {verbatim(line)}" for line in plan.reading)]
+        lines += [
+            "",
+            "How the designs were read:",
+            "",
+            *(f"- {quote_markdown(line)}" for line in plan.reading),
+        ]
     if plan.duplicates:
         lines += ["", f"{many(len(plan.duplicates), 'duplicate is', 'duplicates are')} left out:", ""]
         shown = plan.duplicates[:_ROWS_SHOWN]
-        lines += [f"- {verbatim(d.name)} (same as {verbatim(d.same_as)})" for d in shown]
+        lines += [f"- {quote_markdown(d.name)} (same as {quote_markdown(d.same_as)})" for d in shown]
     residues = {name: value.aa_string for name, value in plan.sequences.items()}
     if warnings := design_warnings(residues.items()):
-        lines += ["", "Worth a second look:", "", *(f"- {verbatim(warning)}" for warning in warnings)]
+        lines += ["", "Worth a second look:", "", *(f"- {quote_markdown(warning)}" for warning in warnings)]
     key = f"assay-campaign-estimate-{label_of(plan.campaign_id)}"
     show_once(MarkdownArtifact(markdown="\n".join(lines), key=key, description=plan.campaign_id))
 
@@ -85,8 +90,8 @@ def bought(campaign_id: str, specs: Sequence[ExperimentSpec], target: str | None
     count = "" if len(specs) == 1 else f", {len(specs)} experiments"
     return {
         "designs": f"{len(residues)}, {span} residues{count}",
-        "assay": verbatim(describe_assay(specs[0], target or specs[0].target_id)),
-        "campaign": verbatim(campaign_id),
+        "assay": quote_markdown(describe_assay(specs[0], target or specs[0].target_id)),
+        "campaign": quote_markdown(campaign_id),
     }
 
 
@@ -110,7 +115,7 @@ def show_surplus(label: str, order: Order, account: str) -> None:
         key=f"assay-surplus-{label}",
         description="Other experiments of the same order: do not confirm or pay them",
         markdown=f"# Surplus experiments\n\nThe order is experiment {label_markdown(order.experiment_code or order.experiment_id)}. "
-        f"These have its key as well, in {verbatim(account)}. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
+        f"These have its key as well, in {quote_markdown(account)}. They are not confirmed and not paid by any run:\n\n{listed}\n\n"
         "Ask the laboratory to cancel them, and do not pay their invoices.\n",
     )
     show_once(artifact)
@@ -146,10 +151,10 @@ def show_payment(label: str, payment: Payment, account: str) -> None:
         "|---|---|",
     ]
     lines += [f"| state | {in_words(payment.state)} |", f"| rail | {in_words(payment.method)} |"]
-    lines += [f"| amount | {usd(payment.amount_cents)} |", f"| account | {verbatim(account)} |"]
+    lines += [f"| amount | {usd(payment.amount_cents)} |", f"| account | {quote_markdown(account)} |"]
     if payment.remark:
-        lines.append(f"| remark | {verbatim(payment.remark)}; the invoice is paid |")
-    lines += [f"| {name} | {verbatim(value)} |" for name, value in (payment.receipt or {}).items()]
+        lines.append(f"| remark | {quote_markdown(payment.remark)}; the invoice is paid |")
+    lines += [f"| {name} | {quote_markdown(value)} |" for name, value in (payment.receipt or {}).items()]
     if hosted:
         states = {
             PaymentState.SETTLED: "is paid",
@@ -199,11 +204,6 @@ def begin_sentence(text: str) -> str:
     return cell[:1].upper() + cell[1:]
 
 
-def verbatim(text: str) -> str:
-    """Foreign text in a list or a table cell, in one line: without markup, links or further cells."""
-    return quote_markdown(text)
-
-
 def show_results(
     label: str,
     kept: ArchivedResults,
@@ -220,12 +220,12 @@ def show_results(
         "",
         f"**{markdown_cell(outcome_line(designs))}**" if designs else "",
         "",
-        *(f"- {verbatim(line)}" for line in (account, *kept.notes, *notes)),
+        *(f"- {quote_markdown(line)}" for line in (account, *kept.notes, *notes)),
         "",
         markdown_table(designs, limit=_ROWS_SHOWN),
         *_inline(images),
         "",
-        f"Archive: `{kept.record.location}` (version {kept.record.version}, {kept.record.files} files)",
+        f"Archive: `{kept.record.location}` (version {kept.record.version}, {many(kept.record.files, 'file')})",
     ]
     _show(lines, key=f"assay-results-{label}", description="Measured values")
 
@@ -260,10 +260,10 @@ def show_campaign(
         f"**{markdown_cell(outcome_line(designs))}.**" if designs and not decision else "",
         f"Results of {measured} of {many(len(report.experiments), 'experiment')}.",
         "",
-        f"- {verbatim(account)}",
+        f"- {quote_markdown(account)}",
         *(f"- **{title}**: {markdown_cell(line)}" for title, line in decision),
-        *(f"- {verbatim(problem)}" for problem in report.problems),
-        *(f"- {verbatim(note)}" for note in notes),
+        *(f"- {quote_markdown(problem)}" for problem in report.problems),
+        *(f"- {quote_markdown(note)}" for note in notes),
         "",
         f"Report: {opening}" if report.report and opening else "No report page.",
         "",
@@ -289,9 +289,9 @@ def show_loop(report: LoopReport, account: str) -> None:
     lines = [
         f"# Loop {report.loop_id}",
         "",
-        f"Stopped: {verbatim(report.stopped)}.",
+        f"Stopped: {quote_markdown(report.stopped)}.",
         "",
-        f"{verbatim(account)}",
+        f"{quote_markdown(account)}",
         "",
     ]
     if report.best:
@@ -301,7 +301,7 @@ def show_loop(report: LoopReport, account: str) -> None:
         spent = "" if entry.spent_cents is None else usd(entry.spent_cents)
         cells = (entry.designs or "", entry.best or "none", spent, entry.table or "")
         lines.append(
-            f"| {verbatim(entry.name)} | {' | '.join(map(str, cells))} | {verbatim(entry.problem or '')} |"
+            f"| {quote_markdown(entry.name)} | {' | '.join(map(str, cells))} | {quote_markdown(entry.problem or '')} |"
         )
     _show(lines, key=f"assay-loop-report-{label_of(report.loop_id)}", description=report.loop_id)
 
@@ -311,7 +311,7 @@ def payment_lines(status: PaymentStatus) -> dict[str, str]:
     lines: dict[str, str] = {}
     invoice, entry = status.invoice, status.entry
     if invoice is not None:
-        lines["invoice"] = verbatim(invoice.id)
+        lines["invoice"] = quote_markdown(invoice.id)
         lines["invoice status"] = in_words(invoice.status)
         lines["invoice amount"] = usd(invoice.amount)
         page = safe_link(invoice.provider_hosted_invoice_url)
@@ -324,5 +324,5 @@ def payment_lines(status: PaymentStatus) -> dict[str, str]:
         lines["sent"] = f"{entry.sent_at:%Y-%m-%d %H:%M:%S} UTC"
         lines["valid until"] = f"{entry.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         if entry.remark:
-            lines["remark"] = verbatim(entry.remark)
+            lines["remark"] = quote_markdown(entry.remark)
     return lines

@@ -8,6 +8,7 @@ from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.campaigns import artifacts
 from prefect_assay.campaigns.approval.terms import account_in
 from prefect_assay.campaigns.setup import CampaignSetup
+from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.orders.identity import experiment_name
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import OrderBook
@@ -115,7 +116,7 @@ class PlannedOrder:
         """What is bought and how it is paid, for a question."""
         lines = artifacts.bought(self.plan.campaign_id, [self.spec], self.plan.target_name)
         # Without the run: the same question is asked by whichever run carries the campaign.
-        return {**lines, "campaign": artifacts.verbatim(self.plan.campaign_id), "paid": self.setup.how_paid}
+        return {**lines, "campaign": quote_markdown(self.plan.campaign_id), "paid": self.setup.how_paid}
 
     def known_order(self, seen: Seen) -> Order:
         """The experiment as this execution knows it: found or placed by it, or by its row in the list.

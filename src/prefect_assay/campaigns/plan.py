@@ -4,6 +4,7 @@ A campaign waits for days and its designs file may change meanwhile, so a run th
 """
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from prefect.logging import get_run_logger
 
@@ -11,11 +12,14 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.plans import campaign_of_address
 from prefect_assay.campaigns.loops import LoopBook, of_designs_address
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.designs import design_warnings, order_lines, refuse_target
+from prefect_assay.designs import design_warnings, is_pasted, order_lines, refuse_target
 from prefect_assay.designs.options import ReadingOptions
+from prefect_assay.designs.read import PASTED
 from prefect_assay.errors import ArchiveError
+from prefect_assay.foreign_text import clean_text
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, Target
+from prefect_assay.service.words import many
 from prefect_assay.tasks.archive import check_archive
 from prefect_assay.tasks.collate import keep_plan, kept_plan
 from prefect_assay.tasks.estimate import check_access, resolve_target
@@ -36,6 +40,15 @@ class CampaignInput:
     def continued_id(self) -> str | None:
         """The campaign that goes on by its archived plan, as the sweep starts it again; None for a new start."""
         return campaign_of_address(self.designs)
+
+    @property
+    def title(self) -> str:
+        """The name of the run before it has a plan: the campaign's, else that of its designs."""
+        name = self.campaign_id or self.continued_id
+        if name is not None:
+            return name
+        source = self.reading.designs_name if is_pasted(self.designs) else self.designs
+        return f"designs of {PurePosixPath(clean_text(source or PASTED)).name}"
 
     def read(self, setup: CampaignSetup) -> Sequences:
         """Read and check the designs, of a file or of a loop's round in the archive."""
@@ -93,4 +106,4 @@ def _log(sequences: Sequences, plan: Plan) -> None:
         logger.warning("%s", warning)
     if plan.attributes_left_out:
         left = plan.attributes_left_out
-        logger.warning("The plan has no room for %d columns: %s", len(left), ", ".join(left[:10]))
+        logger.warning("The plan has no room for %s: %s", many(len(left), "column"), ", ".join(left[:10]))

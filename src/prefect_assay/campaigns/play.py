@@ -7,7 +7,7 @@ campaign's log. One order's problem never hides or holds up the others.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from prefect_assay.campaigns.runs.tags import (
     ORDER_TAG,
     add_tags,
     name_run,
+    own_expected_time,
 )
 from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
 from prefect_assay.campaigns.starts import (
@@ -370,25 +371,22 @@ def _show(
     rows: Mapping[str, ExperimentSummary],
     now: datetime,
 ) -> None:
-    """Record and show what has changed since the last look; detail is read only where something has."""
+    """Record and show what has changed since the last look."""
     known = campaign.log.read().shown
     changed: dict[str, ShownExperiment] = {}
-    with campaign.setup.credentials.get_client() as client:
-        for order in campaign.orders:
-            shown = _shown(order, looks[order.key], rows, known.get(order.key))
-            if shown == known.get(order.key):
-                continue
-            before = known.get(order.key)
-            if shown.experiment_id and (before is None or before.status != shown.status):
-                shown = shown.model_copy(update={"expected": _read_expected(client, shown)})
-            changed[order.key] = shown
-            row = rows.get(shown.experiment_id or "")
-            if (
-                row is not None
-                and shown.stage == Stage.OVERDUE
-                and (before is None or before.stage != Stage.OVERDUE)
-            ):
-                facts.overdue(order.key, row, campaign.setup.options.waiting.deadline_days)
+    for order in campaign.orders:
+        shown = _shown(order, looks[order.key], rows, known.get(order.key))
+        if shown == known.get(order.key):
+            continue
+        before = known.get(order.key)
+        changed[order.key] = shown
+        row = rows.get(shown.experiment_id or "")
+        if (
+            row is not None
+            and shown.stage == Stage.OVERDUE
+            and (before is None or before.stage != Stage.OVERDUE)
+        ):
+            facts.overdue(order.key, row, campaign.setup.options.waiting.deadline_days)
     if changed:
         facts.stages(known, changed)
         campaign.log.append(Looked(read_at=now, experiments=changed))
@@ -410,25 +408,13 @@ def _shown(
         status=str(row.status) if row else before.status if before else None,
         results_status=str(row.results_status) if row else before.results_status if before else None,
         problem=look.problem,
-        expected=before.expected if before else None,
+        expected=own_expected_time(ordered.experiment_id if ordered else None)
+        or (before.expected if before else None),
     )
 
 
 def _words_of(row: ExperimentSummary | None) -> tuple[str, str] | None:
     return None if row is None else (str(row.status), str(row.results_status))
-
-
-def _read_expected(client: AssayClient, shown: ShownExperiment) -> datetime | None:
-    """When the laboratory expects results, by the experiment's last update that says so; best effort."""
-    try:
-        updates = client.experiment_updates(shown.experiment_id or "")
-    except AssayError as error:  # what is only shown ends no look
-        get_run_logger().info("The updates of %s cannot be read: %s", shown.experiment_code, error)
-        return shown.expected
-    dated = sorted(
-        (one for one in updates if one.eta), key=lambda one: one.timestamp or datetime.min.replace(tzinfo=UTC)
-    )
-    return dated[-1].eta if dated else shown.expected
 
 
 def describe_look(campaign: Campaign, look: CampaignLook) -> str:

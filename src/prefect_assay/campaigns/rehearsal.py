@@ -21,6 +21,7 @@ from prefect_assay.analysis.results.measurements import RecordReader, parts_of
 from prefect_assay.analysis.results.reading import results_in
 from prefect_assay.analysis.results.tidy import rows
 from prefect_assay.blocks import AssayAccount, SpendingPolicy
+from prefect_assay.blocks.order_ledger import organisation_of
 from prefect_assay.campaigns.approval.terms import AccountIdentity, identify_account
 from prefect_assay.campaigns.problems.find import expiring_token
 from prefect_assay.campaigns.problems.problem import AlertLimits
@@ -58,10 +59,10 @@ from prefect_assay.service.models.experiment import ExperimentSummary
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
-from prefect_assay.service.models.tokens import Identity
+from prefect_assay.service.models.tokens import Identity, Organization
 from prefect_assay.service.models.vocabulary import BINDING_TYPES, PAGE_LIMIT_MAX, ResultsStatus
 from prefect_assay.service.trial_delivery import find_delivery_problem
-from prefect_assay.service.words import in_words, listed, many
+from prefect_assay.service.words import describe_organisation, in_words, listed, many
 
 T = TypeVar("T")
 
@@ -150,7 +151,7 @@ class _Rehearsing:
     ) -> None:
         self._account, self._service, self._words = account, service, words
         self._sequences, self._assay, self._reading = sequences, assay, reading
-        self._organisation: str | None = None
+        self._organisation: Organization | None = None
         self._steps: list[Step] = []
         self._changes: tuple[Change, ...] = ()
         self._described: dict[str, Facts] = {}
@@ -186,7 +187,8 @@ class _Rehearsing:
             account=identify_account(
                 self._account,
                 self._service.base_url,
-                self._organisation,
+                self._organisation.id if self._organisation else None,
+                self._organisation.name if self._organisation else None,
                 is_simulated=self._service.is_simulated,
             ),
             steps=tuple(self._steps),
@@ -264,10 +266,8 @@ class _Rehearsing:
                 "use a token of the role Member to order; for a rehearsal this one is enough",
                 "read_only",
             )
-        active = identity.active_organization_id
-        organisation = next((one for one in identity.organizations if one.id == active), None)
-        self._organisation = (organisation and organisation.name) or active
-        named = f"organisation {self._organisation}" if self._organisation else ""
+        self._organisation = organisation = organisation_of(identity)
+        named = describe_organisation(organisation.id, organisation.name) if organisation else ""
         parts = [named, (organisation and organisation.role) or ""]
         parts.append(f"expires {expires:%Y-%m-%d}" if expires else "")
         return ", ".join(filter(None, parts)) or "it is accepted"

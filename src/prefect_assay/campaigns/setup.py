@@ -112,10 +112,13 @@ class CampaignSetup:
                 is_simulated = client.is_simulated
         pays = self.payment_method in MACHINE_RAILS
         service = address(self.credentials.base_url)
-        identity = identify_account(self.account, service, self.books.account, is_simulated=is_simulated)
+        books = self.books
+        identity = identify_account(
+            self.account, service, books.account, books.organisation_name, is_simulated=is_simulated
+        )
         return Terms(
             **asdict(identity),
-            archive_id=self.books.archive_id,
+            archive_id=books.archive_id,
             payment_method=self.payment_method,
             wallet=identify_wallet(self.wallet) if pays else None,
             payees=self._payees() if pays else (),

@@ -146,12 +146,12 @@ class StopReport(Model):
 
     @property
     def summary(self) -> str:
-        """What it had ordered, in a sentence."""
+        """What it had ordered, in a sentence, where none of its orders was open."""
         if self.orders:
             return ""
         if self.ended:
             return "Nothing was open: what it had ordered was over before."
-        return "It had ordered nothing."
+        return "It had ordered nothing, and nothing will be billed."
 
 
 def find_log(archive: Archive, campaign_id: str) -> CampaignLog:
@@ -445,10 +445,7 @@ def report_text(report: StopReport, account: str, *, reject: bool) -> str:
         "",
     ]
     if report.summary:
-        lines += [
-            report.summary if report.ended else "It had ordered nothing, and nothing will be billed.",
-            "",
-        ]
+        lines += [report.summary, ""]
     if report.billed_cents:
         lines += [
             f"Billed together: {usd(report.billed_cents)}, of which {usd(report.paid_cents)} is paid.",

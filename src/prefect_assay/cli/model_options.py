@@ -107,29 +107,46 @@ def _describe_problems(model: type[BaseModel], error: ValidationError) -> Iterat
 
 
 def _parameters_of(
-    model: type[BaseModel], place: str, leave_out: frozenset[str]
+    model: type[BaseModel], place: str, leave_out: frozenset[str], without: str | None = None
 ) -> Iterator[inspect.Parameter]:
+    """The options of a model's fields.
+
+    `without` says what is done where nothing of an optional model is typed. Its first option, which the others need,
+    shows that in place of the model's default.
+    """
     schemas = model.model_json_schema()["properties"]
     panel = model.model_config.get("title")
     for name, field in model.model_fields.items():
         inner = _model_in(field.annotation)
         key = f"{place}__{name}"
         if inner is not None:
-            yield from _parameters_of(inner, key, leave_out)
+            optional = field.default is None
+            yield from _parameters_of(inner, key, leave_out, _text_of_empty(field) if optional else None)
             continue
         if name in leave_out:
             continue
-        annotation = _annotation_of(field, schemas[name], option_name(model, name), panel)
+        shown = without or _shown_default(field.default)
+        without = None
+        annotation = _annotation_of(
+            field, schemas[name], option_name(model, name), panel, shown_default=shown
+        )
         yield inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _annotation_of(field: FieldInfo, schema: dict[str, Any], name: str, panel: str | None) -> Any:
+def _text_of_empty(field: FieldInfo) -> str | None:
+    """What the form says of an empty field, such as `the first ones, in their order`."""
+    return (field.description or "").partition("Empty: ")[2].rstrip(".") or None
+
+
+def _annotation_of(
+    field: FieldInfo, schema: dict[str, Any], name: str, panel: str | None, *, shown_default: str | bool
+) -> Any:
     """The annotation that typer reads. The default is the model's: an option that is not typed is None."""
     kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
     settings: dict[str, Any] = {
         "help": (field.description or "").replace("Empty:", "Default:"),
         "rich_help_panel": panel,
-        "show_default": _shown_default(field.default),
+        "show_default": shown_default,
     }
     choices = _without_none(field.annotation)
     if isinstance(choices, type) and issubclass(choices, Enum):

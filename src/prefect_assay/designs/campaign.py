@@ -25,6 +25,7 @@ from prefect_assay.service.models.vocabulary import (
     REPLICATES_DEFAULT,
     ExperimentType,
 )
+from prefect_assay.service.words import many
 
 
 def split(sequences: Sequences, assay: Assay, per_experiment: int) -> tuple[Batch, ...]:
@@ -109,9 +110,9 @@ def _advice(designs: int, controls: int, smallest: int, largest: int) -> str:
 
     more = next(number for number in count(designs + 1) if fits(number)) - designs
     fewer = next((designs - number for number in range(designs - 1, 0, -1) if fits(number)), None)
-    beside = f" with {controls} controls in every experiment" if controls else ""
+    beside = f" with {many(controls, 'control')} in every experiment" if controls else ""
     leave = f", or leave out {fewer}" if fewer else ""
-    return f"{designs} designs{beside} cannot be divided so; add {more}{leave}"
+    return f"{many(designs, 'design')}{beside} cannot be divided so; add {more}{leave}"
 
 
 def _batches(

@@ -289,6 +289,8 @@ def _next_of_canceled(state: OrderState, seen: Seen) -> Action:
 
 def _next_before_invoice(state: OrderState, seen: Seen, limits: OrderLimits) -> Action | None:  # noqa: C901, PLR0911 - one return per case
     """The action until the invoice exists; None once it does."""
+    if state.settled is not None:
+        return None  # it is paid: its quote says nothing more
     if state.invoiced is not None and not limits.by_machine:
         return None  # it was seen, and a person pays it
     if seen.billing is None:

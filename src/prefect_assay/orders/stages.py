@@ -24,7 +24,7 @@ class Stage(StrEnum):
     CANCELED = "canceled by the laboratory"
     NO_QUOTE = "ended without an accepted quote"
     REFUSED = "not ordered"
-    STOPPED = "canceled by a person"
+    STOPPED = "canceled"  # by a person, whom the campaign names
 
 
 OVER: Final = frozenset(

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from prefect_assay.foreign_text import clean_text
+
 
 def many(number: int, one: str, several: str | None = None) -> str:
     """`1 design`, `2 designs`; `several` is for another plural, or for the verb behind it."""
@@ -22,3 +24,8 @@ def in_words(status: object) -> str:
 def describe_mode(*, is_simulated: bool) -> str:
     """Whether an account's service is a simulation or moves real money, in the one word that people see everywhere."""
     return "simulated" if is_simulated else "LIVE"
+
+
+def describe_organisation(organisation_id: str | None, name: str | None) -> str:
+    """An organisation as people know it: by its name, else by its id."""
+    return f"organisation {clean_text(name or '').strip() or organisation_id or 'not named'}"

@@ -16,7 +16,7 @@ from prefect_assay.cli.services.receiver import serve
 port, folder = int(sys.argv[1]), Path(sys.argv[2])
 
 
-async def wake(experiment_id: str, _: str | None) -> int:
+async def wake(experiment_id: str, *_: object) -> int:
     (folder / "begun").touch()
     while (folder / "hold").exists():  # noqa: ASYNC110 - another process decides
         await asyncio.sleep(0.01)

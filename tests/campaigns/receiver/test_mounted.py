@@ -17,7 +17,7 @@ SECRET = derive_secret(SIGNING_KEY, ORDER_KEY)
 
 
 class Woken(list):
-    async def __call__(self, experiment_id, _):
+    async def __call__(self, experiment_id, *_):
         self.append(experiment_id)
         return 1
 

@@ -26,7 +26,7 @@ WORDS = WireWords(service="Acme")
 class Woken(list):
     """The experiments that were asked for."""
 
-    async def __call__(self, experiment_id, _):
+    async def __call__(self, experiment_id, *_):
         self.append(experiment_id)
         return 1
 

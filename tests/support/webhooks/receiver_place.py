@@ -29,7 +29,7 @@ class Wake:
         self.seconds = 0.0
         self.resumes = 1
 
-    async def __call__(self, experiment_id, order_key):
+    async def __call__(self, experiment_id, order_key, expected):
         self.asked.append(experiment_id)
         self.orders.append(order_key)
         self.running += 1

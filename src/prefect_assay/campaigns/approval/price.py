@@ -32,6 +32,7 @@ from prefect_assay.errors import (
     Conflict,
     InputError,
 )
+from prefect_assay.foreign_text import quote_markdown
 from prefect_assay.orders.ledger.campaign_log import (
     CLOSED,
     EXPIRED,
@@ -153,7 +154,7 @@ def _price_question(order: PlannedOrder, purchase: PurchaseSummary, account: str
         [],
         {
             **artifacts.bought(purchase.campaign_id, specs, order.plan.target_name),
-            "account": artifacts.verbatim(account),
+            "account": quote_markdown(account),
             "paid": purchase.paid,
             **(
                 {
@@ -164,7 +165,7 @@ def _price_question(order: PlannedOrder, purchase: PurchaseSummary, account: str
                 else {}
             ),
             **({"experiments without a price yet": str(purchase.unpriced)} if purchase.unpriced else {}),
-            **({"asked for by": artifacts.verbatim(purchase.requester)} if purchase.requester else {}),
+            **({"asked for by": quote_markdown(purchase.requester)} if purchase.requester else {}),
         },
         second_person=needs_two,
         rejected=CAMPAIGN_ENDS,

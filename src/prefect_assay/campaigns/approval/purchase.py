@@ -4,6 +4,7 @@
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from prefect_assay.orders.purchase import (
 )
 from prefect_assay.service.models.billing import CostEstimate, usd
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
+from prefect_assay.service.models.tokens import Organization
 from prefect_assay.service.models.vocabulary import (
     ANTIGEN_CONCENTRATIONS_NM,
     CHAIN_SEPARATOR,
@@ -103,19 +105,29 @@ def look_up_purchase(
     books = Books.recorded(setup.archive.get_store(), setup.archive.prefix, service)
     ledgers = {key: books.order(plan.campaign_id, key) for key in plan.order_keys} if books else {}
     with setup.credentials.get_client() as client:
-        organisation = books.account if books else identify_organisation(client)
+        organisation = (
+            Organization(id=books.account, name=books.organisation_name)
+            if books
+            else identify_organisation(client)
+        )
         client.targets(limit=1)
         is_simulated = client.is_simulated
     return summarize_purchase(
         PurchaseFacts(
             plan=plan,
-            account=identify_account(setup.account, service, organisation, is_simulated=is_simulated),
+            account=identify_account(
+                setup.account,
+                service,
+                organisation.id if organisation else None,
+                organisation.name if organisation else None,
+                is_simulated=is_simulated,
+            ),
             policy=setup.policy,
             payment_method=setup.payment_method,
             prices=price_orders(setup, plan, ledgers),
             request_quote=setup.options.spending.request_quote,
             continues=kept is not None,
-            earlier=find_earlier(setup, plan, books),
+            earlier=find_earlier(setup, [plan], books),
             unasked_cents=unasked_cents,
             raised_cents=books.budget.read().caps.get(plan.campaign_id, 0) if books else 0,
             requester=requester,
@@ -172,10 +184,12 @@ def _price_by_ledger(state: OrderState) -> OrderPrice:
 # -- what was ordered before
 
 
-def find_earlier(setup: CampaignSetup, plan: Plan, books: Books | None, own: Collection[str] = ()) -> Earlier:
-    """The designs of a plan that other campaigns have ordered for the same type of assay, method and target.
+def find_earlier(
+    setup: CampaignSetup, plans: Sequence[Plan], books: Books | None, own: Collection[str] = ()
+) -> Earlier:
+    """The designs of plans that other campaigns have ordered for the same type of assay, method and target.
 
-    `own` are campaigns that are not other ones, such as the rounds of the plan's loop.
+    `own` are campaigns that are not other ones, such as the rounds of the plans' loop.
 
     The budget names every campaign that has sent an order, so that one with a plan alone costs nothing. Best effort: a
     summary without it is still true.
@@ -183,15 +197,21 @@ def find_earlier(setup: CampaignSetup, plan: Plan, books: Books | None, own: Col
     if books is None:
         return Earlier()
     try:
-        return _find_earlier(setup, plan, books, {None, plan.campaign_id, *own})
+        return _find_earlier(setup, plans, books, {None, *(plan.campaign_id for plan in plans), *own})
     except (AssayError, OSError) as error:
         return Earlier(unread=f"not compared with earlier campaigns: {error}")
 
 
-def _find_earlier(setup: CampaignSetup, plan: Plan, books: Books, own: Collection[str | None]) -> Earlier:
+def _find_earlier(
+    setup: CampaignSetup, plans: Sequence[Plan], books: Books, own: Collection[str | None]
+) -> Earlier:
     store, prefix = setup.archive.get_store(), setup.archive.prefix
-    names = {_protein(value): name for name, value in plan.sequences.items() if not value.control}
-    measured = {_measurement(one.spec) for one in plan.experiments}
+    names = defaultdict[tuple[str, str], list[str]](list)
+    for plan in plans:
+        for name, value in plan.sequences.items():
+            if not value.control:
+                names[_protein(value)].append(name)
+    measured = {_measurement(one.spec) for plan in plans for one in plan.experiments}
     sent = {
         one.campaign_id: None
         for one in reversed(books.budget.read().reservations.values())
@@ -205,7 +225,7 @@ def _find_earlier(setup: CampaignSetup, plan: Plan, books: Books, own: Collectio
         states = []
         for one in other.experiments if other else ():
             proteins = [_protein(value) for value in one.spec.sequences.values()]
-            same = [names[protein] for protein in proteins if protein in names]
+            same = [name for protein in proteins for name in names.get(protein, ())]
             if not same or _measurement(one.spec) not in measured:
                 continue
             state = books.order(campaign_id, one.order_key).read()
@@ -260,7 +280,7 @@ def purchase_of_orders(orders: Sequence[PlannedOrder]) -> tuple[dict[str, CostEs
             prices=prices,
             request_quote=setup.options.spending.request_quote,
             continues=any(is_begun(book.state) for book in ledgers.values()),
-            earlier=find_earlier(setup, plan, setup.books) if is_open else Earlier(),
+            earlier=find_earlier(setup, [plan], setup.books) if is_open else Earlier(),
             unasked_cents=setup.unasked_cents,
             raised_cents=setup.books.budget.read().caps.get(plan.campaign_id, 0),
             requester=started.requester if started else None,

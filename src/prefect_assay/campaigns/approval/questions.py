@@ -24,6 +24,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     Answered,
     Asked,
     CampaignLog,
+    Offered,
 )
 from prefect_assay.orders.next_action import Answerer
 from prefect_assay.orders.purchase import PurchaseSummary
@@ -144,12 +145,16 @@ def estimate_of_order(log: CampaignLog, order_key: str | None) -> str | None:
 
     Beside the question, and no fact of it: an answer counts for the amount, however its estimate was itemised.
     """
-    offered = log.state.offered
-    plan = find_plan(log.store, log.prefix, log.name) if offered and order_key else None
-    if offered is None or plan is None:
+    plan = find_plan(log.store, log.prefix, log.name) if log.state.offered and order_key else None
+    if plan is None:
         return None
     numbers = {one.batch_index + 1 for one in plan.experiments if one.order_key == order_key}
-    return itemise_experiments([one for one in offered.purchase.experiments if one.number in numbers]) or None
+    # A later summary itemises what was new then; this order's lines are in the last one before it was placed.
+    offers = [record.purchase for record in reversed(log.records()) if isinstance(record, Offered)]
+    texts = (
+        itemise_experiments([one for one in offer.experiments if one.number in numbers]) for offer in offers
+    )
+    return next(filter(None, texts), None)
 
 
 def show_question(
@@ -204,7 +209,7 @@ def question_markdown(
 ) -> str:
     """A question for people: the decision and how to answer come first, what it is about follows."""
     question = asked.question
-    amount = f" --usd {question.amount_cents / 100:.2f}" if question.amount_cents is not None else ""
+    amount = f" \\\n  --usd {question.amount_cents / 100:.2f}" if question.amount_cents is not None else ""
     names = f"--question {asked.question_id} --revision {asked.revision}"
     until = f"until {asked.expires_at:%Y-%m-%d %H:%M} UTC, by the service's clock"
     if question.kind is QuestionKind.SPENDING and asked.order_key is None:
@@ -223,10 +228,11 @@ def question_markdown(
         f"{how}, or answer by command, {until}. {others} meanwhile.",
         "",
         "```",
-        *(
-            f"prefect-assay {command} {campaign_id} {names}{shown}"
-            for command, shown in (("approve", amount), ("reject", ""))
-        ),
+        # On lines that a telephone shows without scrolling.
+        f"prefect-assay approve {campaign_id} \\",
+        f"  {names}{amount}",
+        f"prefect-assay reject {campaign_id} \\",
+        f"  {names}",
         "```",
     ]
     facts = (

@@ -7,7 +7,7 @@ from prefect_assay.blocks import AssayAccount
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Terms
 from prefect_assay.orders.next_action import APPROVE
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
-from prefect_assay.service.words import describe_mode
+from prefect_assay.service.words import describe_mode, describe_organisation
 
 LOOK_AGAIN: Final = "look_again"
 # Another service, organisation or archive has another, empty ledger: everything would be ordered anew.
@@ -72,6 +72,7 @@ class AccountIdentity:
     service: str
     organisation: str | None
     simulated: bool
+    organisation_name: str | None = None
     account_name: str | None = None
     owner: str | None = None
     purchase_order: str | None = None
@@ -79,12 +80,18 @@ class AccountIdentity:
 
 
 def identify_account(
-    account: AssayAccount, service: str, organisation: str | None, *, is_simulated: bool
+    account: AssayAccount,
+    service: str,
+    organisation: str | None,
+    organisation_name: str | None,
+    *,
+    is_simulated: bool,
 ) -> AccountIdentity:
-    """The identity of an account, at the service and for the organisation that its token has named."""
+    """The identity of an account, at the service and for the organisation that its token has named, by its id."""
     return AccountIdentity(
         service=service,
         organisation=organisation,
+        organisation_name=organisation_name,
         simulated=is_simulated,
         account_name=account.name,
         owner=account.owner,
@@ -98,7 +105,8 @@ def describe_account(account: Terms | AccountIdentity) -> str:
     name = f"account {account.account_name}" if account.account_name else "account without a name"
     kind = describe_mode(is_simulated=account.simulated)
     owner = f", owner {account.owner}" if account.owner else ""
-    return f"{name} ({kind}), {account.service}, organisation {account.organisation or 'not named'}{owner}"
+    organisation = describe_organisation(account.organisation, account.organisation_name)
+    return f"{name} ({kind}), {account.service}, {organisation}{owner}"
 
 
 def account_in(log: CampaignLog) -> str:

@@ -15,6 +15,7 @@ from prefect_assay.designs.candidate import Candidate, method_of, parents_of
 from prefect_assay.designs.selection import Choice, Fate
 from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError
 from prefect_assay.service.models.sequences import Pool
+from prefect_assay.service.words import many
 
 NOT_REACHED: Final = "not_reached"  # the round took the first designs, in their order
 DUPLICATE: Final = "duplicate"
@@ -173,7 +174,7 @@ def _fates(book: LoopBook, fixed: RoundFixed, pool: Pool) -> list[str]:
         ) from None
     if len(found) != len(pool):
         raise ArchiveError(
-            f"round {fixed.number} in {book.location} was fixed with {len(found)} candidates, and this version reads "
+            f"round {fixed.number} in {book.location} was fixed with {many(len(found), 'candidate')}, and this version reads "
             f"{len(pool)} from its pool; use the version that fixed it"
         )
     return found

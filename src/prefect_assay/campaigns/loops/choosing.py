@@ -16,6 +16,7 @@ from prefect_assay.errors import InvalidSpec
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.sequences import Pool, Sequences
 from prefect_assay.service.models.spec import ExperimentSpec
+from prefect_assay.service.words import many
 from prefect_assay.tasks.estimate import estimate_cost, resolve_target
 
 
@@ -72,7 +73,7 @@ def chosen(
         )
         if not selected.choices:
             raise NothingToMeasure(
-                f"round {number}: none of {len(designs)} candidates is left to measure ({_listed(selected)})"
+                f"round {number}: none of {many(len(designs), 'candidate')} is left to measure ({_listed(selected)})"
             )
         return decided.model_copy(
             update={
@@ -85,7 +86,7 @@ def chosen(
                 "method_column": loop.options.selection.method_column,
             }
         )
-    reason = f"one of the first {count} of {len(designs)} designs that were proposed"
+    reason = f"one of the first {count} of {many(len(designs), 'design')} that were proposed"
     if count < wanted:
         reason += "; the budget allows no more"
     choices = (
@@ -127,7 +128,7 @@ def _affordable(
     if fits is None:
         return wanted, None  # a quote is needed, and the campaign's cap bounds it
     if fits < least:
-        what = "one design" if least == 1 else f"{least} designs"
+        what = "one design" if least == 1 else f"{least:,} designs"
         raise OverBudget(
             f"{what} of round {number} would cost {usd(price(least))}, and the budget leaves {usd(budget_left)}"
         )

@@ -13,6 +13,7 @@ from prefect_assay.analysis.results import DesignSummary, Outcome, objective_wor
 from prefect_assay.analysis.results.row import OPEN
 from prefect_assay.designs.selection import Objective
 from prefect_assay.service.models.billing import usd
+from prefect_assay.service.words import many
 
 _NOT_MEASURED: Final = OPEN | {Outcome.NO_EXPRESSION}
 
@@ -123,14 +124,17 @@ def stop_reason(rules: StopRules, ended: Sequence[RoundValue], spent_cents: int)
                 goal_words = objective_words(goal, rules.objective)
                 return Stop.GOAL, f"round {done.name} reached the goal of {goal_words} with {reached}"
     if len(ended) >= rules.max_rounds:
-        return Stop.ROUNDS, f"the loop has had its {rules.max_rounds} rounds"
+        return Stop.ROUNDS, f"the loop has had its {many(rules.max_rounds, 'round')}"
     if rules.budget_cents is not None and spent_cents >= rules.budget_cents:
         return Stop.BUDGET, f"{usd(spent_cents)} of the budget of {usd(rules.budget_cents)} is spent"
     if rules.flat_rounds is not None and rules.objective is not None:
         flat = rounds_without_improvement([done.best for done in ended], rules.objective)
         if flat >= rules.flat_rounds:
             best = shown(best_of([done.best for done in ended], rules.objective), rules.objective)
-            return Stop.NO_IMPROVEMENT, f"no improvement in the last {flat} rounds; the best is {best}"
+            return (
+                Stop.NO_IMPROVEMENT,
+                f"no improvement in the last {many(flat, 'round')}; the best is {best}",
+            )
     return None
 
 

@@ -36,8 +36,9 @@ from prefect_assay.service.webhook_signature import (
     in_utc,
     prove,
 )
+from prefect_assay.service.words import many
 
-Wake = Callable[[str, str | None], Awaitable[int]]
+Wake = Callable[[str, str | None, datetime | None], Awaitable[int]]
 UpdateKey = tuple[str, str, str]  # order key, experiment id, update id
 
 _logger = logging.getLogger("prefect_assay.campaigns.receiver.receiver")
@@ -206,15 +207,16 @@ class DeliveryEndpoint:
             return _REPEATED
         start = time.monotonic()
         order_key, experiment_id, update_id = update
-        resumed = await self._wake(experiment_id, _order_of(order_key))
+        expected = in_utc(delivery.data.eta) if delivery.data.eta else None
+        resumed = await self._wake(experiment_id, _order_of(order_key), expected)
         known[update] = None
         self._metrics.woke(time.monotonic() - start)
         _logger.info(
-            "order %s, update %s of experiment %s: %d runs resumed",
+            "order %s, update %s of experiment %s: %s resumed",
             order_key,
             update_id,
             experiment_id,
-            resumed,
+            many(resumed, "run"),
         )
         self._publisher.publish(delivery)
         return resumed

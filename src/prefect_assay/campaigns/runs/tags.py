@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -37,6 +38,17 @@ def own_label(name: str) -> Any:
     """Return a label of the current run as of its start; None without one."""
     context = FlowRunContext.get()
     return context.flow_run.labels.get(name) if context and context.flow_run else None
+
+
+def expected_label(experiment_id: str) -> str:
+    """The label of a run that says when the laboratory expects an experiment's results, as a webhook has told."""
+    return f"assay.expected.{experiment_id}"
+
+
+def own_expected_time(experiment_id: str | None) -> datetime | None:
+    """When the results of an experiment of the current run are expected; None before a webhook has told."""
+    text = own_label(expected_label(experiment_id)) if experiment_id else None
+    return datetime.fromisoformat(text) if text else None
 
 
 def set_labels(run_id: UUID, labels: dict[str, str]) -> None:

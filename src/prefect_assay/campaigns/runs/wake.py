@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
 from itertools import count
 from typing import Final, TypeVar
 from uuid import UUID
@@ -17,7 +19,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES
 
 from prefect_assay.campaigns.runs.queries import read_runs, suspended_filter
 from prefect_assay.campaigns.runs.states import resume, waits_for_input
-from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, ORDER_TAG
+from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG, ORDER_TAG, expected_label
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.transient_failures import BUSY, is_away, is_busy
 
@@ -31,16 +33,26 @@ _LONGEST_PAUSE_SECONDS: Final = 1.0
 _SLEPT_AFTER: Final = BUSY | {502, 503}
 
 
-def wake(client: SyncPrefectClient, tag: str, *, order_key: str | None = None) -> list[UUID]:
+def wake(
+    client: SyncPrefectClient,
+    tag: str,
+    *,
+    order_key: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> list[UUID]:
     """Resume every suspended run with a tag, except those that wait for a form; returns the resumed runs.
 
-    With an order key, runs without the order's tag stay suspended.
+    With an order key, runs without the order's tag stay suspended. A run gets the labels before it is resumed.
     """
     waiting = [
         run
         for run in read_runs(client, suspended_filter(tags=[tag]))
         if not waits_for_input(run) and not _belongs_to_other_order(run, order_key)
     ]
+    for run in waiting:
+        if labels and not labels.items() <= run.labels.items():
+            with suppress(httpx.HTTPStatusError):  # what is only shown keeps no run asleep
+                client.update_flow_run_labels(run.id, dict(labels))
     return [run.id for run in waiting if resume(client, run.id)]
 
 
@@ -79,15 +91,22 @@ class Waker:
 
         self._waking, self._asking = thread("assay-wake"), thread("assay-ready")
 
-    async def __call__(self, experiment_id: str, order_key: str | None = None) -> int:
+    async def __call__(
+        self, experiment_id: str, order_key: str | None = None, expected: datetime | None = None
+    ) -> int:
         """Resume the runs that carry an experiment's tag, and the order's if one is given; returns their number.
+
+        They learn when the results are `expected`.
 
         Raises:
             ConfigurationError: no Prefect API is configured.
             Exception: whatever the Prefect client raises when its API is away for longer than the patience.
         """
+        labels = {expected_label(experiment_id): expected.isoformat()} if expected else None
         return await self._waking.do(
-            lambda client: len(wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key)),
+            lambda client: len(
+                wake(client, EXPERIMENT_TAG + experiment_id, order_key=order_key, labels=labels)
+            ),
             self._patience,
         )
 

@@ -39,7 +39,7 @@ from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, InputError
 from prefect_assay.orders.ledger.campaign_log import Terms, read_terms
-from prefect_assay.service.words import describe_mode, listed
+from prefect_assay.service.words import describe_mode, listed, many
 
 _SHOWN = 50
 _CAMPAIGNS_SHOWN = 6
@@ -251,7 +251,7 @@ def write_table(file: str, content: bytes, rows: int) -> None:
         local_path(file).write_bytes(content)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}") from None
-    plain(stderr=True).print(f"{rows} rows in {file}")
+    plain(stderr=True).print(f"{many(rows, 'row')} in {file}")
 
 
 def _show_rows(console: Console, rows: list[dict[str, Any]]) -> None:

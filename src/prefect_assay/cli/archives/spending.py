@@ -22,6 +22,7 @@ from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started
 from prefect_assay.orders.ledger.open_money import of_logs, status_words
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.vocabulary import PaymentMethod
+from prefect_assay.service.words import many
 
 if TYPE_CHECKING:
     from prefect_assay.blocks import SpendingPolicy
@@ -166,7 +167,7 @@ def sentence(window: Window, *, any_order: bool) -> str:
     """The sum in words."""
     if not any_order:
         return "The archive has no order in its log."
-    counted = f"{usd(window.counted_cents)} paid by machine in the last {window.days} days"
+    counted = f"{usd(window.counted_cents)} paid by machine in the last {many(window.days, 'day')}"
     if window.cap_cents is None:
         return f"{counted}."
     return f"{counted}, of {usd(window.cap_cents)} allowed: {usd(window.left_cents or 0)} left."

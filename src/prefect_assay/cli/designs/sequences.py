@@ -8,9 +8,10 @@ from rich.table import Table
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.failures import FAILED, describe
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
-from prefect_assay.designs import check_spec, design_warnings, order_lines, read_sequences, split
+from prefect_assay.designs import check_spec, design_warnings, is_pasted, order_lines, read_sequences, split
 from prefect_assay.designs.options import ReadingOptions
-from prefect_assay.errors import InputError, InvalidSpec
+from prefect_assay.designs.read import PASTED
+from prefect_assay.errors import InputError, InvalidSequences, InvalidSpec
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.vocabulary import BINDING_TYPES, ExperimentType
@@ -30,16 +31,27 @@ def check_sequences(
         sequences = read_file(file, reading)
         experiments = check_locally(sequences, assay, reading.designs_per_experiment)
     except InputError as error:
+        text = _describe_problems(file, error)
         if as_json:
-            print_json({"error": {**describe(error), "exit_code": FAILED}})
+            print_json({"error": {**describe(error), "message": text, "exit_code": FAILED}})
         else:
-            TerminalConsole(stderr=True).print(str(error), markup=False, highlight=False)
+            TerminalConsole(stderr=True).print(text, markup=False, highlight=False)
         raise SystemExit(FAILED) from None
     summary = _summary(sequences, assay, experiments)
     if as_json:
         print_json(summary)
     else:
         _show(sequences, summary)
+
+
+def _describe_problems(file: str, error: InputError) -> str:
+    """Every finding under a headline of this command, which orders nothing in any case."""
+    if not isinstance(error, InvalidSequences | InvalidSpec):
+        return str(error)
+    source = PASTED if is_pasted(file) else file
+    return "\n".join(
+        [f"{many(len(error.findings), 'problem')} with {source}:", *(f"  - {one}" for one in error.findings)]
+    )
 
 
 def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> int:

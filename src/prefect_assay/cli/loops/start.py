@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.sources import local_path
 from prefect_assay.campaigns.approval.purchase import describe_payment, find_earlier, warn_of_earlier
 from prefect_assay.campaigns.flow_results import LoopReport
@@ -36,10 +37,11 @@ from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFaile
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.payments.interfaces import address
-from prefect_assay.orders.purchase import EarlierPurchase, describe_assay, describe_caps
+from prefect_assay.orders.purchase import describe_assay, describe_caps
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay, Target
+from prefect_assay.service.words import many
 from prefect_assay.tasks.pay import require_rail
 from prefect_assay.tasks.read import plan_campaign
 
@@ -218,7 +220,9 @@ def offer(
     if as_json:
         return
     limit = (
-        f"at most {rounds.designs_per_round} designs" if rounds.designs_per_round else "all designs of a file"
+        f"at most {many(rounds.designs_per_round, 'design')}"
+        if rounds.designs_per_round
+        else "all designs of a file"
     )
     within = f"{usd(budget_cents)} for all rounds" if budget_cents is not None else "no budget"
     asked = (
@@ -228,7 +232,7 @@ def offer(
     )
     rows = {
         "account": account_line,
-        "designs": f"{request.designer or request.source}: {limit} a round, at most {rounds.max_rounds} rounds",
+        "designs": f"{request.designer or request.source}: {limit} a round, at most {many(rounds.max_rounds, 'round')}",
         "assay": describe_assay(request.assay, (target.name or target.id) if target else None),
         "price": f"estimated before each round; {within}",
         "caps": describe_caps(
@@ -256,8 +260,7 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
     if request.source is None:
         return {"before": "not known: each round shows which of its designs other campaigns have ordered"}
     setup = CampaignSetup(account, request.options)
-    names: list[str] = []
-    found: dict[str, EarlierPurchase] = {}
+    plans: list[Plan] = []
     try:
         store, prefix = account.archive.get_store(), account.archive.prefix
         books = Books.recorded(store, prefix, address(account.credentials.base_url))
@@ -273,20 +276,18 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
                 campaign_id=campaign_of(request.loop_id, file.name),
                 per_experiment=request.options.reading.designs_per_experiment,
             )
-            designs = [name for name, value in plan.sequences.items() if not value.control]
-            names += [f"{name} of {file.name}" for name in designs]
-            for one in find_earlier(setup, plan, books, taken).purchases:
-                again = [f"{name} of {file.name}" for name in one.designs]
-                earlier = found.setdefault(one.campaign_id, one.model_copy(update={"designs": ()}))
-                found[one.campaign_id] = earlier.model_copy(update={"designs": (*earlier.designs, *again)})
+            named = {f"{name} of {file.name}": value for name, value in plan.sequences.items()}
+            plans.append(plan.model_copy(update={"sequences": named}))
+        earlier = find_earlier(setup, plans, books, taken)
     except (AssayError, OSError) as error:
         return {"before": f"not compared with other campaigns here: {error}; each round shows it"}
     more = len(files) - _FILES_COMPARED
+    names = [name for plan in plans for name, value in plan.sequences.items() if not value.control]
     return {
         "before": f"compared: the first {_FILES_COMPARED} of {len(files)} files; each round shows its own"
         if more > 0
         else "",
-        "warning": "; ".join(warn_of_earlier(names, [*found.values()])),
+        "warning": "; ".join(warn_of_earlier(names, earlier.purchases)),
     }
 
 

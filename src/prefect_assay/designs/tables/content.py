@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final
 from prefect_assay.designs.tables.errors import UnreadableFile
 from prefect_assay.designs.tables.text import Block, blocks
 from prefect_assay.designs.tables.workbook import Layout, layouts_of
+from prefect_assay.service.words import many
 
 # A workbook and a Parquet file are held in memory as a whole.
 WHOLE_BYTES: Final = 256 * 1024 * 1024
@@ -166,7 +167,7 @@ def _from_zip(data: bytes, limit: int, notes: list[str], depth: int) -> Content:
         listed = ", ".join(each.filename for each in members[:_LISTED])
         more = f" and {len(members) - _LISTED} more" if len(members) > _LISTED else ""
         raise UnreadableFile(
-            f"a zip archive of {len(members)} files ({listed}{more}); unpack it, and give one of them"
+            f"a zip archive of {many(len(members), 'file')} ({listed}{more}); unpack it, and give one of them"
             if members
             else "a zip archive without a file in it"
         )

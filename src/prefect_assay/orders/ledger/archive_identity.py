@@ -21,6 +21,7 @@ class Bound(Record):
     service: str
     organisation: str | None
     log: str  # the name of its folder
+    organisation_name: str | None = None  # for people only, as the service called it then
 
 
 _RECORDS: Final[TypeAdapter[Bound]] = TypeAdapter(Bound)
@@ -42,7 +43,9 @@ class Identity:
         """What is recorded for an address, in its one spelling (`orders.payments.interfaces.address`)."""
         return _last(self.read(), service)
 
-    def bind(self, service: str, organisation: str | None, name: str) -> Bound:
+    def bind(
+        self, service: str, organisation: str | None, name: str, organisation_name: str | None = None
+    ) -> Bound:
         """The record of an address, made at its first use; `name` is the folder of a log that no address has yet.
 
         Another address of the same organisation has the same log. An organisation that the service names later is noted.
@@ -64,7 +67,9 @@ class Identity:
                 )
             same = (record.log for record in records if organisation and record.organisation == organisation)
             log = known.log if known else next(same, name)
-            bound = Bound(service=service, organisation=organisation, log=log)
+            bound = Bound(
+                service=service, organisation=organisation, log=log, organisation_name=organisation_name
+            )
             if self._log.append(len(records) + 1, bound):
                 return bound
 

@@ -58,6 +58,7 @@ class Terms(StoredModel):
     archive_id: str
 
     # For people only; nothing is decided by it.
+    organisation_name: str | None = None
     account_name: str | None = None  # the block AssayAccount
     owner: str | None = None
     purchase_order: str | None = None

@@ -262,7 +262,14 @@ class Books:
         return [cls(store, prefix, name, log=name) for name in names]
 
     @classmethod
-    def open(cls, store: Store, prefix: str, service: str, organisation: str | None) -> "Books":
+    def open(
+        cls,
+        store: Store,
+        prefix: str,
+        service: str,
+        organisation: str | None,
+        organisation_name: str | None = None,
+    ) -> "Books":
         """The books of a service's address, with the organisation that the service names, or None if it names none.
 
         Raises:
@@ -276,20 +283,38 @@ class Books:
                 f"{identity.location} is missing, which says whose logs {store.location(prefix)} has; nothing is ordered or "
                 "paid. Restore it from a backup of the archive"
             )
-        bound = identity.bind(service, organisation, _digest(account))
-        return cls(store, prefix, account, log=bound.log)
+        bound = identity.bind(service, organisation, _digest(account), organisation_name)
+        return cls(
+            store,
+            prefix,
+            account,
+            log=bound.log,
+            organisation_name=organisation_name or bound.organisation_name,
+        )
 
     @classmethod
     def recorded(cls, store: Store, prefix: str, service: str) -> "Books | None":
         """The books of a service's address as its first use recorded them; None before that."""
         bound = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER)).recorded(service)
-        return None if bound is None else cls(store, prefix, bound.organisation or service, log=bound.log)
+        if bound is None:
+            return None
+        account = bound.organisation or service
+        return cls(store, prefix, account, log=bound.log, organisation_name=bound.organisation_name)
 
-    def __init__(self, store: Store, prefix: str, account: str, *, log: str | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        prefix: str,
+        account: str,
+        *,
+        log: str | None = None,
+        organisation_name: str | None = None,
+    ) -> None:
         self.store = store
         self.prefix = prefix
         self._root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
         self.account = account
+        self.organisation_name = organisation_name  # for people only
         self.is_simulated: bool | None = None  # None: the service did not answer when the books were opened
         self.log = log or _digest(account)
         self.folder = join_key(self._root, self.log)
