@@ -5,6 +5,7 @@ import hashlib
 import os
 import time
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from botocore.exceptions import ClientError
@@ -187,6 +188,20 @@ def test_a_server_that_looks_first_and_writes_then_fails_the_probe_each_time():
                 store.probe("lab")
         assert "Contents" not in store._client.list_objects_v2(Bucket=store.bucket)
         store.probe("lab", with_race=False)
+
+
+def test_a_server_that_keeps_the_first_object_and_praises_both_writers_fails_the_probe(
+    moto_endpoint, monkeypatch
+):
+    store = bucket_store(moto_endpoint)
+
+    def praise_two(write):
+        assert write(b"one", Barrier(1))
+        return [b"one", b"two"]
+
+    monkeypatch.setattr(s3_module, "race_writers", praise_two)
+    with pytest.raises(ArchiveError, match="told 2 writers at the same moment that each was the first"):
+        store.probe("lab")
 
 
 def test_a_real_server_that_looks_first_fails_the_probe(bare_swift_endpoint):

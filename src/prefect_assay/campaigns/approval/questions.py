@@ -82,8 +82,7 @@ class Questions:
         decisions: dict[str, str] = {}
         answerers: dict[str, Answerer] = {}
         for key, (asked, answered) in self.log.state.decisions.items():
-            asked_anew = key in self.log.state.open_questions
-            if asked.order_key == order_key and answered.decision != CLOSED and not asked_anew:
+            if asked.order_key == order_key and answered.decision != CLOSED:
                 report_answer(key, asked.question, answered)
                 digest = asked.question.digest
                 decisions[digest] = REJECT if answered.decision == EXPIRED else answered.decision

@@ -64,7 +64,7 @@ def answer(which: str, request: AnswerRequest, *, as_json: bool) -> None:
         ]
         questions = [question for log in logs for question in questions_of(log)]
         for log in logs:
-            if request.question in log.state.decisions.keys() - log.state.open_questions.keys():
+            if request.question in log.state.decisions:
                 log.require_open(log.state, str(request.question), request.revision or 0)
         chosen = choose_question(questions, request.question, request.revision)
         question = chosen.asked.question

@@ -270,8 +270,6 @@ class CampaignState:
 
     def decision_for(self, question_id: str, question: Question) -> Answered | None:
         """The answer to exactly this question; None while it is open, or open again, or for other figures."""
-        if question_id in self.open_questions:
-            return None  # asked anew: an earlier answer has been used
         known = self.decisions.get(question_id)
         return known[1] if known and known[0].question.digest == question.digest else None
 
