@@ -13,6 +13,7 @@ from prefect_assay.analysis.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.analysis.results import Outcome, ResultRow, is_hit
+from prefect_assay.analysis.results.ranked import replicate_parts
 from prefect_assay.analysis.results.summary import combined_verdict, summarize
 
 
@@ -50,6 +51,20 @@ def curves(name="d1", replicate=1, verdict="agrees", reasons=(), kd=(1e-9, 0.8e-
         reasons=reasons,
         fits=(fit,),
     )
+
+
+@pytest.mark.parametrize(
+    ("kd_molar", "verdict", "parts"),
+    [
+        (1e-9, "agrees", ("agrees",)),
+        (1.1e-9, "agrees", ("extrapolated",)),
+        (1.1e-9, "review", ("to review", "extrapolated")),
+    ],
+)
+def test_a_replicate_is_called_extrapolated_above_its_highest_concentration(kd_molar, verdict, parts):
+    replicate = curves(kd=(kd_molar, 0.8e-9, 1.4e-9), verdict=verdict)
+    assert replicate.concentrations_nM == (1.0,)
+    assert replicate_parts(replicate) == parts
 
 
 def test_a_design_is_one_row_with_what_is_known_of_its_experiment():

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 import uuid
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -32,12 +33,15 @@ class Api:
         self.refusals = []  # statuses of the next answers
         self.under_way = self.most_at_once = 0
         self.held = threading.Event()
+        self.labels = {}
+        self.refuses_labels = False
         self.tags = []  # of the run that waits, beside its experiment's
         self.clients = set()
         self.app = Starlette(
             routes=[
                 Route("/api/csrf-token", self._token),
                 Route("/api/flow_runs/filter", self._filter, methods=["POST"]),
+                Route("/api/flow_runs/{id}/labels", self._label, methods=["PATCH"]),
                 Route("/api/flow_runs/{id}/resume", self._resume, methods=["POST"]),
             ]
         )
@@ -55,6 +59,13 @@ class Api:
         state = State(type=StateType.PAUSED, name="Suspended")
         run = FlowRun(id=uuid.uuid4(), flow_id=uuid.uuid4(), tags=[tag, *self.tags], state=state)
         return JSONResponse([run.model_dump(mode="json")] if "anybody" not in tag else [])
+
+    async def _label(self, request):
+        self.requests.append("label")
+        if self.refuses_labels:
+            return Response(status_code=404)
+        self.labels = await request.json()
+        return Response(status_code=204)
 
     async def _resume(self, _):
         self.requests.append("resume")
@@ -81,6 +92,7 @@ def api(place):
     place.requests.clear()
     place.clients.clear()
     place.refusals, place.tags, place.most_at_once = [], [], 0
+    place.labels, place.refuses_labels = {}, False
     yield place
     place.held.clear()
 
@@ -101,6 +113,14 @@ def test_one_client_and_one_wake_up_at_a_time(api, waker):
     assert api.requests.count("resume") == 30
     assert api.requests.count("token") <= 1  # asked once per client, not once per wake-up
     assert len(api.clients) == 1  # one connection
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_run_knows_when_results_are_expected_before_it_is_resumed(api, waker, is_refused):
+    api.refuses_labels = is_refused
+    assert asyncio.run(waker("e-1", None, datetime(2026, 12, 2, tzinfo=UTC))) == 1
+    assert [one for one in api.requests if one in {"label", "resume"}] == ["label", "resume"]
+    assert api.labels == ({} if is_refused else {"assay.expected.e-1": "2026-12-02T00:00:00+00:00"})
 
 
 @pytest.mark.parametrize("refusals", [[503], [503, 503, 500], [429], [403]])
