@@ -172,7 +172,7 @@ def test_the_last_line_has_the_sum_of_machine_payments_and_the_rest_of_the_cap(a
         "52.41 USD paid by machine in the last 7 days, of 200.00 USD allowed: 147.59 USD left."
     )
     assert show().splitlines()[-1] == "62.48 USD paid by machine in the last 30 days."
-    assert show(days=1).splitlines()[-1] == "50.01 USD paid by machine in the last 1 days."
+    assert show(days=1).splitlines()[-1] == "50.01 USD paid by machine in the last 1 day."
     tight = POLICY.model_copy(update={"rolling_cents": 100})
     assert show(tight).splitlines()[-1].endswith("of 1.00 USD allowed: 0.00 USD left.")
 
