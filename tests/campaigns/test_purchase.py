@@ -321,6 +321,18 @@ def test_many_campaigns_cost_a_bounded_number_of_requests(history, monkeypatch):
     assert found.unread == "compared with the newest 2 of 6 campaigns"
 
 
+def test_several_plans_cost_one_reading_of_each_earlier_campaign(history, monkeypatch):
+    history.order(plan(CONTROL, design(1), design(2), campaign_id="old"))
+    read = []
+    find = purchase_module.find_plan
+    monkeypatch.setattr(purchase_module, "find_plan", lambda *args: read.append(args[2]) or find(*args))
+    again = ProteinSequence("one-again", design(1).aa_string)
+    plans = [plan(CONTROL, design(1), campaign_id="a"), plan(CONTROL, again, design(2), campaign_id="b")]
+    (one,) = find_earlier(history.setup, plans, history.books).purchases
+    assert sorted(one.designs) == sorted([design(1).name, "one-again", design(2).name])
+    assert read == ["old"]
+
+
 def test_archive_that_cannot_be_compared_leaves_the_summary_true(history, monkeypatch):
     history.order(plan(CONTROL, design(1), campaign_id="old"))
 
