@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
-.PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs description service-page sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
+.PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs description sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,7 +24,6 @@ help:
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     build the site of docs/ in build/site"
 	@echo "make description   copy the description of the service to the lab"
-	@echo "make service-page  write docs/service.md again"
 	@echo "make sbom     list the locked dependencies as CycloneDX, in build/sbom.json"
 	@echo "make kinetics-tables  verdicts and coverage on simulated curves, into docs/kinetics.md: KINETICS_SETS=400 a row"
 	@echo "make golden   make the golden archive again, when its format changes or an assay type is added"
@@ -192,10 +191,6 @@ lock:
 # The lab's copy of the description of the service.
 description:
 	@cp src/prefect_assay/service/openapi.yaml lab/src/assay_lab/api/openapi.yaml
-
-# docs/service.md, from the code.
-service-page: $(VENV)/.installed
-	@$(BIN)/python tests/support/interface/service_page.py
 
 # The site, with its tools in an environment of their own. The reference reads the packages where they are installed.
 DOCS := build/docs-env

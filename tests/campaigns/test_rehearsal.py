@@ -19,7 +19,7 @@ from prefect_assay.campaigns.rehearsal import _describe_limit, make_bundle, rehe
 from prefect_assay.designs import read_sequences
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.service.client import AssayClient
-from prefect_assay.service.client.drift.fields import FieldState
+from prefect_assay.service.drift.fields import FieldState
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
 from prefect_assay.service.models.tokens import Attenuation
@@ -37,13 +37,8 @@ ISSUER_KEY = "issuer-key-of-the-tests-0123456789"
 VARIANTS = {
     "what the contract shows alone": {"form": {"results": "summaries alone"}},
     "the published shapes": {"form": PUBLISHED},
-    "envelopes and bare lists, in a deployment's words": {
-        "form": {
-            **PUBLISHED,
-            "detail": "in two envelopes",
-            "lists": "rows alone",
-            "outside": "a gateway's page",
-        },
+    "the published shapes, in a deployment's words": {
+        "form": {**PUBLISHED, "outside": "a web page"},
         "provider": "paymaster",
     },
     "odd values": {
@@ -62,7 +57,7 @@ VARIANTS = {
 PROBLEMS = {
     "what the contract shows alone": {"results": "unread"},
     "the published shapes": {},
-    "envelopes and bare lists, in a deployment's words": {},
+    "the published shapes, in a deployment's words": {},
     "odd values": {"quotes": "amount", "results": "unread"},
 }
 
@@ -214,8 +209,8 @@ def test_a_search_that_finds_nothing_is_a_problem(tmp_path):
     service = ContractService(form=PUBLISHED)
     with running(service):
         with_past_orders(service)
-        whole = service.experiments
-        service.experiments = lambda query, **more: whole(
+        whole = service.experiments_list
+        service.experiments_list = lambda query, **more: whole(
             query={"search": ["-"]} if "search" in query else query, **more
         )
         found = played(account_of(service.base_url, TOKEN, tmp_path))

@@ -2,38 +2,24 @@
 
 import copy
 import json
-import re
 
 import pytest
 
 from assay_lab.api import document
+from lab_support.described import find_places
 from prefect_assay.cli.drift import show_drift
-from prefect_assay.errors import InputError, MixedAnswer, UnexpectedAnswer
-from prefect_assay.service.client import AssayClient
-from prefect_assay.service.client.drift import compare, facts_of, known_interface
-from prefect_assay.service.client.drift.compare import field_of
-from prefect_assay.service.client.drift.usage import USES, usage_by_operation
-from prefect_assay.service.client.http.pagination import Pager
-from prefect_assay.service.client.http.request import Answer
-from prefect_assay.service.client.operations.results import Pdf
+from prefect_assay.errors import InputError, OutcomeUnknown, UnexpectedAnswer
+from prefect_assay.service.drift import compare, facts_of, known_interface
+from prefect_assay.service.drift.compare import field_of
+from prefect_assay.service.drift.document import above
+from prefect_assay.service.drift.usage import usage_by_operation
+from prefect_assay.service.models.base import Page
+from prefect_assay.service.models.billing import PayAnswer
 from prefect_assay.service.models.service import WireWords
+from support.client_calls import ID, answer_call, list_client_calls
 from support.command import command
 from support.services.fault_server import fault_server, reply
 
-# What the client can do that is no operation of its own: walks, and what they are made of.
-NO_OPERATIONS = {
-    "base_url",
-    "close",
-    "documents",
-    "download",
-    "find_invoice",
-    "is_simulated",
-    "list_states",
-    "openapi",
-    "run",
-    "service_time",
-    "walk",
-}
 # Read where a service has it: published elsewhere, or in another variant of the interface (contract 9.4).
 ELSEWHERE = {
     "GET /info/health": {"ok", "db"},
@@ -47,15 +33,19 @@ ELSEWHERE = {
 }
 # One model for every form of these.
 ONE_MODEL = {
-    "quote",
-    "quotes",
-    "quote_by_id",
-    "reject_quote",
-    "sequences",
-    "sequence",
-    "experiment_sequences",
+    "GET /experiments/{}/quote",
+    "GET /quotes",
+    "GET /quotes/{}",
+    "POST /quotes/{}/reject",
+    "GET /sequences",
+    "GET /sequences/{}",
+    "GET /experiments/{}/sequences",
+    "GET /updates",
+    "GET /experiments/{}/updates",
+    "GET /experiments/{}/results",
+    "GET /results/{}",
+    "POST /experiments",
 }
-ONE_MODEL |= {"updates", "experiment_updates", "results", "result", "create"}
 
 
 def changes(now, known=None):
@@ -89,28 +79,41 @@ def test_the_client_knows_the_lab_as_it_is():
     assert changes(facts_of(document()), known_interface()) == (), "partners' routes are not missed by others"
 
 
-def test_every_method_of_the_client_is_in_the_table():
-    public = {name for name in dir(AssayClient) if not name.startswith("_")}
-    assert {use.method for use in USES} == {
-        name for name in public if not name.startswith("iter_") and name not in NO_OPERATIONS
-    }
-    assert set(usage_by_operation()) == set(known_interface()) - {"GET /openapi.json"}
-
-
 _USAGE = usage_by_operation()
 
 
-@pytest.mark.parametrize(
-    ("use", "operation"), [*zip(USES, _USAGE, strict=True)], ids=[use.method for use in USES]
-)
-def test_what_the_client_uses_is_described(use, operation):
-    places = facts_of(document(partner=True))[operation]
-    used = _USAGE[operation]
-    assert {place for place in used.sent if place not in places} == set()
-    if use.method not in ONE_MODEL:
-        fields = {field_of(place) for place in places}
-        absent = {name for name, read in used.read.items() if not fields & set(read.names)}
+@pytest.mark.parametrize("operation", _USAGE)
+def test_what_the_client_reads_is_described(operation):
+    fields = {field_of(place) for place in facts_of(document(partner=True))[operation]}
+    if operation not in ONE_MODEL:
+        absent = {name for name, read in _USAGE[operation].read.items() if not fields & set(read.names)}
         assert absent == ELSEWHERE.get(operation, set())
+
+
+@pytest.mark.parametrize("call", list_client_calls(), ids=lambda call: call.method)
+def test_what_the_client_sends_is_known(call):
+    """`x-sent` and `x-always-sent` of the description say what the client's requests show."""
+    used = _USAGE[call.operation.name]
+    sent = [
+        {f"query {name}" for name in request.url.params}
+        | {f"header {name}" for name in request.headers if name.startswith("x-service")}
+        | set(_sent_places(json.loads(request.content or "null"), call.operation))
+        for request in call.requests
+    ]
+    plain = {place for place in used.sent if not place.endswith("[]") and place != "body"}
+    assert set().union(*sent) == plain
+    for places in sent:
+        holders = {*places, "body"} | {f"{place}[]" for place in places}
+        for place in used.always & plain:
+            assert place in places or above(place) not in holders, place
+
+
+def _sent_places(body, operation):
+    """The fields of a body; below `metadata` the keys are the user's."""
+    if body is not None:
+        for place in find_places(operation.body_schema, body):
+            if "metadata." not in place:
+                yield f"body {place}"
 
 
 def test_every_place_that_goes_and_every_place_that_comes_is_named():
@@ -305,7 +308,10 @@ def example_of(raw, value, name=""):
         return {key: example_of(raw, below, key) for key, below in value.get("properties", {}).items()}
     if kind == "array":
         return [example_of(raw, value.get("items", {}), name)]
-    text = "2026-03-02T09:00:00Z" if name.endswith("_at") or value.get("format") == "date-time" else "text"
+    # What the calls of `client_calls` ask for: an answer about another record would be refused.
+    text = ID if name == "id" or name.endswith("_id") else "a"
+    if name.endswith("_at") or value.get("format") == "date-time":
+        text = "2026-03-02T09:00:00Z"
     # Sums that add up whatever is left out of them.
     plain = {"string": text, "integer": 0, "number": 1.5, "boolean": True, "null": None}
     return value.get("enum", [value.get("const", plain[kind])])[0]
@@ -328,37 +334,29 @@ def replaced(value, path, change):
     return made
 
 
-def readable(use, status, body):
-    sample = use.make(**use.arguments[0])
-    operation = sample.operation() if isinstance(sample, Pager) else sample
-    headers = {"content-type": "application/json"}
+def readable(call, status, body):
     try:
-        operation.read(Answer(status=status, headers=headers, content=json.dumps(body).encode()))
-    except UnexpectedAnswer:
+        value = answer_call(call, status, body)
+    except (UnexpectedAnswer, OutcomeUnknown):
         return False
-    except MixedAnswer:  # it was read; the example names another record than was asked for
-        return True
+    rows = value.items if isinstance(value, Page) else value if isinstance(value, list | tuple) else (value,)
+    assert {type(row) for row in rows} <= {*_USAGE[call.operation.name].models, PayAnswer}
     return True
 
 
-def answers_of(use):
+def answers_of(operation):
     """Status, example and the paths of all fields of each success with a JSON object."""
-    raw = document(partner=True)
-    method, path = use.operation.split(" ", 1)
-    for name, item in raw["paths"].items():
-        if re.sub(r"\{[^}]*\}", "{}", name.removeprefix("/api/v1")) == path and method.lower() in item:
-            described = item[method.lower()]
-    for status, answer in described["responses"].items():
-        content = answer.get("content", {}).get("application/json")
-        if content and status.startswith("2"):
-            body = example_of(raw, content["schema"])
+    for status in sorted(operation.statuses):
+        schema = operation.answer_schema(status) if status < 300 else None
+        if schema is not None:
             prefix = f"answer {status} "
             paths = [
                 place.removeprefix(prefix)
-                for place in known_interface()[use.operation]
+                for place in known_interface()[operation.name]
                 if place.startswith(prefix)
             ]
-            yield int(status), body, [p for p in paths if "*" not in p and not p.endswith("[]")]
+            body = example_of(document(partner=True), schema)
+            yield status, body, [p for p in paths if "*" not in p and not p.endswith("[]")]
 
 
 def seen(how, fact):
@@ -374,12 +372,11 @@ def seen(how, fact):
 @pytest.mark.parametrize("how", ["gone", "null", "another type"])
 def test_a_difference_breaks_if_and_only_if_the_client_cannot_read_the_answer(how):
     compared = 0
-    for use in USES:
-        if isinstance(use.make(**use.arguments[0]), Pdf):
-            continue
-        places = known_interface()[use.operation]
-        for status, body, paths in answers_of(use):
-            assert readable(use, status, body), use.method
+    for call in list_client_calls():
+        operation = call.operation
+        places = known_interface()[operation.name]
+        for status, body, paths in answers_of(operation):
+            assert readable(call, status, body), call.method
             for path in paths:
                 place = f"answer {status} {path}"
                 now = {
@@ -388,15 +385,15 @@ def test_a_difference_breaks_if_and_only_if_the_client_cannot_read_the_answer(ho
                     if p != place and not p.startswith((f"{place}.", f"{place}["))
                 }
                 fact, change = seen(how, places[place])
-                if fact == places[place] or (use.method, path) in BY_STATUS:
+                if fact == places[place] or (call.method, path) in BY_STATUS:
                     continue
                 now |= {place: fact} if fact else {}
-                named = compare({use.operation: places}, {use.operation: now}, _USAGE)
+                named = compare({operation.name: places}, {operation.name: now}, _USAGE)
                 (found,) = [one for one in named if one.place == place]
                 odd = replaced(body, path, change)
                 if odd == body:  # the example is of another published shape
                     continue
-                assert found.breaks is not readable(use, status, odd), f"{use.method}: {found}"
+                assert found.breaks is not readable(call, status, odd), f"{call.method}: {found}"
                 compared += 1
     assert compared > 200
 
@@ -464,13 +461,18 @@ def test_differences_stand_below_their_call_the_worst_first(tmp_path, capsys):
     new_answer_field(raw)
     del schema(raw, "AddedSequences")["properties"]["experiment_code"]
     smaller_pages(raw)
+    gone_operation(raw)
     path = tmp_path / "openapi.json"
     path.write_text(json.dumps(raw))
     show_drift(path, base_url=None, account=None, words=WireWords(), as_json=False)
-    shown = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
-    assert shown[:5] == [
+    output = capsys.readouterr().out
+    assert "  breaks  gone: without it runs wake at their next look" in output
+    shown = [line.split(":")[0] for line in output.splitlines()]
+    assert shown[:7] == [
         "GET /invoices  (improves)",
         "  breaks  changed",
+        "GET /updates  (improves)",
+        "  breaks  gone",
         "POST /sequences  (unused)",
         "  empty   gone",
         "          new",

@@ -47,7 +47,7 @@ def test_a_ready_account_ends_with_0_and_leaves_a_bundle_here(saved, lab, design
     shown = capsys.readouterr().out
     assert f"account main (simulated), {lab.base_url}, organisation Local lab" in shown
     assert "PROBLEM" not in shown
-    assert "GET /experiments (contract 2.1, 4.2)" in shown
+    assert "GET /experiments (contract 4.2)" in shown
     assert "Nothing was ordered" in shown
     (bundle,) = tmp_path.glob("rehearsal-*.zip")
     assert bundle.name in shown

@@ -31,7 +31,7 @@ from support.services.pay_server import CANARY_KEY
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
-READABLE = {"results": "names", "quote": "amount_total"}
+READABLE = {"results": "published", "quote": "published"}
 METHODS = {"hosted": "async_invoice", "x402": "x402-exact", "mpp": "mpp-spt", "quoted": "async_invoice"}
 DESIGNS = "".join(f">{name}\n{residues}\n" for name, residues in SEQUENCES.items())
 ASSAY = {"experiment_type": "affinity", "method": "bli", "target": TARGET["name"]}
@@ -102,7 +102,7 @@ def test_a_deployed_run_completes_on_every_route(world, started, route):
 
 
 @pytest.mark.parametrize("route", ["hosted", "x402", "quoted"])
-@pytest.mark.parametrize("at", ["create", "detail", "results"])
+@pytest.mark.parametrize("at", ["experiments.create", "experiments.get", "experiments.list_results"])
 def test_a_script_that_is_killed_completes_when_it_is_started_again(tmp_path, route, at):
     empty = here.template(tmp_path / "empty")
     form = {**READABLE, "detail": "the list fields alone"}

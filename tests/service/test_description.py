@@ -4,18 +4,15 @@ import json
 import re
 from importlib.resources import files
 
-import httpx
 import pytest
 from jsonschema import Draft202012Validator
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from assay_lab.api import ROUTES, document
 from prefect_assay.errors import AssayError
-from prefect_assay.service.client import AssayClient
-from prefect_assay.service.client.drift import usage_by_operation
-from prefect_assay.service.client.drift.usage import USES
 from prefect_assay.service.client.http.address import API_PREFIX
-from prefect_assay.service.description import load_description
+from prefect_assay.service.description import Need, get_call_facts, load_description
+from support.client_calls import answer_call, list_client_calls
 from support.description import find_operation, find_problems, list_operations, resolve_reference
 
 DOCUMENT = load_description()
@@ -85,10 +82,23 @@ def test_every_part_says_where_it_comes_from():
             assert re.fullmatch(SECTION, part["x-contract"]), place
 
 
+def test_only_calls_of_the_contract_are_needed():
+    """A campaign completes without any other call, and the description says what it does without it."""
+    for operation in list_operations():
+        need = operation.raw.get("x-need")
+        assert need in {None, "needed", "improves"}
+        assert need != "needed" or operation.raw["x-source"] == "contract", operation.operation_id
+        assert (need is None) == ("x-without" not in operation.raw), operation.operation_id
+        facts = get_call_facts(operation.name)
+        assert facts.need is Need[(need or "unused").upper()]
+        assert facts.section == operation.raw.get("x-contract")
+
+
 def test_what_only_the_lab_enforces_is_there():
     for place, part in parts():
         assert set(part.get("x-lab", ())) <= part.keys(), place
-        assert set(part.get("x-published-required", ())) <= part.get("properties", {}).keys(), place
+        for names in ("x-published-required", "x-always-sent"):
+            assert set(part.get(names, ())) <= part.get("properties", {}).keys(), place
 
 
 @EACH
@@ -146,29 +156,25 @@ def test_the_lab_has_the_same_calls():
         assert described[key].acts == (route.writes or route.path == "/tokens/attenuate")
 
 
-def test_the_client_has_the_same_calls_and_sends_nothing_else():
-    """Parameters, headers and fields of bodies that the client may send; its pay call names the headers of the rails."""
-    usage = usage_by_operation()
-    described = {operation.name: operation for operation in list_operations()}
-    assert described.keys() - usage.keys() == {"GET /openapi.json"}
-    for name, used in usage.items():
-        known = {
-            f"{part['in']} {part['name'].lower() if part['in'] == 'header' else part['name']}"
-            for part in described[name].parameters
-        }
-        sent = {place for place in used.sent if place.startswith(("query ", "header "))}
-        assert sent <= known, name
-        assert any(place == "body" for place in used.sent) == (described[name].body_schema is not None), name
+CALLS = pytest.mark.parametrize("call", list_client_calls(), ids=lambda call: call.method)
 
 
-@pytest.mark.parametrize("use", USES, ids=lambda use: use.method)
-def test_bodies_of_the_client_are_as_described(use):
+def test_the_client_has_the_same_calls():
+    names = [call.operation.operation_id for call in list_client_calls()]
+    assert len(set(names)) == len(names)
+    assert {operation.operation_id for operation in list_operations()} - set(names) == {"description.get"}
+
+
+@CALLS
+def test_the_client_sends_what_is_described_and_nothing_else(call):
     """With everything that it can send, and with as little as possible."""
-    for arguments in use.arguments:
-        request = getattr(use.make(**arguments), "request", None)
-        if request is not None and isinstance(request.json, dict):
-            operation = find_operation(request.method, API_PREFIX + request.path)
-            assert find_problems(request.json, operation.body_schema) == ()
+    known = {part["name"].lower() for part in call.operation.parameters}
+    for request in call.requests:
+        assert {name.lower() for name in request.url.params} <= known
+        assert {name for name in request.headers if name.startswith(("x-service", "payment"))} <= known
+        assert bool(request.content) == (call.operation.body_schema is not None)
+    for body in call.bodies:
+        assert find_problems(body, call.operation.body_schema) == ()
 
 
 # Statuses that the client gives back as a value: who pays decides by them, and who looks at the health.
@@ -176,26 +182,17 @@ ANSWERS = {"invoices.pay": {402, 409}, "health.check_database": {503}}
 
 
 def refusals():
-    for use in USES:
-        request = getattr(use.make(**use.arguments[0]), "request", None)
-        if request is None:  # a walk or a file: both make plain requests
-            continue
-        operation = find_operation(request.method, API_PREFIX + request.path)
-        answers = ANSWERS.get(operation.operation_id, set())
-        yield from ((use, status) for status in sorted(operation.statuses - answers) if status >= 400)
+    for call in list_client_calls():
+        answers = ANSWERS.get(call.operation.operation_id, set())
+        yield from ((call, status) for status in sorted(call.operation.statuses - answers) if status >= 400)
 
 
 @pytest.mark.parametrize(
-    ("use", "status"), [*refusals()], ids=lambda value: getattr(value, "method", str(value))
+    ("call", "status"), [*refusals()], ids=lambda value: getattr(value, "method", str(value))
 )
-def test_the_client_makes_an_error_of_every_refusal(use, status):
-    def refuse(request):
-        return httpx.Response(status, json={"error": "no", "request_id": "req_1"})
-
-    transport = httpx.MockTransport(refuse)
-    client = AssayClient("https://lab.example", "token", transport=transport, retries=0)
-    with client, pytest.raises(AssayError) as caught:
-        getattr(client, use.method)(**use.arguments[0])
+def test_the_client_makes_an_error_of_every_refusal(call, status):
+    with pytest.raises(AssayError) as caught:
+        answer_call(call, status, {"error": "no", "request_id": "req_1"})
     assert caught.value.request_id == "req_1"
 
 

@@ -37,7 +37,9 @@ from prefect_assay.errors import (
     is_absent,
 )
 from prefect_assay.orders.targets import resolve_target
-from prefect_assay.service.client.drift import (
+from prefect_assay.service.client.http.secrets import spellings
+from prefect_assay.service.description import Need, get_call_facts
+from prefect_assay.service.drift import (
     Change,
     Facts,
     compare,
@@ -45,15 +47,12 @@ from prefect_assay.service.client.drift import (
     known_interface,
     usage_by_operation,
 )
-from prefect_assay.service.client.drift.fields import (
-    SECTIONS,
+from prefect_assay.service.drift.fields import (
     FieldState,
     SeenField,
     compare_answers,
 )
-from prefect_assay.service.client.http.secrets import spellings
-from prefect_assay.service.client.needs import NEEDS, Need, need_of
-from prefect_assay.service.client.witness import WitnessClient
+from prefect_assay.service.drift.witness import WitnessClient
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.experiment import ExperimentSummary
 from prefect_assay.service.models.sequences import Sequences
@@ -74,7 +73,6 @@ _RESULTS: Final = "GET /experiments/{}/results"
 # Read together with the number that they are about, and also kept as they came.
 _BESIDE_NUMBERS: Final = frozenset({"kd_app", "kd_unit", "kd_units", "unit", "units"})
 _SEND: Final = "send the bundle to the maintainers of prefect-assay before you order"
-_WITHOUT: Final = {call.operation: call.without for call in NEEDS}
 _README: Final = """\
 Written by `prefect-assay rehearse`, for the maintainers of prefect-assay.
 
@@ -224,7 +222,9 @@ class _Rehearsing:
                 "no_description",
             ) from None
         self._changes = compare(known_interface(), self._described, usage_by_operation())
-        broken = [one for one in self._changes if one.breaks and need_of(one.operation) is Need.NEEDED]
+        broken = [
+            one for one in self._changes if one.breaks and get_call_facts(one.operation).need is Need.NEEDED
+        ]
         differences = f"{many(len(self._described), 'call')}; {many(len(self._changes), 'difference')}"
         if broken:
             calls = list(dict.fromkeys(one.operation for one in broken))
@@ -383,7 +383,7 @@ class _Rehearsing:
             return call()
         except AssayError as error:
             if is_absent(error) or isinstance(error, Forbidden | UnexpectedAnswer):
-                return f"{operation} is not answered; without it {_WITHOUT.get(operation) or 'nothing is missed'}"
+                return f"{operation} is not answered; without it {get_call_facts(operation).without}"
             raise
 
     def _of_each(self, call: Callable[[str], T]) -> list[T]:
@@ -469,7 +469,9 @@ def make_bundle(rehearsal: Rehearsal, account: AssayAccount, sequences: Sequence
         "ready": rehearsal.is_ready,
         "steps": [{"name": one.name, "ok": one.ok, "problem": one.problem} for one in rehearsal.steps],
         "fields": fields_as_json(rehearsal),
-        "changes": [{**one.as_json(), "need": need_of(one.operation)} for one in rehearsal.changes],
+        "changes": [
+            {**one.as_json(), "need": get_call_facts(one.operation).need} for one in rehearsal.changes
+        ],
     }
     files = {
         "README.txt": _README,
@@ -494,7 +496,7 @@ def make_bundle(rehearsal: Rehearsal, account: AssayAccount, sequences: Sequence
 
 def fields_as_json(rehearsal: Rehearsal) -> list[dict[str, Any]]:
     """Each field with the section of the contract that describes its call; None where the contract has no such call."""
-    return [{**asdict(one), "contract": SECTIONS.get(one.operation)} for one in rehearsal.fields]
+    return [{**asdict(one), "contract": get_call_facts(one.operation).section} for one in rehearsal.fields]
 
 
 def _secrets_of(model: BaseModel) -> Iterator[str]:

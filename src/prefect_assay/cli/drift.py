@@ -12,14 +12,14 @@ from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.service import ADDRESS_VARIABLE, TOKEN_VARIABLE
 from prefect_assay.errors import InputError, UnexpectedAnswer
 from prefect_assay.service.client import AssayClient
-from prefect_assay.service.client.drift import (
+from prefect_assay.service.description import Need, get_call_facts
+from prefect_assay.service.drift import (
     Change,
     compare,
     facts_of,
     known_interface,
     usage_by_operation,
 )
-from prefect_assay.service.client.needs import Need, need_of
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.words import many
 
@@ -49,9 +49,9 @@ def show_drift(
     """
     raw, words, source = _described(document, base_url, account, words)
     changes = compare(known_interface(), facts_of(raw, words), usage_by_operation())
-    broken = sum(change.breaks and need_of(change.operation) is Need.NEEDED for change in changes)
+    broken = sum(change.breaks and get_call_facts(change.operation).need is Need.NEEDED for change in changes)
     if as_json:
-        told = [{**c.as_json(), "need": need_of(c.operation)} for c in changes]
+        told = [{**c.as_json(), "need": get_call_facts(c.operation).need} for c in changes]
         found = {"source": source, "breaks": bool(broken), "changes": told}
         print_json(found)
     else:
@@ -122,12 +122,13 @@ def _read(path: Path) -> dict[str, Any]:
 def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
     """The calls, those that would break first, and below each its differences."""
     line = plain().print
-    by_need = sorted(changes, key=lambda change: list(Need).index(need_of(change.operation)))
+    by_need = sorted(changes, key=lambda change: list(Need).index(get_call_facts(change.operation).need))
     for operation in dict.fromkeys(change.operation for change in by_need):
-        line(f"{operation}  ({need_of(operation)})", style="bold")
+        line(f"{operation}  ({get_call_facts(operation).need})", style="bold")
         for change in changes:
             if change.operation == operation:
-                line(f"  {_MARKS[change.effect]:6}  {change.what}", style="red" if change.breaks else None)
+                what = change.what if change.place or change.kind == "new" else f"gone: {_without(operation)}"
+                line(f"  {_MARKS[change.effect]:6}  {what}", style="red" if change.breaks else None)
     if broken:
         verdict = f"{many(broken, 'difference')} would break what a campaign needs, {len(changes) - broken} would not"
     elif changes:
@@ -135,3 +136,8 @@ def _show(source: str, changes: tuple[Change, ...], broken: int) -> None:
     else:
         verdict = "the interface is the one that the client knows"
     line(f"{source}: {verdict}", style="red" if broken else "green")
+
+
+def _without(operation: str) -> str:
+    """What a campaign does without a call."""
+    return f"without it {get_call_facts(operation).without}"

@@ -13,8 +13,9 @@ from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_
 from prefect_assay.cli.prefect_api import saved_account
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import InputError
-from prefect_assay.service.client.drift.document import above
-from prefect_assay.service.client.drift.fields import SECTIONS, FieldState, SeenField
+from prefect_assay.service.description import get_call_facts
+from prefect_assay.service.drift.document import above
+from prefect_assay.service.drift.fields import FieldState, SeenField
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.words import many
 
@@ -93,7 +94,7 @@ def _show_fields(fields: Sequence[SeenField]) -> None:
     line("\nFields of the service's answers:")
     for operation in dict.fromkeys(one.operation for one in fields):
         of_call = [one for one in fields if one.operation == operation]
-        section = SECTIONS.get(operation)
+        section = get_call_facts(operation).section
         where = f"contract {section}" if section else "not in the contract"
         line(f"{operation} ({where}): {sum(one.state in _READ for one in of_call)} read")
         for state in FieldState:

@@ -10,10 +10,8 @@ from prefect_assay.orders.billing import check_total
 from prefect_assay.orders.create import acceptance_of
 from prefect_assay.orders.payments.due import invoice_id_of
 from prefect_assay.service.client.decoding import unwrapped
-from prefect_assay.service.client.drift.usage import USES
 from prefect_assay.service.client.http.failures import result
 from prefect_assay.service.client.http.request import Answer
-from prefect_assay.service.client.needs import NEEDS, Need
 from prefect_assay.service.client.operations import billing, experiments
 from prefect_assay.service.models.base import DECIDES, WireModel
 from prefect_assay.service.models.billing import Quote
@@ -25,7 +23,6 @@ from prefect_assay.service.models.experiment import (
 )
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import ExperimentStatus
-from support.description import list_operations
 
 SPEC = ExperimentSpec(experiment_type="thermostability", sequences={"a": SequenceValue(aa_string="MKT")})
 CREATE = experiments.create(CreateRequest(experiment_spec=SPEC, name="pa-1"))
@@ -249,10 +246,3 @@ BASE = "https://lab.example"
 )
 def test_an_acceptance_names_its_invoice_at_the_service_s_own_pay_path_only(answered, invoice):
     assert invoice_id_of(QuoteAcceptance.model_validate(answered), BASE) == invoice
-
-
-def test_only_calls_of_the_contract_are_needed():
-    contract = {call.name for call in list_operations() if "x-contract" in call.raw}
-    used = {use.operation for use in USES}
-    assert {call.operation for call in NEEDS if call.need is Need.NEEDED} <= contract & used
-    assert {call.operation for call in NEEDS} <= used

@@ -1,7 +1,8 @@
-"""Every part of the contract that is "not shown", in several reasonable forms: functions from plain facts to an answer's body.
+"""How the stand-in answers: functions from the plain facts of an experiment to the body of an answer.
 
-Written from the contract alone. `FORMS[part][name]` is one form; the first of each part has what the contract shows and
-nothing more. A form that returns `(status, body)` chooses its status as well; a body of `bytes` is sent as it is.
+`FORMS[part][name]` is one form; the first of each part has what the contract shows. Every form is as `openapi.yaml`
+describes the answer, but for those in `UNDESCRIBED`: they show what a campaign does where a service leaves out or bends
+something. A form that returns `(status, body)` chooses its status as well; a body of `bytes` is sent as it is.
 """
 
 import base64
@@ -10,13 +11,32 @@ from datetime import timedelta, timezone
 
 OFFSET = timezone(timedelta(hours=5, minutes=30))
 EMPTY = b""
-ROUTER = (404, {"detail": "Not Found"})
-GATEWAY = (404, b"<html><body><h1>404 Not Found</h1></body></html>")
 PAGE = "https://pay.example/hosted/{}"
+QUOTE_PAGE = "https://pay.example/quotes/{}"
+TARGET = {"id": "11111111-2222-4333-8444-555555555555", "name": "EGFR"}
+
+
+def refuse(status, text, **fields):
+    """A refusal in the words of the contract (2.12), without further headers."""
+    return status, {"error": text, "request_id": "req_1", **fields}, {}
+
+
+def page(rows, total=None, offset=0):
+    """One page of a list (contract 4.1)."""
+    return {
+        "items": rows,
+        "total": len(rows) if total is None else total,
+        "count": len(rows),
+        "offset": offset,
+    }
 
 
 def pascal(word):
     return "".join(part.capitalize() for part in word.split("_"))
+
+
+def without(body, *names):
+    return {name: value for name, value in body.items() if name not in names}
 
 
 def item(e):
@@ -33,86 +53,32 @@ def item(e):
     }
 
 
-def entries(e):
-    return [{"name": name, **value} for name, value in e.sequences.items()]
-
-
-def spec_of(e):
-    return {"experiment_spec": {**e.spec, "sequences": e.sequences}}
-
-
-def resolved(e):
-    rest = {k: v for k, v in e.spec.items() if k not in {"target_id", "sequences"}}
-    target = {"name": "EGFR", "target_catalog_id": e.spec["target_id"]} if e.spec.get("target_id") else None
-    return {"experiment_spec": {**rest, "target": target, "sequences": e.sequences}}
+def record(e):
+    """The detail as it is published, with its target looked up and its costs."""
+    spec = without(e.spec, "target_id") | {"sequences": e.sequences}
+    if e.spec.get("target_id"):
+        spec["target"] = {"name": TARGET["name"], "target_catalog_id": e.spec["target_id"]}
+    return item(e) | {"experiment_spec": spec, "costs": costs(e), "provider_quote_id": None}
 
 
 def costs(e):
-    return {"type": "quoted", "amount_cents": e.total, "currency": "usd", "status": "open"}
+    return {
+        "type": "quoted",
+        "amount_cents": e.total,
+        "currency": "usd",
+        "status": "open",
+        "provider_quote_url": QUOTE_PAGE.format(e.number),
+    }
 
 
-DETAIL = {
-    "the list fields alone": item,
-    "the specification as it was sent": lambda e: item(e) | spec_of(e),
-    "a resolved target, and costs": lambda e: (
-        item(e) | resolved(e) | {"costs": costs(e), "provider_quote_id": None}
-    ),
-    "its fields beside the list's": lambda e: item(e) | {**e.spec, "sequences": entries(e)},
-    "sequences as entries": lambda e: item(e) | {"experiment_spec": {**e.spec, "sequences": entries(e)}},
-    "sequences as a count": lambda e: item(e) | {"sequences": len(e.sequences), "target": "EGFR"},
-    "sequences as previews": lambda e: (
-        item(e)
-        | {
-            "sequences": [
-                {"id": f"s-{n}", "name": n, "aa_preview": v["aa_string"][:4], "length": len(v["aa_string"])}
-                for n, v in e.sequences.items()
-            ]
-        }
-    ),
-    "in an envelope": lambda e: {"experiment": item(e) | spec_of(e)},
-    "named as in the create answer": lambda e: {
-        "experiment_id": e.id,
-        "experiment_code": e.code,
-        **{k: v for k, v in item(e).items() if k not in {"id", "code"}},
-    },
-    "odd values where nothing decides": lambda e: (
-        item(e)
-        | {
-            "costs": [costs(e)],
-            "provider_quote_id": 7,
-            "experiment_url": None,
-            "experiment_spec": "see the portal",
-            "eta": "",
-        }
-    ),
-    "in a list of one": lambda e: [item(e)],
-    "in two envelopes": lambda e: {"data": {"experiment": item(e)}, "meta": {"version": 1}},
-    "null in every other field": lambda e: {
-        **dict.fromkeys(
-            ("name", "experiment_type", "experiment_url", "experiment_spec", "costs", "provider_quote_url")
-        ),
-        **{k: v for k, v in item(e).items() if k in {"id", "code", "status", "created_at", "results_status"}},
-    },
-}
-
-CREATED = {
-    "the four fields": lambda e: {
+def created(e):
+    """Contract 2.1: the answer to a create."""
+    return {
         "experiment_id": e.id,
         "experiment_code": e.code,
         "status": e.status,
-        "costs": {},
-    },
-    "the id alone": lambda e: {"experiment_id": e.id},
-    "odd costs and status": lambda e: {
-        "experiment_id": e.id,
-        "status": {"name": e.status},
-        "costs": [1, 2],
-        "error": None,
-    },
-    "the whole record": lambda e: item(e) | {"experiment_id": e.id},
-    "the record, with its id as id": item,
-    "in an envelope": lambda e: {"data": {"experiment_id": e.id, "status": e.status}},
-}
+        "costs": costs(e),
+    }
 
 
 def invoice_fields(e):
@@ -122,209 +88,56 @@ def invoice_fields(e):
 def acceptance(e):
     """Contract 2.6."""
     machine = e.rail != "async_invoice"
-    payment = {
-        "kind": "machine" if machine else "hosted_invoice",
-        "hosted_invoice_url": PAGE.format(e.invoice),
-    }
-    if machine:
-        payment |= {"methods": [e.rail], "pay_url": f"/api/v1/invoices/{e.invoice}/pay"}
     return {
         "id": f"q-{e.number}",
         "status": "accepted",
         "hosted_invoice_url": PAGE.format(e.invoice),
         "invoice_id": e.invoice,
-        "payment": payment,
+        "payment": {
+            "kind": "machine" if machine else "hosted_invoice",
+            "hosted_invoice_url": PAGE.format(e.invoice),
+            "methods": [e.rail] if machine else [],
+            "pay_url": f"/api/v1/invoices/{e.invoice}/pay",
+        },
     }
 
 
-ACCEPTED = {
-    "the contract's fields": acceptance,
-    "the pay path without the invoice's id": lambda e: {
-        k: v for k, v in acceptance(e).items() if k != "invoice_id"
-    },
-    "the invoice's id without a pointer": lambda e: {
-        k: v for k, v in acceptance(e).items() if k != "payment"
-    },
-    "a whole address": lambda e: (
-        {k: v for k, v in acceptance(e).items() if k != "invoice_id"}
-        | {
-            "payment": {
-                "kind": "machine",
-                "methods": [e.rail],
-                "pay_url": f"{e.base_url}/api/v1/invoices/{e.invoice}/pay",
-            }
-        }
-    ),
-    "the experiment named": lambda e: acceptance(e) | {"experiment_id": e.id, "experiment_code": e.code},
-    "a word as the quote's status": lambda e: acceptance(e) | {"status": "Accepted", "id": 17},
-    "words of its own in the pointer": lambda e: (
-        acceptance(e)
-        | {
-            "payment": acceptance(e)["payment"]
-            | {"kind": "Machine rail", "methods": [e.rail.replace("-", "_")]}
-        }
-    ),
-    "odd values in the pointer": lambda e: (
-        acceptance(e)
-        | {"payment": {"kind": None, "methods": e.rail, "pay_url": f"/api/v1/invoices/{e.invoice}/pay"}}
-    ),
-}
-
-# Confirming a quote: the contract shows the answer's fields in 2.6, and no payload in 4.2.
-CONFIRMED = {
-    "the contract's fields": acceptance,
-    "no content": lambda e: (204, EMPTY),
-    "an empty object": lambda e: {},
-    "an empty body": lambda e: EMPTY,
-    "a status": lambda e: {"status": "accepted"},
-    "the pay path without the invoice's id": ACCEPTED["the pay path without the invoice's id"],
-}
-
-SUBMITTED = {
-    "an empty object": lambda e: {},
-    "no content": lambda e: (204, EMPTY),
-    "a status": lambda e: {"status": e.status, "experiment_id": e.id},
-    "text": lambda e: b"OK",
-}
-
-REJECTED = {
-    "an empty object": lambda e: {},
-    "no content": lambda e: (204, EMPTY),
-    "id and status": lambda e: {"id": f"q-{e.number}", "status": "rejected"},
-}
-
-
-def totals(e):
-    return {"currency": "usd", "status": "open", "expires_at": e.later}
-
-
-QUOTE = {
-    "totals as an object": lambda e: {"totals": {"total": e.total, "subtotal": e.total}, **totals(e)},
-    "amount_total": lambda e: {"amount_total": e.total, "amount_subtotal": e.total, **totals(e)},
-    "total_cents, of the list's vocabulary": lambda e: {
-        "total_cents": e.total,
-        **totals(e),
-        "status": "pending",
-    },
-    "totals in cents": lambda e: {
-        "totals": {"total_cents": e.total, "tax_cents": 0},
-        **totals(e),
-        "currency": "USD",
-    },
-    "total_amount_cents": lambda e: {"id": 3, "total_amount_cents": e.total, **totals(e), "status": "Open"},
-    "no total": lambda e: {"note": "see the PDF", **totals(e)},
-    "a total in words": lambda e: {"total": "two hundred", **totals(e)},
-    "a total as text": lambda e: {"amount_total": str(e.total), **totals(e)},
-    "a total with a fraction": lambda e: {"amount_total": e.total / 100 + 0.5, **totals(e)},
-    "two totals that disagree": lambda e: {
-        "amount_total": e.total // 100,
-        "total_cents": e.total,
-        **totals(e),
-    },
-    "a currency that is an object": lambda e: {
+def quote(e, **fields):
+    """The published quote of an experiment, with other fields in its place."""
+    return {
+        "experiment_id": e.id,
+        "provider_quote_url": QUOTE_PAGE.format(e.number),
         "amount_total": e.total,
-        **totals(e),
-        "currency": {"code": "eur"},
-    },
-    "a currency beside the total alone": lambda e: {
-        **totals(e),
-        "currency": None,
-        "totals": {"total": e.total, "currency": "eur"},
-    },
-    "in a list of one": lambda e: [{"amount_total": e.total, **totals(e)}],
-    "among items": lambda e: {"items": [{"amount_total": e.total, **totals(e)}], "total": 1},
-    "the zero of a clock as its end": lambda e: {"amount_total": e.total, **totals(e), "expires_at": 0},
-    "an unknown status": lambda e: {"amount_total": e.total, **totals(e), "status": "sent_to_customer"},
-    "in an envelope": lambda e: {"quote": {"amount_total": e.total, **totals(e)}},
-}
+        "amount_subtotal": e.total,
+        "currency": "usd",
+        "status": "open",
+        "expires_at": e.later,
+    } | fields
 
-INVOICE = {
-    "the contract's fields": lambda e: {
-        "experiment_id": e.id,
-        "status": e.invoice_status,
-        "provider_invoice_url": PAGE.format(e.invoice),
-    },
-    "with its id": lambda e: {
-        "id": e.invoice,
-        "experiment_id": e.id,
-        "status": e.invoice_status,
-        "provider_invoice_url": PAGE.format(e.invoice),
-    },
-    "no status": lambda e: {
-        "experiment_id": e.id,
-        "status": None,
-        "provider_invoice_url": PAGE.format(e.invoice),
-    },
-    "a status of its own": lambda e: {
-        "experiment_id": e.id,
-        "status": {"open": "awaiting_payment"}.get(e.invoice_status, e.invoice_status),
-        "provider_invoice_url": None,
-    },
-    "in Pascal case": lambda e: {
-        "experiment_id": e.id,
-        "status": pascal(e.invoice_status),
-        "provider_invoice_url": PAGE.format(e.invoice),
-    },
-    "no content": lambda e: (204, EMPTY),
-    "null": lambda e: None,
-    "draft until it is paid": lambda e: {
-        "experiment_id": e.id,
-        "status": "draft" if e.invoice_status == "open" else e.invoice_status,
-        "provider_invoice_url": PAGE.format(e.invoice),
-    },
-}
 
-PAID = {
-    "an empty object": lambda e: {},
-    "no content": lambda e: (204, EMPTY),
-    "the invoice's state": lambda e: {
-        "status": "paid",
-        "already_paid": False,
-        "settlement_reference": "set-1",
-    },
-    "text": lambda e: b"paid",
-}
+def quote_with(e, **fields):
+    """The quote as the contract describes it: its total under any name."""
+    return without(quote(e), "amount_total", "amount_subtotal") | fields
 
-UPDATES = {
-    "the contract's fields": lambda e: [
-        {
-            "id": f"u-{e.number}",
-            "experiment_id": e.id,
-            "experiment_code": e.code,
-            "name": "Started",
-            "timestamp": e.created,
-        }
-    ],
-    "no rows": lambda e: [],
-    "odd values": lambda e: [
-        {
-            "id": f"u-{e.number}",
-            "experiment_id": e.id,
-            "experiment_code": None,
-            "name": None,
-            "timestamp": "soon",
-            "eta": "",
-        }
-    ],
-    "numbers as ids": lambda e: [{"id": 7, "experiment_id": e.id, "timestamp": e.created}],
-}
 
-LISTS = {
-    "the contract's words": lambda rows, total, offset: {
-        "items": rows,
-        "total": total,
-        "count": len(rows),
-        "offset": offset,
-    },
-    "rows alone": lambda rows, total, offset: rows,
-    "items alone": lambda rows, total, offset: {"items": rows},
-    "totals as text": lambda rows, total, offset: {
-        "items": rows,
-        "total": str(total),
-        "count": None,
-        "offset": offset,
-    },
-}
+def invoice(e, **fields):
+    """Contract 2.8."""
+    return {
+        "experiment_id": e.id,
+        "status": e.invoice_state,
+        "provider_invoice_url": PAGE.format(e.invoice),
+    } | fields
+
+
+def update(e, **fields):
+    """Contract 2.9."""
+    return {
+        "id": f"u-{e.number}",
+        "experiment_id": e.id,
+        "experiment_code": e.code,
+        "name": "Started",
+        "timestamp": e.created,
+    } | fields
 
 
 def summary_row(e):
@@ -339,180 +152,225 @@ def summary_row(e):
     }
 
 
-def entry(index, e, **own):
-    kind = e.spec["experiment_type"]
-    values = {
-        "affinity": {"kd_mean": 1e-9 * (index + 1), "kon_mean": 1e5, "koff_mean": 1e-4, "binding": "true"},
-        "screening": {"binding": "true"},
-        "thermostability": {"tm": 50.0 + index},
-        "expression": {"expression": "high", "concentration_value": 10.0 + index},
-    }.get(kind, {"value": 1.5 + index})
-    return {**own, **values}
-
-
-def by(e, **fields):
+def entries(e):
+    """The published entries of an affinity result, one for each sequence."""
     return [
-        entry(i, e, **{k: f(n, v) for k, f in fields.items()}) for i, (n, v) in enumerate(e.sequences.items())
+        {
+            "result_type": "affinity",
+            "sequence": {"name": name, "control": False, **value},
+            "kd_units": "M",
+            "kd_mean": 1e-9 * (index + 1),
+            "kon_mean": 1e5,
+            "koff_mean": 1e-4,
+            "binding": "true",
+            "binding_strength": "strong",
+            "positive_control": False,
+            "replicates": [],
+        }
+        for index, (name, value) in enumerate(e.sequences.items())
     ]
 
 
-def whole(e, rows):
-    return [summary_row(e) | {"summary": rows}]
+def result(e, rows=None, **fields):
+    return [summary_row(e) | {"summary": entries(e) if rows is None else rows, "metadata": {}} | fields]
 
 
-def scaled(e, factor, *, text=False, **unit):
-    """Entries with names whose K_D is in another unit."""
-    rows = [row | {"kd_mean": row["kd_mean"] * factor} | unit for row in by(e, name=lambda n, v: n)]
-    return [row | {"kd_mean": str(row["kd_mean"])} for row in rows] if text else rows
+def edited(e, edit, *drop):
+    """The result with fields of each entry in the place of others."""
+    rows = [without(row, *drop) | edit(row) for row in entries(e)]
+    return result(e, rows)
 
 
-RESULTS = {
-    "summaries alone": lambda e: [summary_row(e)],
-    "sequence objects": lambda e: whole(e, by(e, sequence=lambda n, v: {"name": n, **v})),
-    "names": lambda e: whole(e, by(e, sequence_name=lambda n, v: n)),
-    "names in another case": lambda e: whole(e, by(e, name=lambda n, v: n.upper())),
-    "residues alone": lambda e: whole(e, by(e, sequence=lambda n, v: v["aa_string"].lower())),
-    "residues beside a null name": lambda e: whole(
-        e, by(e, sequence=lambda n, v: {"name": None, "aa_string": v["aa_string"]})
-    ),
-    "sequence ids": lambda e: whole(e, by(e, sequence_id=lambda n, v: f"seq-{n}")),
-    "nothing that names a design": lambda e: whole(e, by(e)),
-    "one result per design, without names": lambda e: [
-        summary_row(e) | {"id": f"r-{i}", "summary": [row]} for i, row in enumerate(by(e))
-    ],
-    "data in place of summary": lambda e: [summary_row(e) | {"data": by(e, sequence_name=lambda n, v: n)}],
-    "one object": lambda e: summary_row(e) | {"summary": by(e, sequence_name=lambda n, v: n)},
-    "no result_type": lambda e: [
-        {k: v for k, v in row.items() if k not in {"result_type", "title"}}
-        for row in whole(e, by(e, sequence_name=lambda n, v: n))
-    ],
-    "a row that is no object": lambda e: ["preliminary", *whole(e, by(e, sequence_name=lambda n, v: n))],
-    "a shape of its own": lambda e: {"plates": [[1, 2], [3, 4]]},
-    "an object by design": lambda e: {n: entry(i, e) for i, n in enumerate(e.sequences)},
-    "a summary by design": lambda e: [
-        summary_row(e) | {"summary": {n: entry(i, e) for i, n in enumerate(e.sequences)}}
-    ],
-    "entries without results": lambda e: by(e, name=lambda n, v: n),
-    "a result per design, without a summary": lambda e: [
-        summary_row(e) | {"id": f"r-{i}", **row} for i, row in enumerate(by(e, name=lambda n, v: n))
-    ],
-    "lines of JSON": lambda e: "\n".join(map(json.dumps, by(e, name=lambda n, v: n))).encode(),
-    "with a byte order mark": lambda e: (
-        b"\xef\xbb\xbf" + json.dumps(whole(e, by(e, name=lambda n, v: n))).encode()
-    ),
-    "a table": lambda e: b"name,kd\nD0,1e-9\n",
-    "one id for all": lambda e: [summary_row(e) | {"summary": [row]} for row in by(e, name=lambda n, v: n)],
-    "no ids": lambda e: [
-        {**summary_row(e), "id": None, "summary": [row]} for row in by(e, name=lambda n, v: n)
-    ],
-    "names in place of residues": lambda e: whole(e, by(e, sequence=lambda n, v: n)),
-    "names with the experiment's code": lambda e: whole(e, by(e, name=lambda n, v: f"{e.code}_{n}")),
-    "names of others beside residues": lambda e: whole(
-        e, by(e, name=lambda n, v: "c" if n == "D0" else n, aa_string=lambda n, v: v["aa_string"])
-    ),
-    "numbers as text": lambda e: whole(e, scaled(e, 1, text=True)),
-    "nM, named beside the number": lambda e: whole(e, scaled(e, 1e9, unit="nM")),
-    "nM, named in the result": lambda e: [row | {"units": {"kd": "nM"}} for row in whole(e, scaled(e, 1e9))],
-    "nM, not named": lambda e: whole(e, scaled(e, 1e9)),
-    "logarithms": lambda e: whole(e, [row | {"kd_mean": -9.0} for row in by(e, name=lambda n, v: n)]),
-    "no rows": lambda e: [],
-    "a package that cannot be reached": lambda e: [
-        row | {"data_package_url": "https://10.1.2.3/package.zip"}
-        for row in whole(e, by(e, sequence_name=lambda n, v: n))
-    ],
+def estimate(total):
+    """Contract 2.5: a complete price, of `total` cents."""
+    assay = {"name": "affinity", "base_cents": total, "replicate_addon_cents": 0, "subtotal_cents": total}
+    materials = {"target": named_target(), "price_per_sequence_cents": 0, "subtotal_cents": 0}
+    breakdown = {
+        "pricing_version": "v1_2026-01-01",
+        "assay": assay,
+        "materials": materials,
+        "total_cents": total,
+    }
+    return {"breakdown": breakdown, "incomplete": None, "warnings": []}
+
+
+def no_price():
+    """Contract 2.5: a target without self-service pricing."""
+    whole = estimate(1)["breakdown"]
+    incomplete = {
+        "pricing_version": whole["pricing_version"],
+        "assay": whole["assay"],
+        "materials_unavailable": {"target": named_target(), "reason": "no price"},
+    }
+    return {"breakdown": None, "incomplete": incomplete, "warnings": []}
+
+
+def named_target():
+    return {"name": TARGET["name"], "target_catalog_id": TARGET["id"]}
+
+
+FORMS = {
+    "detail": {
+        "the list fields alone": item,
+        "published": record,
+        "sequences as previews": lambda e: (
+            item(e) | {"sequences": [{"id": f"s-{n}", "name": n, "length": 7} for n in e.sequences]}
+        ),
+        "odd values where nothing decides": lambda e: (
+            item(e)
+            | {
+                "costs": [1],
+                "provider_quote_id": 7,
+                "experiment_url": None,
+                "experiment_spec": "-",
+                "eta": "",
+            }
+        ),
+    },
+    "created": {
+        "the four fields": created,
+        "odd costs and status": lambda e: created(e) | {"status": {"name": e.status}, "costs": [1, 2]},
+    },
+    "accepted": {
+        "the contract's fields": acceptance,
+        "no pointer": lambda e: without(acceptance(e), "payment"),
+        "the pay path without the invoice's id": lambda e: without(acceptance(e), "invoice_id"),
+    },
+    # The contract shows the fields in 2.6, and no payload in 4.2.
+    "confirmed": {
+        "the contract's fields": acceptance,
+        "no content": lambda _: (204, EMPTY),
+        "an empty object": lambda _: {},
+    },
+    "submitted": {
+        "an empty object": lambda _: {},
+        "published": lambda e: {
+            "experiment_id": e.id,
+            "previous_status": "draft",
+            "status": e.status,
+            "confirmed_at": e.created,
+        },
+    },
+    "rejected": {
+        "an empty object": lambda _: {},
+        "published": lambda e: {"id": f"q-{e.number}", "status": "rejected"},
+    },
+    "quote": {
+        "totals as an object": lambda e: quote_with(e, totals={"total": e.total, "subtotal": e.total}),
+        "published": quote,
+        "no total": quote_with,
+        "a total with a fraction": lambda e: quote(e, amount_total=e.total / 100 + 0.5),
+        "two totals that disagree": lambda e: quote(e, amount_total=e.total // 100, total_cents=e.total),
+        "another currency beside the total": lambda e: quote_with(
+            e, totals={"total": e.total, "currency": "eur"}
+        ),
+        "an unknown status": lambda e: quote(e, status="sent_to_customer"),
+    },
+    "invoice": {
+        "the contract's fields": invoice,
+        "no status": lambda e: invoice(e, status=None),
+        "draft until it is paid": lambda e: invoice(
+            e, status="draft" if e.invoice_state == "open" else e.invoice_state
+        ),
+    },
+    "paid": {
+        "an empty object": lambda _: {},
+        "published": lambda e: {
+            "id": e.invoice,
+            "provider_invoice_id": f"in_{e.invoice}",
+            "status": "paid",
+            "currency": "usd",
+            "already_paid": False,
+            "settlement_reference": "set-1",
+        },
+    },
+    "updates": {
+        "the contract's fields": lambda e: [update(e)],
+        "no rows": lambda _: [],
+        "odd values": lambda e: [update(e, experiment_code=None, name=None, timestamp="soon", eta="")],
+    },
+    "results": {
+        "summaries alone": lambda e: [summary_row(e)],
+        "published": result,
+        "sequence ids": lambda e: edited(
+            e, lambda row: {"sequence_id": f"seq-{row['sequence']['name']}"}, "sequence"
+        ),
+        "nothing that names a design": lambda e: edited(e, lambda _: {}, "sequence"),
+        "names of others beside residues": lambda e: edited(
+            e,
+            lambda row: {"sequence": row["sequence"] | {"name": row["sequence"]["name"].replace("D0", "c")}},
+        ),
+        "nM, named beside the number": lambda e: edited(
+            e, lambda row: {"kd_mean": row["kd_mean"] * 1e9, "kd_units": "nM"}
+        ),
+        "nM, not named": lambda e: edited(e, lambda row: {"kd_mean": row["kd_mean"] * 1e9}, "kd_units"),
+        "logarithms": lambda e: edited(e, lambda _: {"kd_mean": -9.0}, "kd_units"),
+        "no rows": lambda _: [],
+        "a package that cannot be reached": lambda e: result(
+            e, data_package_url="https://10.1.2.3/package.zip"
+        ),
+        "an object by design": lambda e: dict(zip(e.sequences, entries(e), strict=True)),
+        "a table": lambda _: b"name,kd\nD0,1e-9\n",
+    },
+    "times": {
+        "UTC": lambda t: t.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "with an offset": lambda t: t.astimezone(OFFSET).isoformat(),
+    },
+    "statuses": {
+        "snake case": lambda word: word,
+        "Pascal case": pascal,
+        "unknown ones in between": lambda word: {
+            "in_queue": "awaiting_slot",
+            "in_production": "plate_42",
+        }.get(word, word),
+    },
+    # Calls that the contract does not have.
+    "outside": {
+        "the service's own 404": (404, {"error": "not found", "request_id": "req_1"}),
+        "a web page": (200, b"<!doctype html><html><body>Portal</body></html>"),
+        "forbidden": (403, {"error": "forbidden", "request_id": "req_1"}),
+    },
+    "targets": {
+        "id and name": lambda t: t,
+        "the id alone": lambda t: {"id": t["id"]},
+        "odd values": lambda t: t | {"pricing": "on request", "details": [], "catalog_number": 17, "url": 3},
+    },
+    "estimate": {
+        "the contract's fields": estimate,
+        "odd values beside the total": lambda total: {
+            "breakdown": {"pricing_version": 1, "assay": "affinity", "materials": [], "total_cents": total},
+            "warnings": None,
+        },
+    },
 }
 
-TIMES = {
-    "UTC": lambda t: t.strftime("%Y-%m-%dT%H:%M:%SZ"),
-    "with an offset": lambda t: t.astimezone(OFFSET).isoformat(),
-    "naive": lambda t: t.replace(tzinfo=None).isoformat(),
-    "unix seconds": lambda t: int(t.timestamp()),
-    "unix milliseconds as text": lambda t: str(int(t.timestamp() * 1000)),
-    "in words": lambda t: t.strftime("%a, %d %b %Y %H:%M:%S GMT"),
-}
-
-STATUSES = {
-    "snake case": lambda word: word,
-    "Pascal case": pascal,
-    "upper case": str.upper,
-    "words with blanks": lambda word: f" {word.replace('_', ' ').capitalize()} ",
-    "unknown ones in between": lambda word: {"in_queue": "awaiting_slot", "in_production": "plate_42"}.get(
-        word, word
-    ),
-}
-
-OUTSIDE = {
-    "the service's own 404": (404, {"error": "not found", "request_id": "req_1"}),
-    "a router's 404": ROUTER,
-    "a gateway's page": GATEWAY,
-    "method not allowed": (405, {"detail": "Method Not Allowed"}),
-    "a web page": (200, b"<!doctype html><html><body>Portal</body></html>"),
-    "forbidden": (403, {"error": "forbidden", "request_id": "req_1"}),
-    "not implemented": (501, {"error": "not implemented", "request_id": "req_1"}),
-    "a redirect to a page": (302, b"<html>Sign in</html>"),
+UNDESCRIBED = {
+    ("detail", "odd values where nothing decides"),
+    ("created", "odd costs and status"),
+    ("accepted", "the pay path without the invoice's id"),
+    ("confirmed", "no content"),
+    ("confirmed", "an empty object"),
+    ("quote", "a total with a fraction"),
+    ("quote", "an unknown status"),
+    ("invoice", "no status"),
+    ("updates", "odd values"),
+    ("results", "sequence ids"),
+    ("results", "nothing that names a design"),
+    ("results", "nM, named beside the number"),
+    ("results", "an object by design"),
+    ("results", "a table"),
+    ("statuses", "unknown ones in between"),
+    ("targets", "odd values"),
+    ("estimate", "odd values beside the total"),
 }
 
 REFUSALS = {
     "401": (401, {"error": "invalid token", "request_id": "req_1"}),
-    "401 without a body of the service": (401, {"message": "Unauthorized"}),
     "413": (413, b"<html>413 Request Entity Too Large</html>"),
-    "422": (422, {"detail": [{"loc": ["body", "name"], "msg": "too long"}]}),
-    "400 as a page": (400, b"<html>Bad Request</html>"),
-    "400 as a list": (400, [{"msg": "name: too long"}]),
+    "422": (422, {"error": "name: too long", "request_id": "req_1"}),
     "400 without a body": (400, EMPTY),
     "403 in words of a gateway": (403, {"message": "Forbidden"}),
     "429": (429, {"message": "Too many requests"}),
-}
-
-TARGETS = {
-    "the id alone": lambda t: {"id": t["id"]},
-    "id and name": lambda t: {"id": t["id"], "name": t["name"]},
-    "odd values": lambda t: {
-        "id": t["id"],
-        "name": t["name"],
-        "pricing": "on request",
-        "details": [],
-        "catalog_number": 17,
-        "url": 3,
-    },
-}
-
-ESTIMATE = {
-    "the contract's fields": lambda t: {
-        "breakdown": {
-            "pricing_version": "v1_2026-01-01",
-            "assay": {"name": "affinity", "base_cents": t, "replicate_addon_cents": 0, "subtotal_cents": t},
-            "materials": {"target": {"name": "EGFR"}, "price_per_sequence_cents": 0, "subtotal_cents": 0},
-            "total_cents": t,
-        },
-        "incomplete": None,
-        "warnings": [],
-    },
-    "the total alone": lambda t: {"breakdown": {"total_cents": t}},
-    "odd values beside the total": lambda t: {
-        "breakdown": {"pricing_version": 1, "assay": "affinity", "materials": [], "total_cents": t},
-        "warnings": None,
-    },
-}
-
-FORMS = {
-    "detail": DETAIL,
-    "created": CREATED,
-    "accepted": ACCEPTED,
-    "confirmed": CONFIRMED,
-    "submitted": SUBMITTED,
-    "rejected": REJECTED,
-    "quote": QUOTE,
-    "invoice": INVOICE,
-    "paid": PAID,
-    "updates": UPDATES,
-    "lists": LISTS,
-    "results": RESULTS,
-    "times": TIMES,
-    "statuses": STATUSES,
-    "outside": OUTSIDE,
-    "targets": TARGETS,
-    "estimate": ESTIMATE,
 }
 
 

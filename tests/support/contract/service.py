@@ -1,6 +1,6 @@
 """A service with the contract's calls and nothing more, on loopback. Its answers are the forms of `forms`; it is not the lab.
 
-It counts what a customer would be billed for: `billed` has the invoice of every accepted quote, `settled` every payment.
+`problems` has what of its answers is off the description of the service. It counts what a customer would be billed for: `billed` has the invoice of every accepted quote, `settled` every payment.
 Time passes with the readings of the list by ids: the laboratory goes one stage on at each.
 """
 
@@ -18,11 +18,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import UUID, uuid4
 
 from support.contract import forms
+from support.contract.forms import TARGET, page, refuse
+from support.description import find_operation, find_problems
 from support.services.pay_server import NETWORK, RECEIVER, USDC, decode, encode, recover
 from support.services.serving import serving
 
 TOKEN = "token_contract_only"
-TARGET = {"id": "11111111-2222-4333-8444-555555555555", "name": "EGFR"}
 NETWORK_ID = "profile_contract"
 TOTAL = 21_900
 STAGES = ("waiting_for_materials", "in_queue", "in_production", "data_analysis", "in_review", "done")
@@ -58,10 +59,6 @@ class Made:
         return self.statuses(self.state)
 
     @property
-    def invoice_status(self):
-        return self.invoice_state
-
-    @property
     def created(self):
         return self.times(self.at)
 
@@ -83,7 +80,7 @@ class Made:
 
 @dataclass
 class ContractService:
-    """`form` chooses a form for each part; `lost` are calls whose next answer is dropped, such as `create`."""
+    """`form` chooses a form for each part; `lost` are calls whose next answer is dropped, such as `experiments.create`."""
 
     form: dict[str, str] = field(default_factory=dict)
     lost: Counter = field(default_factory=Counter)
@@ -103,6 +100,7 @@ class ContractService:
     creates: int = 0
     calls: Counter = field(default_factory=Counter)
     journal: list[tuple[str, str]] = field(default_factory=list)  # every request: method and path
+    problems: list[str] = field(default_factory=list)
     base_url: str = ""
     challenges: set[str] = field(default_factory=set)
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -116,42 +114,41 @@ class ContractService:
     def answer(self, method, path, query, headers, body):
         """Status, body and headers of an answer; None where it is lost."""
         self.journal.append((method, path))
-        matching = (
-            (call, found)
-            for call, (verb, pattern) in ROUTES.items()
-            if verb == method and (found := re.fullmatch(pattern, path))
-        )
-        call, found = next(matching, ("outside", None))
-        if found is None:
+        operation = find_operation(method, f"/api/v1{path}")
+        play = operation and getattr(self, operation.operation_id.replace(".", "_"), None)
+        if play is None:
             self.calls["outside"] += 1
             return *self.of("outside"), {}
+        call = operation.operation_id
         self.calls[call] += 1
         if headers.get("authorization") != f"Bearer {TOKEN}":
-            return 401, {"error": "invalid token", "request_id": "req_1"}, {}
+            return refuse(401, "invalid token")
+        names = re.findall(r"\{(\w+)\}", operation.path)
+        values = re.fullmatch(re.sub(r"\{\w+\}", "([^/]+)", operation.path), f"/api/v1{path}").groups()
+        ids = dict(zip(names, map(unquote, values), strict=True))
         with self.lock:
-            got = getattr(self, call)(*map(unquote, found.groups()), query=query, headers=headers, body=body)
-        if self.lost[call] > 0 and (call != "pay" or _credential(headers)):
+            answer = play(**ids, query=query, headers=headers, body=body)
+        status, content, more = _whole(answer)
+        self.problems += _problems(operation, status, content)
+        if self.lost[call] > 0 and (call != "invoices.pay" or _credential(headers)):
             self.lost[call] -= 1
             return None
-        status, content, more = got if isinstance(got, tuple) and len(got) == 3 else (*_plain(got), {})
         return status, content, more
 
-    def targets(self, **_):
-        row = self.of("targets")(TARGET)
-        return self.of("lists")([row], 1, 0)
+    def _page(self, rows, query):
+        offset = int(query.get("offset", ["0"])[0])
+        return page(rows[offset:], len(rows), offset)
 
-    def estimate(self, *, body, **_):
-        if self.priced:
-            return self.of("estimate")(TOTAL)
-        assay = {"name": "affinity", "base_cents": 1, "replicate_addon_cents": 0, "subtotal_cents": 1}
-        lacks = {"target": {"name": "EGFR"}, "reason": "no price"}
-        return {
-            "breakdown": None,
-            "incomplete": {"pricing_version": "v1", "assay": assay, "materials_unavailable": lacks},
-            "warnings": [],
-        }
+    def _by_quote(self, quote_id):
+        return next(one for one in self.made.values() if f"q-{one.number}" == quote_id)
 
-    def create(self, *, body, headers, **_):
+    def targets_list(self, **_):
+        return page([self.of("targets")(TARGET)])
+
+    def experiments_estimate(self, **_):
+        return self.of("estimate")(TOTAL) if self.priced else forms.no_price()
+
+    def experiments_create(self, *, body, headers, **_):
         self.creates += 1
         if self.refuses:
             return self.refuses
@@ -171,12 +168,12 @@ class ContractService:
             ends_partial=self.ends_partial,
         )
         self.made[one.id] = one
-        self.hidden = self.calls["experiments"] + self.unlisted
+        self.hidden = self.calls["experiments.list"] + self.unlisted
         if body.get("auto_accept_quote"):
             self.accept(one)
             if one.rail != "async_invoice":
                 return self.of("accepted")(one)
-            return 201, _merged(self.of("created")(one), forms.invoice_fields(one)), {}
+            return 201, self.of("created")(one) | forms.invoice_fields(one), {}
         one.state = "waiting_for_confirmation" if body.get("skip_draft") else "draft"
         return 201, self.of("created")(one), {}
 
@@ -189,131 +186,104 @@ class ContractService:
             one.stage, one.state = 0, STAGES[0]
             one.invoice_state = "paid" if self.hosted_paid else "open"
 
-    def experiments(self, *, query, **_):
+    def experiments_list(self, *, query, **_):
         if "filter" in query and self.refuses_filter:
             for one in self.made.values():
                 self.go_on(one)
-            return 400, {"error": "unknown field: id", "request_id": "req_1"}, {}
+            return refuse(400, "unknown field: id")
         word = query.get("search", [""])[0]
-        shown = self.calls["experiments"] > getattr(self, "hidden", 0)
+        shown = self.calls["experiments.list"] > getattr(self, "hidden", 0)
         rows = [forms.item(e) for e in self.made.values() if word in (e.name or "") and shown]
         if "filter" in query:  # it is ignored, and asks for the states of experiments
             for one in self.made.values():
                 self.go_on(one)
-        offset = int(query.get("offset", ["0"])[0])
-        return self.of("lists")(rows[offset:], len(rows), offset)
+        return self._page(rows, query)
 
     def go_on(self, one):
         if 0 <= one.stage < len(STAGES) - 1:
             one.stage += 1
             one.state = STAGES[one.stage]
 
-    def detail(self, experiment_id, **_):
+    def experiments_get(self, experiment_id, **_):
         one = self.made.get(experiment_id)
-        if one is None:
-            return 404, {"error": "experiment not found", "request_id": "req_1"}, {}
-        return self.of("detail")(one)
+        return refuse(404, "experiment not found") if one is None else self.of("detail")(one)
 
-    def quote(self, experiment_id, **_):
+    def experiments_get_quote(self, experiment_id, **_):
         one = self.made[experiment_id]
         if one.quote is None:
             one.quote, one.state = "open", "quote_sent"
-            return 404, {"error": "the quote is not generated yet", "request_id": "req_1"}, {}
-        told = self.of("quote")(one)
-        return told if one.quote == "open" else _merged(told, {"status": one.quote})
+            return refuse(404, "the quote is not generated yet")
+        return self.of("quote")(one) | ({} if one.quote == "open" else {"status": one.quote})
 
-    def confirm(self, experiment_id, **_):
+    def experiments_confirm_quote(self, experiment_id, **_):
         one = self.made[experiment_id]
         if one.quote != "open":
-            return 409, {"error": "the quote is not open", "request_id": "req_1"}, {}
+            return refuse(409, "the quote is not open")
         self.accept(one)
         return self.of("confirmed")(one)
 
-    def confirm_by_id(self, quote_id, **_):
-        return self.confirm(next(e.id for e in self.made.values() if f"q-{e.number}" == quote_id))
+    def quotes_confirm(self, quote_id, **_):
+        return self.experiments_confirm_quote(self._by_quote(quote_id).id)
 
-    def reject(self, quote_id, **_):
-        one = next(e for e in self.made.values() if f"q-{e.number}" == quote_id)
+    def quotes_reject(self, quote_id, **_):
+        one = self._by_quote(quote_id)
         one.quote, one.state = "rejected", "draft"
         return self.of("rejected")(one)
 
-    def submit(self, experiment_id, **_):
+    def experiments_submit(self, experiment_id, **_):
         self.made[experiment_id].state = "waiting_for_confirmation"
         return self.of("submitted")(self.made[experiment_id])
 
-    def modify(self, experiment_id, *, body, **_):
+    def experiments_modify(self, experiment_id, *, body, **_):
         self.made[experiment_id].name = body.get("name", self.made[experiment_id].name)
         return {}
 
-    def invoice(self, experiment_id, **_):
+    def experiments_get_invoice(self, experiment_id, **_):
         one = self.made.get(experiment_id)
         if one is None or one.invoice is None:
             step = "quote/confirm" if one and one.quote else "submit"
-            return (
-                404,
-                {"error": f"no invoice yet: POST /experiments/{experiment_id}/{step}", "request_id": "req_1"},
-                {},
-            )
+            return refuse(404, f"no invoice yet: POST /experiments/{experiment_id}/{step}")
         return self.of("invoice")(one)
 
-    def results(self, experiment_id, *, query, **_):
+    def experiments_list_results(self, experiment_id, *, query, **_):
         one = self.made[experiment_id]
-        if one.state != "done":
-            return self.of("lists")([], 0, 0)
-        found = self.of("results")(one)
-        if not isinstance(found, list):
-            return found
-        offset = int(query.get("offset", ["0"])[0])
-        return self.of("lists")(found[offset:], len(found), offset)
+        rows = self.of("results")(one) if one.state == "done" else []
+        return self._page(rows, query) if isinstance(rows, list) else rows
 
-    def updates(self, *, query, **_):
-        rows = [row for e in self.made.values() for row in self.of("updates")(e)]
-        offset = int(query.get("offset", ["0"])[0])
-        return self.of("lists")(rows[offset:], len(rows), offset)
+    def updates_list(self, *, query, **_):
+        return self._page([row for one in self.made.values() for row in self.of("updates")(one)], query)
 
-    def all_results(self, **_):
-        return self.of("lists")([forms.summary_row(e) for e in self.made.values() if e.state == "done"], 0, 0)
+    def results_list(self, **_):
+        return page([forms.summary_row(one) for one in self.made.values() if one.state == "done"])
 
-    def quotes(self, **_):
-        return self.of("lists")([], 0, 0)
+    def quotes_list(self, **_):
+        return page([])
 
-    def quote_by_id(self, quote_id, **_):
-        one = next(e for e in self.made.values() if f"q-{e.number}" == quote_id)
-        return self.of("quote")(one)
+    def quotes_get(self, quote_id, **_):
+        return self.of("quote")(self._by_quote(quote_id))
 
-    def pay(self, invoice_id, *, headers, **_):
-        one = next((e for e in self.made.values() if e.invoice == invoice_id), None)
+    def invoices_pay(self, invoice_id, *, headers, **_):
+        one = next((one for one in self.made.values() if one.invoice == invoice_id), None)
         if one is None:
-            return 404, {"error": "no such invoice", "request_id": "req_1"}, {}
+            return refuse(404, "no such invoice")
         if one.rail == "async_invoice":
             return {"status": one.invoice_state}
         sent = _credential(headers)
         if one.invoice_state == "paid":
             return {"already_paid": True}
-        if sent is None:
-            return self.challenge(one)
-        if not self.takes(one, sent):
-            return 402, {"error": "refused"}, self.challenge(one)[2]
+        if sent is None or not self.takes(one, sent):
+            return 402, {"error": "payment required", "request_id": "req_1"}, self.challenge(one)
         self.settled.append(one.id)
         one.invoice_state, one.stage, one.state = "paid", 0, STAGES[0]
-        return *_plain(self.of("paid")(one)), _receipt(one)
+        return 200, self.of("paid")(one), _receipt(one)
 
     def challenge(self, one):
+        """The headers of a 402."""
         cents = self.challenge_cents or one.total
         if one.rail == "x402-exact":
-            return (
-                402,
-                {"error": "payment required"},
-                {
-                    "PAYMENT-REQUIRED": encode(
-                        {
-                            "x402Version": 2,
-                            "resource": {"url": f"{self.base_url}/api/v1/invoices/{one.invoice}/pay"},
-                            "accepts": [self.offer(cents)],
-                        }
-                    )
-                },
-            )
+            resource = {"url": f"{self.base_url}/api/v1/invoices/{one.invoice}/pay"}
+            terms = {"x402Version": 2, "resource": resource, "accepts": [self.offer(cents)]}
+            return {"PAYMENT-REQUIRED": encode(terms)}
         name = uuid4().hex
         self.challenges.add(name)
         request = forms.b64(
@@ -329,7 +299,7 @@ class ContractService:
             f'Payment id="{name}", realm="contract", method="stripe", intent="charge", request="{request}", '
             f'expires="{expires}", header="Payment-Authorization"'
         )
-        return 402, {"error": "payment required"}, {"WWW-Authenticate": value}
+        return {"WWW-Authenticate": value}
 
     def offer(self, cents):
         return {
@@ -360,29 +330,6 @@ class ContractService:
         return known and bool(stated["payload"]["spt"])
 
 
-# Contract 4, in its order; what is not here is outside the contract.
-ROUTES = {
-    "experiments": ("GET", "/experiments"),
-    "create": ("POST", "/experiments"),
-    "estimate": ("POST", "/experiments/cost-estimate"),
-    "detail": ("GET", "/experiments/([^/]+)"),
-    "modify": ("PATCH", "/experiments/([^/]+)"),
-    "invoice": ("GET", "/experiments/([^/]+)/invoice"),
-    "quote": ("GET", "/experiments/([^/]+)/quote"),
-    "submit": ("POST", "/experiments/([^/]+)/submit"),
-    "confirm": ("POST", "/experiments/([^/]+)/quote/confirm"),
-    "results": ("GET", "/experiments/([^/]+)/results"),
-    "targets": ("GET", "/targets"),
-    "all_results": ("GET", "/results"),
-    "updates": ("GET", "/updates"),
-    "quotes": ("GET", "/quotes"),
-    "quote_by_id": ("GET", "/quotes/([^/]+)"),
-    "confirm_by_id": ("POST", "/quotes/([^/]+)/confirm"),
-    "reject": ("POST", "/quotes/([^/]+)/reject"),
-    "pay": ("POST", "/invoices/([^/]+)/pay"),
-}
-
-
 def decode_url(value):
     return decode(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4))
 
@@ -402,12 +349,22 @@ def _receipt(one):
     return {"Payment-Receipt": forms.b64({"status": "success", "method": "stripe", "reference": "ref-1"})}
 
 
-def _merged(told, more):
-    return {**told, **more} if isinstance(told, dict) else told
+def _whole(answer):
+    """Status, body and headers of an answer that may name its body alone."""
+    status, content, *more = answer if isinstance(answer, tuple) else (200, answer)
+    return status, content, more[0] if more else {}
 
 
-def _plain(got):
-    return got if isinstance(got, tuple) else (200, got)
+def _problems(operation, status, content):
+    """What of an answer is off the description."""
+    if status not in operation.statuses:
+        return [f"{operation.operation_id} {status}: is not described"]
+    if isinstance(content, bytes):
+        return [f"{operation.operation_id} {status}: is no JSON"]
+    return [
+        f"{operation.operation_id} {status}: {problem}"
+        for problem in find_problems(content, operation.answer_schema(status))
+    ]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,7 +1,7 @@
 """Variants x routes: how a campaign ends with each form of each part, and with lost answers.
 
-`python tests/support/contract/table.py` runs all of them, or those that are named, and writes `outcomes.json`, from which `make service-page` makes the
-table of docs/service.md; the tests run each variant again and compare.
+`python tests/support/contract/table.py` runs all of them, or those that are named, and writes `outcomes.json`; the tests run
+each variant again and compare.
 """
 
 import json
@@ -18,13 +18,13 @@ if str(Path(__file__).parents[2]) not in sys.path:
 from prefect_assay.errors import AssayError, DecisionNeeded
 from prefect_assay.orders.stages import Stage
 from support.contract.campaign import SEQUENCES, StillWaiting, a_plan, a_setup, complete
-from support.contract.forms import FORMS, REFUSALS
+from support.contract.forms import FORMS, REFUSALS, UNDESCRIBED
 from support.contract.service import ContractService, running
 
 KD = {name: 1e-9 * (index + 1) for index, name in enumerate(SEQUENCES)}  # what the service measures
 OUTCOMES = Path(__file__).with_name("outcomes.json")
 # Forms that a campaign reads well, for the parts that are not varied.
-READABLE = {"results": "sequence objects", "quote": "amount_total"}
+READABLE = {"results": "published", "quote": "published"}
 ROUTES_OF = {
     "detail": ("hosted", "x402", "quoted"),
     "created": ("hosted", "quoted"),
@@ -33,25 +33,14 @@ ROUTES_OF = {
     "quote": ("quoted",),
     "invoice": ("hosted", "x402", "quoted x402"),
     "paid": ("x402", "mpp"),
-    "lists": ("hosted", "x402"),
     "results": ("hosted",),
     "times": ("hosted", "x402"),
     "statuses": ("hosted", "x402"),
     "outside": ("hosted", "x402", "quoted"),
     "estimate": ("hosted",),
 }
-# What is published about the interface (docs/service.md, `shapes`), all at once.
-PUBLISHED = {
-    "detail": "a resolved target, and costs",
-    "created": "the id alone",
-    "accepted": "the contract's fields",
-    "confirmed": "the contract's fields",
-    "quote": "amount_total",
-    "invoice": "the contract's fields",
-    "paid": "the invoice's state",
-    "results": "sequence objects",
-    "estimate": "the contract's fields",
-}
+# What is published about the interface, all at once.
+PUBLISHED = dict.fromkeys(("detail", "quote", "submitted", "rejected", "paid", "results"), "published")
 VARIANTS = {
     "the published shapes": (PUBLISHED, {}, ("hosted", "x402", "mpp", "quoted", "quoted x402")),
     "the published shapes, in a deployment's words": (
@@ -61,7 +50,7 @@ VARIANTS = {
     ),
     "the answer to the create is lost, in a deployment's words": (
         PUBLISHED,
-        {"provider": "paymaster", "lost": "create"},
+        {"provider": "paymaster", "lost": "experiments.create"},
         ("hosted", "x402", "mpp"),
     ),
     **{
@@ -74,17 +63,17 @@ VARIANTS = {
         for name, answer in REFUSALS.items()
     },
     **{
-        f"the answer to the {call} is lost; {form}": ({"detail": form}, {"lost": call}, routes)
+        f"the answer to {call} is lost; {form}": ({"detail": form}, {"lost": call}, routes)
         for call, routes in {
-            "create": ("hosted", "x402", "mpp", "quoted"),
-            "confirm": ("quoted", "quoted x402"),
-            "pay": ("x402", "mpp"),
+            "experiments.create": ("hosted", "x402", "mpp", "quoted"),
+            "experiments.confirm_quote": ("quoted", "quoted x402"),
+            "invoices.pay": ("x402", "mpp"),
         }.items()
-        for form in ("the list fields alone", "the specification as it was sent", "sequences as previews")
+        for form in ("the list fields alone", "published", "sequences as previews")
     },
     "the answer to the create is lost, and the list is late": (
         {},
-        {"lost": "create", "unlisted": 99},
+        {"lost": "experiments.create", "unlisted": 99},
         ("hosted", "x402", "quoted"),
     ),
     "the challenge asks for more than was approved": ({}, {"challenge_cents": 25_000}, ("x402", "mpp")),
@@ -154,16 +143,10 @@ def ends_of(variant):
         }
 
 
-def page():
-    """The table of docs/service.md."""
-    found = json.loads(OUTCOMES.read_text(encoding="utf-8"))
-    rows = (
-        f"| {variant} | {'; '.join(f'{route}: {words}' for route, words in ends.items())} |"
-        if len(set(ends.values())) > 1
-        else f"| {variant} | {', '.join(ends)}: {next(iter(ends.values()))} |"
-        for variant, ends in found.items()
-    )
-    return "\n".join(("| variant | how a campaign ends |", "|---|---|", *rows))
+def is_described(variant):
+    """Whether each answer of the variant's service is as the description says."""
+    form, options, _ = VARIANTS[variant]
+    return not UNDESCRIBED & form.items() and "refuses" not in options
 
 
 if __name__ == "__main__":

@@ -3,11 +3,9 @@
 import pytest
 
 from prefect_assay.errors import AssayError, InvalidRequest
-from prefect_assay.service.client.drift.usage import USES
-from prefect_assay.service.client.http.pagination import Pager
-from prefect_assay.service.client.http.request import Operation
-from prefect_assay.service.client.witness import WitnessClient
+from prefect_assay.service.drift.witness import WitnessClient
 from prefect_assay.service.models.service import WireWords
+from support.client_calls import collect, list_client_calls
 from support.services.fault_server import fault_server, reply
 
 
@@ -17,20 +15,17 @@ def place():
         yield server, client
 
 
-CALLS = [use for use in USES if not use.method.endswith("_pdf")]  # a download reads
+CALLS = [call for call in list_client_calls() if not call.method.endswith("_pdf")]  # a download reads
 
 
-@pytest.mark.parametrize("use", CALLS, ids=lambda use: use.method)
-def test_what_could_change_something_is_not_sent(use, place):
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.method)
+def test_what_could_change_something_is_not_sent(call, place):
     server, client = place
     server.will(reply(404, {"error": "no"}))
-    made = use.make(**use.arguments[0])
-    operation = made.operation() if isinstance(made, Pager) else made
-    assert isinstance(operation, Operation)
-    is_read = operation.request.method == "GET" or use.operation == "POST /experiments/cost-estimate"
+    is_read = not call.operation.acts
     with pytest.raises(AssayError if is_read else InvalidRequest):
-        client.run(operation)
-    assert [request.method for request in server.seen] == ([operation.request.method] if is_read else [])
+        collect(getattr(client, call.method)(**call.arguments[0]))
+    assert [request.method for request in server.seen] == ([call.operation.method] if is_read else [])
 
 
 def test_an_answer_that_cannot_be_read_is_kept_and_a_refusal_is_not(place):

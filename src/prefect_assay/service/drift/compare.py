@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from prefect_assay.service.client.drift.document import Facts, above
-from prefect_assay.service.client.drift.usage import Read, Usage
+from prefect_assay.service.drift.document import Facts, above
+from prefect_assay.service.drift.usage import Read, Usage
 
 # Described to partners' tokens only (contract 1): their absence is no change.
 _PARTNERS: Final = re.compile(r" /partners/")
 _ANSWER: Final = re.compile(r"^answer (\d+|\dXX|default)(\[\])? ?")
-_UNUSED: Final = Usage(sent=frozenset(), always=frozenset(), read={})
+_UNUSED: Final = Usage()
 
 
 Effect = Literal["breaks", "empty", "none"]
@@ -59,17 +59,17 @@ def compare(
 ) -> tuple[Change, ...]:
     """Every difference between the `known` interface and today's, those that break first, by operation."""
     partners = any(_PARTNERS.search(operation) for operation in now)
-    found: list[Change] = []
+    changes: list[Change] = []
     for operation in sorted(known.keys() | now.keys()):
         if operation not in now:
             if partners or not _PARTNERS.search(operation):
-                found.append(Change("gone", operation, "", "", _broken(operation in usage)))
+                changes.append(Change("gone", operation, "", "", _broken(operation in usage)))
         elif operation not in known:
-            found.append(Change("new", operation, "", "", "none"))
+            changes.append(Change("new", operation, "", "", "none"))
         else:
             one = _Operation(operation, known[operation], now[operation], usage.get(operation, _UNUSED))
-            found += one.changes()
-    return tuple(sorted(found, key=lambda change: _WORST_FIRST.index(change.effect)))
+            changes += one.changes()
+    return tuple(sorted(changes, key=lambda change: _WORST_FIRST.index(change.effect)))
 
 
 class _Operation:

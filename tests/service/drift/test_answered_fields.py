@@ -3,18 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.service.client.drift import known_interface
-from prefect_assay.service.client.drift.fields import (
-    SECTIONS,
+from prefect_assay.service.drift import known_interface
+from prefect_assay.service.drift.fields import (
     VOCABULARY,
     FieldState,
     compare_answers,
     list_published_names,
 )
-from prefect_assay.service.client.witness import Exchange
+from prefect_assay.service.drift.witness import Exchange
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.vocabulary import snake_case
-from support.description import list_operations
 
 
 def fields(body, operation="GET /experiments/{}", private=(), value=None):
@@ -61,13 +59,6 @@ def test_a_key_that_does_not_look_like_a_field_is_hidden():
 def test_records_by_the_names_of_designs_are_one():
     seen = fields({"curves": {"alpha": {"kd": 1}, "beta": {"kd": 2}}, "sequences": {"gamma": "MKT"}})
     assert set(seen) == {"curves", "curves.*", "curves.*.kd", "sequences", "sequences.*"}
-
-
-def test_each_section_is_that_of_the_interface_s_register():
-    sections = {call.name: call.raw.get("x-contract") for call in list_operations()}
-    assert {name: text.rpartition(", ")[2] for name, text in SECTIONS.items()} == {
-        name: sections[name] for name in SECTIONS
-    }
 
 
 # A published name such as yield_std, or a status word such as NONE, is shown also where somebody's text is the same.

@@ -10,16 +10,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
 from prefect_assay.service.client.decoding import listed, unwrapped
-from prefect_assay.service.client.drift.compare import field_of
-from prefect_assay.service.client.drift.document import Facts, above, known_interface
-from prefect_assay.service.client.drift.usage import USES, Use, usage_by_operation
-from prefect_assay.service.client.witness import Exchange
+from prefect_assay.service.drift.compare import field_of
+from prefect_assay.service.drift.document import Facts, above, known_interface
+from prefect_assay.service.drift.usage import Read, Usage, usage_by_operation
+from prefect_assay.service.drift.witness import Exchange
 from prefect_assay.service.models.base import Page, wire_names
 from prefect_assay.service.models.service import USER_KEYED
 from prefect_assay.service.models.vocabulary import (
@@ -33,19 +32,6 @@ from prefect_assay.service.models.vocabulary import (
     snake_case,
 )
 
-# Where the contract describes a call and its fields; the other calls were published elsewhere.
-SECTIONS: Final[Mapping[str, str]] = {
-    "GET /targets": "2.11, 4.4",
-    "POST /experiments/cost-estimate": "2.5, 4.2",
-    "GET /experiments": "2.1, 4.2",
-    "GET /experiments/{}": "2.1, 4.2",
-    "GET /experiments/{}/quote": "2.7, 4.2",
-    "GET /experiments/{}/invoice": "2.8, 4.2",
-    "GET /experiments/{}/results": "2.10, 4.2",
-    "GET /results": "2.10, 4.5",
-    "GET /updates": "2.9, 4.5",
-    "GET /quotes": "2.7, 4.5",
-}
 # Their values are the service's vocabulary, and shown where they are one word.
 _WORD_FIELDS: Final = frozenset(
     {
@@ -128,9 +114,6 @@ class _Seen:
             self.words.add(str(value))
 
 
-_usage = cache(usage_by_operation)
-
-
 def compare_answers(
     exchanges: Iterable[Exchange], described: Mapping[str, Facts], private: Iterable[str] = ()
 ) -> tuple[SeenField, ...]:
@@ -148,7 +131,7 @@ def compare_answers(
     hidden = {text.casefold() for text in private}
     for called in answers.values():
         hidden.update(text for one in called.values() for text in _texts(one.body))
-    uses = {use.operation: use for use in USES}
+    uses = usage_by_operation()
     reader = _Reader(list_published_names(described), hidden)
     return tuple(
         seen
@@ -160,7 +143,9 @@ def compare_answers(
 def list_published_names(described: Mapping[str, Facts]) -> set[str]:
     """The names of fields in a description and in the client's models: they are shown, whoever's text is the same."""
     places = [place for facts in described.values() for place in facts]
-    places += [name for used in _usage().values() for read in used.read.values() for name in read.names]
+    places += [
+        name for used in usage_by_operation().values() for read in used.read.values() for name in read.names
+    ]
     return {part for place in places for part in re.split(r"[ .\[\]]+", place)}
 
 
@@ -180,7 +165,7 @@ class _Reader:
     def __init__(self, known: Collection[str], private: Collection[str]) -> None:
         self._known, self._private = known, private
 
-    def fields(self, operation: str, use: Use | None, answers: Iterable[Exchange]) -> Iterator[SeenField]:
+    def fields(self, operation: str, use: Usage | None, answers: Iterable[Exchange]) -> Iterator[SeenField]:
         seen: defaultdict[str, _Seen] = defaultdict(_Seen)
         odd: dict[str, FieldState] = {}
         for one in answers:
@@ -189,10 +174,10 @@ class _Reader:
                 seen[place].add(name, value, self._private)
             if use is not None:
                 odd |= dict(_odd_values(one.value, body, ""))
-        reads = list(_usage()[operation].read.values()) if use else []
+        reads = list(use.read.values()) if use else []
         names = {name: read for read in reads for name in read.names}
         for place, shape in sorted(seen.items()):
-            if place.endswith("[]") or (place == "count" and use is not None and use.listed):
+            if place.endswith("[]") or (place == "count" and use is not None and use.is_list):
                 continue  # the client counts rows itself
             state = odd.get(place) or _state_of(place, names)
             powers = (min(shape.powers), max(shape.powers)) if shape.powers else None
@@ -244,12 +229,12 @@ def _always_sent(operation: str) -> frozenset[str]:
     )
 
 
-def _normalized(body: Any, use: Use | None) -> Any:
+def _normalized(body: Any, use: Usage | None) -> Any:
     """The body as the client sees it: rows under `items`, and objects without their envelope."""
     if use is None:
         return body
-    if not use.listed:
-        return unwrapped(body, *use.reads)
+    if not use.is_list:
+        return unwrapped(body, *use.models)
     rows = listed(body)
     if rows is None:
         return body
@@ -259,7 +244,7 @@ def _normalized(body: Any, use: Use | None) -> Any:
     return {"items": rows, **rest}
 
 
-def _state_of(place: str, names: Mapping[str, Any]) -> FieldState:
+def _state_of(place: str, names: Mapping[str, Read]) -> FieldState:
     if place in names:
         return FieldState.READ
     holder = above(place)

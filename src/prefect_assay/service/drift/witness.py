@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from prefect_assay.errors import InvalidRequest, UnexpectedAnswer
-from prefect_assay.service.client.drift.document import known_interface
 from prefect_assay.service.client.http.exchange import Attempt
 from prefect_assay.service.client.http.request import Answer, Operation, succeeded
 from prefect_assay.service.client.sync import AssayClient
+from prefect_assay.service.drift.document import known_interface
 from prefect_assay.service.models.service import WireWords
 
 T = TypeVar("T")

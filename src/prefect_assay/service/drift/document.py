@@ -4,19 +4,16 @@ References are followed, unions are joined, a deployment's words become the neut
 and names of schemas are no facts, because they are not on the wire.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
 from prefect_assay.errors import InputError
-from prefect_assay.service.description import load_description
+from prefect_assay.service.description import list_calls, load_description
 from prefect_assay.service.models.service import NEUTRAL_PROVIDER, WireWords
 
 Facts = dict[str, dict[str, Any]]
 
-_METHODS: Final = ("get", "put", "post", "patch", "delete")
-_PREFIX: Final = re.compile(r"^.*?/api/v\d+(?=/)")
 _DEPTH_MAX: Final = 12
 _LIMITS: Final = (
     "minimum",
@@ -42,16 +39,10 @@ def facts_of(document: Mapping[str, Any], words: WireWords | None = None) -> dic
     if not isinstance(paths, dict) or not paths:
         raise InputError("this is no OpenAPI document: it describes no paths")
     reader = _Reader(document, words or WireWords())
-    found: dict[str, Facts] = {}
-    for path, item in paths.items():
-        for method in _METHODS:
-            operation = item.get(method) if isinstance(item, dict) else None
-            if isinstance(operation, dict):
-                name = re.sub(r"\{[^}]*\}", "{}", _PREFIX.sub("", path))
-                found[f"{method.upper()} {name}"] = dict(
-                    sorted(reader.operation(operation, item.get("parameters") or []))
-                )
-    return dict(sorted(found.items()))
+    return {
+        name: dict(sorted(reader.operation(operation, shared)))
+        for name, operation, shared in sorted(list_calls(document), key=lambda call: call[0])
+    }
 
 
 @cache
@@ -77,7 +68,9 @@ class _Reader:
         self._provider = f"{words.provider}_"
         self._header = words.header("").lower()
 
-    def operation(self, operation: dict[str, Any], shared: list[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def operation(
+        self, operation: Mapping[str, Any], shared: list[Any]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         for raw in [*shared, *(operation.get("parameters") or [])]:
             yield from self._parameter(self._resolved(raw))
         body = self._resolved(operation.get("requestBody") or {})
