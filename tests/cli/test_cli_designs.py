@@ -163,7 +163,7 @@ def test_backtest_plays_a_measured_table_and_says_what_to_take(tmp_path):
 
     answer = command(*arguments, "--json", cwd=tmp_path).json()
 
-    assert {"gp", "kernel ridge", "top_score", "random"} < {each["policy"] for each in answer["policies"]}
+    assert {"gp", "ridge", "top_score", "random"} < {each["policy"] for each in answer["policies"]}
     assert answer["verdict"]["policy"] in {"gp", "top_score", "random"}
     shown = command(*arguments, cwd=tmp_path)
     assert shown.code == 0, shown.err

@@ -6,6 +6,7 @@ import pytest
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
 from prefect_assay.analysis.selection.backtest import (
+    FEWEST_EDITS,
     RIDGE,
     Backtest,
     Plan,
@@ -75,15 +76,16 @@ def test_what_is_known_is_used_and_the_difference_to_the_next_policy_is_said():
     assert means[verdict.policy] == max(means[policy] for policy in SelectionPolicy)
     others = [mean for policy, mean in means.items() if policy != verdict.policy]
     assert verdict.difference == pytest.approx(means[verdict.policy] - max(others))
-    assert verdict.real == (abs(verdict.difference) > 2 * verdict.error)
+    assert verdict.splits == 6
+    assert not verdict.real
 
 
 def played(policy, *last):
     return Played(policy, last, last, last)
 
 
-def verdict_of(*policies):
-    return Backtest(policies, 10, 5, 3, more_is_better=True).verdict()
+def verdict_of(*policies, independent=12):
+    return Backtest(policies, 10, 5, 3, more_is_better=True, independent=independent).verdict()
 
 
 def test_only_what_can_be_taken_is_recommended():
@@ -93,6 +95,30 @@ def test_only_what_can_be_taken_is_recommended():
     assert (verdict.policy, verdict.beside) == ("gp", RIDGE)
     assert verdict.difference == pytest.approx(-17 / 3)
     assert verdict.real
+
+
+def test_a_difference_is_real_from_twelve_independent_splits_on():
+    policies = played("gp", *[9, 8] * 6), played("random", *[2, 3] * 6)
+    assert verdict_of(*policies).real
+    assert not verdict_of(*policies, independent=11).real
+
+
+def test_splits_of_few_families_or_of_one_pool_are_not_independent():
+    of_two = backtest(table(), SelectionSettings(), Plan(rounds=1, batch=5, splits=20, by="method"))
+    assert of_two.independent == 2
+    targets = [design.model_copy(update={"target": "one"}) for design in table()]
+    one_pool = backtest(targets, SelectionSettings(), Plan(rounds=1, batch=5, splits=20, others=True))
+    assert one_pool.independent == 1
+
+
+def test_fewest_edits_are_played_where_the_table_has_a_control():
+    parent = table()[1]
+    control = parent.model_copy(update={"control": True, "aa_string": parent.aa_string[:-1] + "W"})
+    found = figures(backtest([*table(), control], SelectionSettings(), Plan(rounds=1, batch=4, splits=4)))
+    assert FEWEST_EDITS in found
+    assert FEWEST_EDITS not in figures(
+        backtest(table(), SelectionSettings(), Plan(rounds=1, batch=4, splits=4))
+    )
 
 
 @pytest.mark.parametrize("splits", [1, 4])

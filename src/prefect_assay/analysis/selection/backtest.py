@@ -11,30 +11,33 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
+from sklearn.linear_model import Ridge
 
 from prefect_assay.analysis.results import DesignSummary, is_hit, objective_value
 from prefect_assay.analysis.results.repeats import residues_of
 from prefect_assay.analysis.selection.candidates import Floats, number
 from prefect_assay.analysis.selection.choose import choose
-from prefect_assay.analysis.selection.described import Columns, words
+from prefect_assay.analysis.selection.evidence import turn_better
+from prefect_assay.analysis.selection.features import Columns, count_triplets, group_table, rank_columns
 from prefect_assay.analysis.selection.history import History
-from prefect_assay.analysis.selection.identity import families
+from prefect_assay.analysis.selection.identity import edits, families
 from prefect_assay.analysis.selection.targets import numbered
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import (
     Aim,
-    Objective,
     SelectionPolicy,
     SelectionSettings,
 )
 from prefect_assay.errors import InputError
 
-RIDGE: Final = "kernel ridge"
+RIDGE: Final = "ridge"
+FEWEST_EDITS: Final = "fewest edits"
 BEST_SCORE: Final = "best single score"
-_PENALTY: Final = 0.3
 _FEWEST: Final = 8
 _REAL: Final = 2.0  # standard errors
+ENOUGH_SPLITS: Final = 12  # independent ones: fewer cannot tell a difference from chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +75,28 @@ class Played:
 class Verdict:
     """The policy to take, the best of all others, and the mean difference after the last purchase with its standard error.
 
-    The difference is negative where kernel ridge, or a score that is known in hindsight alone, found more.
+    The difference is negative where ridge, fewest edits, or a score that is known in hindsight alone, found more. `splits` counts the
+    independent ones: not more than there are families or groups to split, and one if all purchases are from one pool.
     """
 
     policy: str
     beside: str
     difference: float
     error: float
+    splits: int
 
     @property
     def real(self) -> bool:
-        """Whether the difference is more than two standard errors; a single split, or equal ones, cannot tell."""
-        return abs(self.difference) > _REAL * self.error > 0
+        """Whether the difference is more than two standard errors of at least twelve independent splits; equal ones cannot tell."""
+        return self.splits >= ENOUGH_SPLITS and abs(self.difference) > _REAL * self.error > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
     """What was played, and what came of it. `more_is_better` says it of the figures.
 
-    `pool` and `hits` are means over the splits; `designs` and `designs_that_hit` count those of the pool's target in the table.
+    `pool` and `hits` are means over the splits; `designs` and `designs_that_hit` count those of the pool's target in the table;
+    `independent` is the number of splits that say something of their own.
     """
 
     played: tuple[Played, ...]
@@ -100,6 +106,7 @@ class Backtest:
     more_is_better: bool
     designs: int = 0
     designs_that_hit: int = 0
+    independent: int = 0
 
     def verdict(self) -> Verdict:
         """The best policy that can be taken, beside the best of all others."""
@@ -108,7 +115,9 @@ class Backtest:
         taken = next(each for each in order if each.policy in set(SelectionPolicy))
         beside = next(each for each in order if each is not taken)
         pairs = sign * (np.array(taken.last) - np.array(beside.last))
-        return Verdict(taken.policy, beside.policy, float(pairs.mean()), standard_error(pairs))
+        return Verdict(
+            taken.policy, beside.policy, float(pairs.mean()), standard_error(pairs), self.independent
+        )
 
 
 def standard_error(values: Sequence[float] | Floats) -> float:
@@ -150,7 +159,7 @@ class _Game:
         kept, own = self._taken(designs)
         self._designs, self._own = kept, own
         self._hits = np.array([self._is_hit(design) is True for design in kept])
-        self._value = _better(
+        self._value = turn_better(
             [objective_value(design, settings.objective) for design in kept], settings.objective
         )
         self._residues = [residues_of(design) for design in kept]
@@ -209,7 +218,12 @@ class _Game:
             not self._best,
             len(self._own),
             int(self._hits[self._own].sum()),
+            self._count_independent(len(splits)),
         )
+
+    def _count_independent(self, splits: int) -> int:
+        one_pool = self._plan.others and self._plan.by is None
+        return 1 if one_pool else min(splits, len(np.unique(self._units())))
 
     def _splits(self) -> Iterator[tuple[list[int], list[int]]]:
         """Positions of the pool and of what is known."""
@@ -248,6 +262,8 @@ class _Game:
     def _policies(self) -> Iterator[tuple[str, Pick]]:
         yield SelectionPolicy.GP, self._selecting(SelectionPolicy.GP)
         yield RIDGE, self._ridge
+        if (near := self._fewest_edits()) is not None:
+            yield FEWEST_EDITS, _by(near)
         if self._settings.score_column is not None:
             yield SelectionPolicy.TOP_SCORE, self._selecting(SelectionPolicy.TOP_SCORE)
         yield SelectionPolicy.RANDOM, self._selecting(SelectionPolicy.RANDOM)
@@ -279,27 +295,33 @@ class _Game:
         return Candidate(name=design.name, sequence=self._residues[at], columns=columns)
 
     @cached_property
-    def _alike(self) -> Floats:
-        table = words(self._residues)
-        return np.asarray((table @ table.T).toarray())
-
-    @cached_property
-    def _outcome(self) -> Floats:
-        return (
-            np.nan_to_num(self._value, nan=float(np.nanmin(self._value)))
-            if self._best
-            else self._hits.astype(float)
-        )
+    def _rows(self) -> csr_array:
+        """Triplets, groups and ranks of scores of each design."""
+        attributes = [design.attributes for design in self._designs]
+        columns = Columns.of(attributes, self._settings.method_column, self._settings.score_column)
+        numbers = np.array([columns.numbers(row) for row in attributes]).reshape(len(attributes), -1)
+        scores = rank_columns(numbers, np.zeros(len(attributes), dtype=np.int32))
+        groups = group_table([columns.groups(row) for row in attributes])
+        return csr_array(hstack([count_triplets(self._residues), groups, csr_array(scores)]))
 
     def _ridge(self, known: list[int], free: list[int], number_: int, left: int) -> list[int]:  # noqa: ARG002
-        """Kernel ridge on the numbers of triplets, the best predictions first; at random while nothing is known."""
+        """Ridge regression on triplets, groups and scores, the best predictions first; at random while nothing is known."""
         if not known:
             order = np.random.default_rng((self._plan.seed, free[0])).permutation(len(free))
             return [free[at] for at in order[:number_].tolist()]
-        values = self._outcome[known]
-        inner = self._alike[np.ix_(known, known)] + _PENALTY * np.eye(len(known))
-        predicted = self._alike[np.ix_(free, known)] @ np.linalg.solve(inner, values - values.mean())
+        worst = float(np.nanmin(self._value)) if self._best else 0.0
+        values = np.nan_to_num(self._value, nan=worst) if self._best else self._hits.astype(float)
+        predicted = Ridge(solver="cholesky").fit(self._rows[known], values[known]).predict(self._rows[free])
         return [free[at] for at in np.argsort(-predicted, kind="stable")[:number_].tolist()]
+
+    def _fewest_edits(self) -> Floats | None:
+        """Minus the edits of each design from the nearest control; None where the table has no control."""
+        references = [residues_of(design) for design in self._controls]
+        if not references:
+            return None
+        return np.array(
+            [-min(edits(text, known) for known in references) for text in self._residues], dtype=float
+        )
 
     def _best_score(self, splits: Sequence[tuple[list[int], list[int]]]) -> Played | None:
         """The column and direction that find most in hindsight: no one could have known."""
@@ -344,13 +366,3 @@ def _by(order: Floats) -> Pick:
     return lambda _known, free, count, _left: [
         free[at] for at in np.argsort(-order[free], kind="stable")[:count].tolist()
     ]
-
-
-def _better(values: Sequence[float | None], objective: Objective) -> Floats:
-    """Values on a scale on which more is better: decades, or degrees."""
-    numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    if not objective.value_of.by_factors:
-        return numbers
-    with np.errstate(divide="ignore"):
-        logs = np.log10(numbers)
-    return -logs if objective.value_of.lower_is_better else logs

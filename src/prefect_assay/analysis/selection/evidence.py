@@ -1,98 +1,77 @@
 """What a history says about the aim of a round: hits as 1 and 0, or values on a scale on which more is better.
 
-K_D and concentrations count as logarithms down to a hundredth of the good ones; below that, all are alike. One wrong entry so moves
-the scale of no other. Controls say nothing here.
+K_D and concentrations count as logarithms, from a hundredth of the good ones (the best tenth) to ten times these: what is worse or fails
+counts as that hundredth, and one entry that is far too good moves the scale of no other. Controls say nothing here.
 """
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefect_assay.analysis.results import (
-    DesignSummary,
-    HitRate,
-    is_hit,
-    objective_value,
-)
+from prefect_assay.analysis.results import DesignSummary, HitRate, is_hit, objective_value
 from prefect_assay.analysis.results.hits import limit_of
 from prefect_assay.analysis.results.repeats import join_repeats, residues_of
 from prefect_assay.analysis.selection.candidates import Floats
 from prefect_assay.designs.selection import Aim, Objective, SelectionSettings
 
-_USUAL: Final = (
-    0.15  # hits among designs that were bought, before anything is known, and how many designs that counts
-)
-_USUAL_COUNTS: Final = 8.0
+# Hits among designs that were bought, before anything is known, and how many designs that counts.
+_USUAL, _USUAL_COUNTS = 0.15, 8.0
 HIT_UNIT: Final = 0.36  # standard deviation of yes and no at the usual rate
 _FEWEST: Final = 3
 _MOST_HIT: Final = 0.5  # of what was measured: then hits are no longer the aim
 _GOOD: Final = 0.9  # quantile of the values that is good
-_DECADES: Final = 2.0  # below the good ones that still count
+_DECADES_BELOW, _DECADES_ABOVE = 2.0, 1.0
 _EVEN: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From values in the unit of the objective to what is modelled, and back.
-
-    `reference` is the value that counts log10(2); None for values that are modelled as they are.
-    """
+    """From standardized predictions back to the unit of the objective. `floor` is what failures count as, standardized."""
 
     aim: Aim
     objective: Objective
-    reference: float | None
     centre: float
     unit: float
-
-    def modelled(self, value: float) -> float:
-        """Higher is better."""
-        if self.reference is None:
-            return value
-        low = self.objective.value_of.lower_is_better
-        ratio = self.reference / value if low else value / self.reference
-        return float(np.log10(1 + ratio))
+    floor: float = -math.inf
 
     def value(self, standard: float) -> float | None:
         """The value of a standardized prediction; None for nothing, such as no binding."""
-        modelled = standard * self.unit + self.centre
-        if self.reference is None:
-            return modelled
-        ratio = 10**modelled - 1
-        if ratio <= _EVEN:
+        if standard <= self.floor:
             return None
-        low = self.objective.value_of.lower_is_better
-        return self.reference / ratio if low else self.reference * ratio
+        modelled = standard * self.unit + self.centre
+        if not self.objective.value_of.by_factors:
+            return modelled
+        return float(10 ** (-modelled if self.objective.value_of.lower_is_better else modelled))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """Measured designs by residues and target, with standardized values. `designs` names one design of each."""
+    """Measured designs by residues and target, with standardized values and numbers of measurements; `designs` names one design of each."""
 
     designs: tuple[DesignSummary, ...]
-    targets: NDArray[np.int32]
+    targets: NDArray[np.int32]  # 0 for the target of the pool
     values: Floats
-    bounds: NDArray[np.int8]
-    counts: Floats  # measurements
+    counts: Floats
     scale: Scale
     notes: tuple[str, ...]
 
     def taking(self, kept: NDArray[np.intp], note: str) -> "Learned":
         """Only the designs at these positions, and a note that says so."""
-        return Learned(
-            tuple(self.designs[at] for at in kept.tolist()),
-            self.targets[kept],
-            self.values[kept],
-            self.bounds[kept],
-            self.counts[kept],
-            self.scale,
-            (*self.notes, note),
+        return replace(
+            self,
+            designs=tuple(self.designs[at] for at in kept.tolist()),
+            targets=self.targets[kept],
+            values=self.values[kept],
+            counts=self.counts[kept],
+            notes=(*self.notes, note),
         )
 
 
-def aim_of(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Aim, tuple[str, ...]]:
+def find_aim(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Aim, tuple[str, ...]]:
     """The aim that the settings name; without one most hits, unless most designs hit already and have values.
 
     Designs of other targets count: a first purchase that they led well is no reason to change the aim.
@@ -114,7 +93,7 @@ def aim_of(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tup
     return Aim.HITS, ()
 
 
-def learned(designs: Sequence[DesignSummary], targets: Sequence[int], settings: SelectionSettings) -> Learned:
+def learn(designs: Sequence[DesignSummary], targets: Sequence[int], settings: SelectionSettings) -> Learned:
     """The evidence of a history for the aim.
 
     Args:
@@ -122,113 +101,73 @@ def learned(designs: Sequence[DesignSummary], targets: Sequence[int], settings: 
         targets: 0 where a design was measured on the target of the pool.
         settings: aim, objective and limit of a hit.
     """
-    aim, notes = aim_of(designs, settings)
-    if aim is Aim.BEST:
-        return _values(designs, targets, settings, notes)
-    return _hits(designs, targets, settings, notes)
-
-
-def _hits(
-    designs: Sequence[DesignSummary],
-    targets: Sequence[int],
-    settings: SelectionSettings,
-    notes: tuple[str, ...],
-) -> Learned:
-    found: dict[tuple[int, str], list[float]] = {}
+    aim, notes = find_aim(designs, settings)
+    measured: dict[tuple[int, str], list[float]] = {}
     named: dict[tuple[int, str], DesignSummary] = {}
     for design, target in zip(designs, targets, strict=True):
-        hit = is_hit(design, settings.objective, settings.hit_limit)
         residues = residues_of(design)
-        if hit is not None and residues:
-            found.setdefault((target, residues), []).append(float(hit))
+        hit = is_hit(design, settings.objective, settings.hit_limit if aim is Aim.HITS else None)
+        value = None if hit is None else float(hit)
+        if aim is Aim.BEST and not design.control:
+            value = _read_value(design, settings.objective, hit=hit)
+        if residues and value is not None:
+            measured.setdefault((target, residues), []).append(value)
             named.setdefault((target, residues), design)
-    keys = sorted(found)
-    values = np.array([float(np.mean(found[key])) for key in keys], dtype=np.float64)
+    keys = sorted(measured)
     targets_of = np.array([target for target, _ in keys], dtype=np.int32)
-    own = targets_of == 0
-    centre = (
-        float((values[own].sum() + _USUAL * _USUAL_COUNTS) / (own.sum() + _USUAL_COUNTS)) if keys else _USUAL
-    )
-    return Learned(
-        tuple(named[key] for key in keys),
-        targets_of,
-        _level(values - centre, targets_of) / HIT_UNIT,
-        np.zeros(len(keys), dtype=np.int8),
-        np.array([float(len(found[key])) for key in keys]),
-        Scale(Aim.HITS, settings.objective, None, centre, HIT_UNIT),
-        notes,
-    )
+    lists = [measured[key] for key in keys]
+    values, scale = _scaled(lists, targets_of, aim, settings.objective)
+    for target in np.unique(
+        targets_of[targets_of != 0]
+    ):  # only differences within a target may hold on another
+        values[targets_of == target] -= values[targets_of == target].mean()
+    counts = np.array([float(len(found)) for found in lists])
+    return Learned(tuple(named[key] for key in keys), targets_of, values, counts, scale, notes)
 
 
-def _values(
-    designs: Sequence[DesignSummary],
-    targets: Sequence[int],
-    settings: SelectionSettings,
-    notes: tuple[str, ...],
-) -> Learned:
-    """Exact values; limits; failures, which are at most the weakest value; hits without a value, which are at least that."""
-    objective = settings.objective
-    exact: dict[tuple[int, str], list[float]] = {}
-    limits: dict[tuple[int, str], tuple[float, int]] = {}
-    failed: dict[tuple[int, str], int] = {}
-    named: dict[tuple[int, str], DesignSummary] = {}
-    for design, target in zip(designs, targets, strict=True):
-        residues = residues_of(design)
-        if design.control or not residues:
-            continue
-        key = (target, residues)
-        if (value := objective_value(design, objective)) is not None:
-            exact.setdefault(key, []).append(value)
-        elif (limit := limit_of(design, objective)) is not None:
-            limits[key] = limit
-        elif (hit := is_hit(design, objective)) is not None:
-            failed[key] = -1 if hit else 1
-        else:
-            continue
-        named.setdefault(key, design)
-    own = [value for (target, _), values in exact.items() if target == 0 for value in values]
-    every = own or [value for values in exact.values() for value in values]
-    scale = _scale(every, objective)
-    keys = sorted(named)
-    values, bounds, counts = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int8), np.ones(len(keys))
-    weakest = min((scale.modelled(value) for value in every), default=0.0)
-    for at, key in enumerate(keys):
-        if key in exact:
-            values[at] = np.mean([scale.modelled(value) for value in exact[key]])
-            counts[at] = len(exact[key])
-        elif key in limits:
-            values[at], bounds[at] = scale.modelled(limits[key][0]), limits[key][1]
-        else:
-            values[at], bounds[at] = weakest, failed[key]
-    targets_of = np.array([target for target, _ in keys], dtype=np.int32)
-    mask = targets_of == 0
-    basis = values[mask] if mask.any() else values
-    centre, unit = (float(np.mean(basis)), float(np.std(basis))) if len(basis) else (0.0, 1.0)
+def _read_value(design: DesignSummary, objective: Objective, *, hit: bool | None) -> float | None:
+    """More is better. A failure is -inf and a hit without a value NaN; a limit counts as its value; None says nothing."""
+    value = objective_value(design, objective)
+    if value is None and (limit := limit_of(design, objective)) is not None:
+        value = limit[0]
+    if value is None:
+        return None if hit is None else math.nan if hit else -math.inf
+    return float(turn_better([value], objective)[0])
+
+
+def turn_better(values: Sequence[float | None], objective: Objective) -> Floats:
+    """Values on a scale on which more is better, decades or degrees; NaN for None."""
+    numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    if not objective.value_of.by_factors:
+        return numbers
+    with np.errstate(divide="ignore"):
+        logs = np.log10(numbers)
+    return -logs if objective.value_of.lower_is_better else logs
+
+
+def _scaled(
+    lists: Sequence[Sequence[float]], targets: NDArray[np.int32], aim: Aim, objective: Objective
+) -> tuple[Floats, Scale]:
+    """One standardized value per design."""
+    own = targets == 0
+    if aim is Aim.HITS:
+        values = np.array([float(np.mean(found)) for found in lists])
+        centre = float((values[own].sum() + _USUAL * _USUAL_COUNTS) / (own.sum() + _USUAL_COUNTS))
+        return (values - centre) / HIT_UNIT, Scale(aim, objective, centre, HIT_UNIT)
+    of_own = [value for found, mine in zip(lists, own, strict=True) for value in found if mine]
+    every = np.array(of_own or [value for found in lists for value in found], dtype=np.float64)
+    exact = every[np.isfinite(every)]
+    low, middle, high = 0.0, 0.0, 0.0
+    if exact.size:
+        low, middle, good, high = (float(found) for found in np.quantile(exact, [0, 0.5, _GOOD, 1]))
+        if objective.value_of.by_factors:
+            low, high = max(low, good - _DECADES_BELOW), good + _DECADES_ABOVE
+    values = np.array(
+        [float(np.mean(np.clip(np.nan_to_num(found, nan=middle), low, high))) for found in lists],
+        dtype=np.float64,
+    )
+    basis = values[own] if own.any() else values
+    centre, unit = (float(basis.mean()), float(basis.std())) if basis.size else (0.0, 1.0)
     unit = unit if unit > _EVEN else 1.0
-    return Learned(
-        tuple(named[key] for key in keys),
-        targets_of,
-        _level(values - centre, targets_of) / unit,
-        bounds,
-        counts,
-        Scale(Aim.BEST, objective, scale.reference, centre, unit),
-        notes,
-    )
-
-
-def _level(values: Floats, targets: NDArray[np.int32]) -> Floats:
-    """Values of other targets, each minus the mean of its target: only differences within a target may hold on another."""
-    for target in np.unique(targets[targets != 0]):
-        at = targets == target
-        values[at] -= values[at].mean()
-    return values
-
-
-def _scale(values: Sequence[float], objective: Objective) -> Scale:
-    """Logarithms count down to a hundredth of the good values; temperatures are as they are."""
-    reference = 1.0 if objective.value_of.by_factors else None
-    if reference and values and objective.value_of.lower_is_better:
-        reference = float(np.quantile(values, 1 - _GOOD)) * 10**_DECADES
-    elif reference and values:
-        reference = float(np.quantile(values, _GOOD)) / 10**_DECADES
-    return Scale(Aim.BEST, objective, reference, 0.0, 1.0)
+    floor = (low - centre) / unit if np.isneginf(every).any() else -math.inf
+    return (values - centre) / unit, Scale(aim, objective, centre, unit, floor)

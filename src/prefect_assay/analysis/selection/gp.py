@@ -1,4 +1,4 @@
-"""The policy `gp`: a Gaussian process that joins sequences, groups and scores, and a batch that is chosen one by one.
+"""The policy `gp`: what is predicted joins sequences, groups and scores, and a batch is chosen one by one.
 
 Each design that is chosen is assumed to measure as predicted, which leaves less to learn from its neighbours, so that a batch
 is not a hundred times the same idea.
@@ -10,49 +10,47 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from prefect_assay.analysis.results import Outcome, objective_words
+from prefect_assay.analysis.results import Outcome, objective_value, objective_words
 from prefect_assay.analysis.results.repeats import residues_of
 from prefect_assay.analysis.selection.candidates import Candidates, Floats, Mask
-from prefect_assay.analysis.selection.described import (
+from prefect_assay.analysis.selection.evidence import Learned, learn
+from prefect_assay.analysis.selection.features import (
+    SCORES,
     Columns,
-    Rows,
-    Shapes,
-    described,
-    joined,
-    words,
+    Features,
+    closeness,
+    find_sites,
+    group_table,
+    rank_columns,
 )
-from prefect_assay.analysis.selection.evidence import Learned, learned
-from prefect_assay.analysis.selection.fit import Model, fitted
 from prefect_assay.analysis.selection.history import History
 from prefect_assay.analysis.selection.identity import edits, families
-from prefect_assay.analysis.selection.kernel import (
-    GROUPS,
-    SEQUENCE,
-    SLOPE,
-    Kernel,
-    Sites,
-)
-from prefect_assay.analysis.selection.process import expected_improvement
+from prefect_assay.analysis.selection.model import Model, expected_improvement, learn_from_others
 from prefect_assay.analysis.selection.ranking import Offers, score_text
 from prefect_assay.designs.scores import is_confidence_score, score_direction
 from prefect_assay.designs.selection import Aim, Objective, SelectionSettings
+from prefect_assay.service.words import many
 
+# Chosen on the EGFR pool and on variants of antibodies (docs/selection.md).
+SLOPE: Final = 0.22  # from the middle to the best expected rank of scores
+FEWEST_EDITS: Final = 0.6  # from the middle to the fewest edits
+EXPLORE: Final = 0.4  # standard deviations that a candidate counts better while rounds are to come
 LEARNED: Final = 1500  # measured designs at most; those of the pool's target first
-_WORK: Final = 2.5e10  # candidates times the square of measured designs: beyond, the best ones by a linear model are looked at
-_FEWEST, _MOST = 20_000, 200_000
-SHORTLIST: Final = 1500  # candidates whose predictions follow what was chosen
-EXPLORE: Final = 0.25  # standard deviations that a candidate counts better while rounds are to come
+SHORTLIST: Final = 1000  # candidates whose predictions follow what was chosen
+_MOST: Final = 200_000  # candidates of a library that more than a linear model looks at
 _CHUNK: Final = 8192
-_SAMPLED: Final = 5000
 _FAMILY_SAMPLE: Final = 500
+_DIGITS: Final = 9  # of what is ordered: the same order on every machine
+_SMALL: Final = 1e-9
 _Z95, _NM = 1.96, 1e-9
 _WORDS: Final = {
     "sequence": "like measured sequences",
     "groups": "method, author, parents",
     "scores": "scores",
-    "shape": "closeness and length",
-    "constant": "level",
+    "edits": "few edits",
+    "others": "other targets",
 }
 
 
@@ -62,6 +60,7 @@ class _Pick:
 
     value: float
     bonus: float
+    deviation: float
     following: int | None
     following_value: float
 
@@ -85,247 +84,232 @@ class GaussianProcessRanking:
     ) -> None:
         self._candidates, self._settings = candidates, settings
         self._explore = 0.0 if rounds_left == 0 else EXPLORE
-        self._evidence = _kept(learned(history.designs, targets, settings))
         # In an order that does not depend on the pool's: samples and last digits follow it.
         order = np.argsort(candidates.ties, kind="stable")
         self._at = order[free[order]]
-        self._rows, known = self._described()
-        self._model: Model | None = None
-        self._sites = _sites(self._rows, known)
-        if self._sites is not None and known.targets.any():
-            own = np.flatnonzero(known.targets == 0)
-            note = f"{len(known) - own.size} results of other targets do not count: the candidates are variants at a few positions"
-            known, self._evidence = known[own], self._evidence.taking(own, note)
-        shapes = None
-        if self._sites is None:
-            shapes = Shapes(_sample(self._rows, known), _references(candidates, history, targets))
-            known = shapes(known)
-        notes: tuple[str, ...] = ()
-        if len(known):
-            self._model, notes = fitted(
-                known, self._evidence, self._sites, referred=shapes is not None and 0 in shapes.referred
-            )
-        self.notes = (*self._evidence.notes, *notes, *self._screened(int(free.sum())), *self._said(known))
-        self._rows = shapes(self._rows) if shapes else self._rows
-        self._mean, self._deviation = self._predicted()
+        residues = [candidates.pool.residues[at] for at in self._at.tolist()]
+        evidence = _limit_number(learn(history.designs, targets, settings))
+        sites, self._evidence = _find_library(residues, evidence)
+        self._targets = np.concatenate([np.zeros(len(residues), dtype=np.int32), self._evidence.targets])
+        residues += map(residues_of, self._evidence.designs)
+        self._features, ranks = self._describe(residues, sites)
+        self._expected = self._expect(ranks, _find_references(candidates, history, targets))
+        notes = self._learn_from_others()
+        expected = sum(self._expected.values(), np.zeros(len(residues)))
+        self._own = np.flatnonzero(self._targets == 0)[len(self._at) :]
+        self._own_rows = self._features.rows(self._own)
+        mine = self._own - len(self._at)
+        rest = self._evidence.values[mine] - expected[self._own]
+        given = (self._own_rows, rest, self._evidence.counts[mine])
+        self._places = np.arange(len(self._at))
+        if sites is not None and len(self._at) > _MOST:
+            linear = Model(*given, is_library=False, is_robust=False)
+            notes += self._screen(expected[self._places] + self._predict(linear))
+        is_best = self._evidence.scale.aim is Aim.BEST
+        self._model = Model(*given, is_library=sites is not None, is_robust=is_best)
+        # As the model sees it, so that one wrong entry is not the one to beat.
+        self._best = float((self._model.fitted + expected[self._own]).max()) if mine.size else 0.0
+        self._mean = (expected[self._places] + self._predict(self._model)).round(_DIGITS)
         self.scores = np.full(len(free), np.nan)
-        self.scores[self._at] = self._shown(self._mean)
+        self.scores[self._at[self._places]] = self._shown(self._mean)
         self._picks: dict[int, _Pick] = {}
-        self.one_family = self._sites is not None or _of_one_family(self._rows)
+        self.notes = (*self._evidence.notes, *notes, *self._said())
+        self.one_family = sites is not None or "edits" in self._expected or self._is_of_one_family()
 
-    def _described(self) -> tuple[Rows, Rows]:
-        """The free candidates and the measured designs as rows."""
+    def _describe(self, residues: Sequence[str], sites: NDArray[np.intp] | None) -> tuple[Features, Floats]:
+        """The free candidates, and behind them the measured designs, as features, and the ranks of their scores."""
         pool, settings = self._candidates.pool, self._settings
-        sample = [
-            _cells(pool.extras[at], pool.unpack) for at in self._at[:: max(1, len(self._at) // 2000)].tolist()
-        ]
-        columns = Columns.of(sample, settings.method_column, settings.score_column)
+        extras = [pool.extras[at] for at in self._at.tolist()]
+        sample = [_unpack(extra, pool.unpack) for extra in extras[:: max(1, len(extras) // 2000)]]
+        self._columns = columns = Columns.of(sample, settings.method_column, settings.score_column)
+        rows = (
+            *(_unpack(extra, pool.unpack) for extra in extras),
+            *(design.attributes for design in self._evidence.designs),
+        )
         shared: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
-        groups, scores = (
-            [],
-            np.full((len(self._at) + len(self._evidence.designs), len(columns.scores)), np.nan, np.float32),
-        )
-        residues = []
-        for place, at in enumerate(self._at.tolist()):
-            row = _cells(pool.extras[at], pool.unpack)
-            scores[place] = columns.numbers(row)
-            found = tuple(columns.groups(row))
-            groups.append(shared.setdefault(found, found))
-            residues.append(pool.residues[at])
-        offered = {each for found in shared for each in found}
-        for place, design in enumerate(self._evidence.designs, start=len(self._at)):
-            scores[place] = columns.numbers(design.attributes)
-            found = tuple(columns.groups(design.attributes))
-            if self._evidence.targets[place - len(self._at)]:
-                found = tuple(each for each in found if each in offered)
-            groups.append(found)
-            residues.append(residues_of(design))
-        targets = np.concatenate([np.zeros(len(self._at), dtype=np.int32), self._evidence.targets])
-        named = settings.score_column is not None and settings.score_column in columns.scores[:1]
-        # Before anything is measured, only confidences of structure prediction speak for a design.
-        directions = [
-            score_direction(title) if is_confidence_score(title) else None for title in columns.scores
-        ]
-        if named:
+        numbers, groups = np.full((len(residues), len(columns.scores)), np.nan), []
+        for place, row in enumerate(rows):
+            numbers[place] = columns.numbers(row)
+            pairs = tuple(columns.groups(row))
+            groups.append(shared.setdefault(pairs, pairs))
+        ranks = rank_columns(numbers, self._targets)
+        weight = SCORES if sites is None else len(sites) / 4
+        scores = csr_array(ranks * (weight / max(1, ranks.shape[1])) ** 0.5)
+        return Features(residues, group_table(groups), scores, sites), ranks
+
+    def _expect(self, ranks: Floats, references: Mapping[int, Sequence[str]]) -> dict[str, Floats]:
+        """What speaks for each design before any is measured: confidences of structure prediction, and few edits of its parent."""
+        columns, settings = self._columns.scores, self._settings
+        is_named = settings.score_column is not None and settings.score_column in columns[:1]
+        directions = [score_direction(title) if is_confidence_score(title) else None for title in columns]
+        if is_named:
             directions[0] = settings.higher_is_better
-        rows = described(residues, targets, groups, scores, directions, GROUPS, named)
-        self._columns = columns
-        split = len(self._at)
-        return rows[np.arange(split)] if len(rows) > split else rows, rows[np.arange(split, len(rows))]
+        speaks = [place for place, better in enumerate(directions) if better is not None]
+        expected = {}
+        if speaks:
+            signs = np.array([1 if directions[place] else -1 for place in speaks])
+            of_scores = (ranks[:, speaks] * signs).mean(axis=1)
+            expected["scores"] = SLOPE * (of_scores + (ranks[:, 0] * signs[0] if is_named else 0))
+        near = closeness(self._features.residues, self._targets, references)
+        if near[: len(self._at)].any():
+            expected["edits"] = FEWEST_EDITS * near
+        return expected
 
-    def _screened(self, free: int) -> tuple[str, ...]:
-        """Leave the best candidates by the linear part of the model, where there are too many for all of it."""
-        known = len(self._model.known) if self._model else 0
-        most = int(np.clip(_WORK / max(known, 1) ** 2, _FEWEST, _MOST))
-        if free <= most:
-            return ()
-        value = SLOPE * self._rows.expected
-        if self._model is not None:
-            value = value + _linear(self._model, self._rows)
-        order = np.lexsort((self._candidates.ties[self._at], -value))[:most]
-        order.sort()
-        self._at, self._rows = self._at[order], self._rows[order]
-        return (
-            f"gp looks closely at {most:,} of {free:,} candidates: the best by triplets, groups and scores alone",
+    def _learn_from_others(self) -> list[str]:
+        """Expect of the candidates what the results of other targets say, as far as these predict one another."""
+        others = np.flatnonzero(self._targets)
+        if not others.size:
+            return []
+        here = np.flatnonzero(self._targets == 0)
+        expected = sum(self._expected.values(), np.zeros(len(self._targets)))
+        predicted, trust = learn_from_others(
+            self._features.shared_rows(here),
+            self._features.shared_rows(others),
+            self._evidence.values[others - len(self._at)],
+            expected[others],
+            self._targets[others],
         )
+        if trust:
+            self._expected["others"] = np.zeros(len(self._targets))
+            self._expected["others"][here] = trust * predicted
+        named = len(np.unique(self._targets[others]))
+        how = f"{trust:.0%}" if trust else "not at all, because they do not predict one another"
+        return [f"{len(others)} results of {many(named, 'other target')} count: {how}"]
 
-    def _said(self, known: Rows) -> tuple[str, ...]:
-        own = int((known.targets == 0).sum())
-        known_score = any(map(is_confidence_score, self._columns.scores))
+    def _screen(self, promised: Floats) -> list[str]:
+        """Leave the best candidates by a linear model, where there are too many for all of it."""
+        self._places = np.sort(np.argsort(-promised.round(_DIGITS), kind="stable")[:_MOST])
+        return [
+            f"gp looks closely at {_MOST:,} of {len(self._at):,} candidates: the best by their sites one by one"
+        ]
+
+    def _predict(self, model: Model) -> Floats:
+        """Means at `_places`."""
+        parts = np.array_split(self._places, -(-len(self._places) // _CHUNK) or 1)
+        return np.concatenate([model.mean(self._features.rows(part)) for part in parts])
+
+    def _said(self) -> list[str]:
+        values = self._evidence.values[self._own - len(self._at)]
         notes = []
-        if not own:
+        if not values.size:
             notes.append(
                 "nothing is measured on this target yet: led by scores and other targets, spread over families"
             )
-        elif not np.ptp(self._evidence.values[known.targets == 0]):
+        elif not np.ptp(values):
             notes.append(
-                f"the {own} designs measured on this target have one outcome: what is unlike them comes first"
+                f"the {len(values)} designs measured on this target have one outcome: what is unlike them comes first"
             )
-        if self._columns.scores and not known_score:
+        if self._columns.scores and not any(map(is_confidence_score, self._columns.scores)):
             notes.append("no score is a known confidence: scores count only where measured designs say how")
-        return tuple(notes)
+        return notes
 
-    def _predicted(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of each candidate, standardized."""
-        mean = SLOPE * self._rows.expected
-        kernel = self._model.kernel if self._model else Kernel(self._sites)
-        deviation = np.sqrt(kernel.diagonal(self._rows))
-        if self._model is None:
-            return mean, deviation
-        process, whiten = self._model.process, self._model.process.whiten.astype(np.float32)
-        alpha = process.alpha.astype(np.float32)
-        for start in range(0, len(self._at), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            covariance = kernel(self._rows[part], self._model.known)
-            mean[part] += covariance @ alpha
-            explained = np.square(covariance @ whiten.T).sum(axis=1)
-            deviation[part] = np.sqrt(np.maximum(deviation[part] ** 2 - explained, 1e-6))
-        return mean, deviation * self._model.deviation
+    def _is_of_one_family(self) -> bool:
+        """Whether most candidates are variants of one sequence, so that families are no choice."""
+        spread = np.unique(np.linspace(0, max(0, len(self._at) - 1), _FAMILY_SAMPLE).astype(np.intp))
+        if not len(self._at):
+            return False
+        numbers = families([self._features.residues[at] for at in spread.tolist()])
+        return bool(np.bincount(numbers).max() > len(spread) / 2)
+
+    @property
+    def _hits(self) -> bool:
+        return self._evidence.scale.aim is Aim.HITS
 
     def _shown(self, mean: Floats) -> Floats:
         scale = self._evidence.scale
         values = mean * scale.unit + scale.centre
-        return np.clip(values, 0.001, 0.999) if scale.aim is Aim.HITS else values
-
-    def _best(self) -> float:
-        """The best value as the model sees it, so that one wrong entry is not the one to beat."""
-        if self._model is None:
-            return 0.0
-        own = np.flatnonzero((self._model.known.targets == 0) & (self._evidence.bounds == 0))
-        if not own.size:
-            return 0.0
-        process = self._model.process
-        smooth = self._evidence.values - process.noises * process.alpha
-        return float(smooth[own].max())
+        return np.clip(values, 0.001, 0.999) if self._hits else values
 
     def offers(self) -> Offers:
         """The shortlist one by one, then all others by what they alone promise."""
-        best = self._best()
-        promise = self._promise(self._mean, self._deviation, best)
-        order = np.lexsort((self._candidates.ties[self._at], -self._mean, -promise))
-        yield from self._shortlist(order[:SHORTLIST], best)
+        ties = self._candidates.ties[self._at[self._places]]
+        order = np.lexsort((ties, -self._mean))
+        yield from self._shortlist(order[:SHORTLIST])
         for position in order[SHORTLIST:]:
-            yield int(self._at[position])
+            yield int(self._at[self._places[position]])
 
-    def _promise(self, mean: Floats, deviation: Floats, best: float) -> Floats:
-        if self._evidence.scale.aim is Aim.BEST and self._model is not None:
-            return expected_improvement(mean, deviation, best)
-        return mean + self._explore * deviation
+    def _promise(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """What each candidate promises, rounded, and its standard deviation."""
+        deviation = np.sqrt(np.maximum(np.diag(covariance), _SMALL))
+        if self._hits or not self._own.size:
+            return (mean + self._explore * deviation).round(_DIGITS), deviation
+        return expected_improvement(mean, deviation, self._best).round(_DIGITS), deviation
 
-    def _shortlist(self, order: NDArray[np.intp], best: float) -> Offers:
-        rows, mean = self._rows[order], self._mean[order]
-        covariance, noise = self._covariance(rows), self._noise()
+    def _shortlist(self, order: NDArray[np.intp]) -> Offers:
+        mean, at = self._mean[order], self._at[self._places[order]]
+        covariance = self._model.covariance(self._features.rows(self._places[order]))
         left = np.ones(len(order), dtype=np.bool_)
-        value = self._promise(mean, np.sqrt(np.maximum(np.diag(covariance), 1e-12)), best)
+        value, deviation = self._promise(mean, covariance)
+        first = deviation
         while left.any():
             ranked = np.where(left, value, -np.inf)
-            at = int(ranked.argmax())
-            left[at] = False
-            ranked[at] = -np.inf
+            best = int(ranked.argmax())
+            left[best] = False
+            ranked[best] = -np.inf
             following = int(ranked.argmax()) if left.any() else None
-            self._picks[int(self._at[order[at]])] = _Pick(
-                float(value[at]),
-                float(value[at] - mean[at]),
-                None if following is None else int(self._at[order[following]]),
+            self._picks[int(at[best])] = _Pick(
+                float(value[best]),
+                float(value[best] - mean[best]),
+                float(first[best]),
+                None if following is None else int(at[following]),
                 0.0 if following is None else float(ranked[following]),
             )
-            taken = yield int(self._at[order[at]])
+            taken = yield int(at[best])
             if taken:
-                column = covariance[:, at].copy()
-                covariance -= np.outer(column, column / (column[at] + noise))
-                value = self._promise(mean, np.sqrt(np.maximum(np.diag(covariance), 1e-12)), best)
-
-    def _covariance(self, rows: Rows) -> Floats:
-        kernel = self._model.kernel if self._model else Kernel(self._sites)
-        own: Floats = kernel(rows, rows).astype(np.float64)
-        if self._model is None:
-            return own
-        whitened = kernel(rows, self._model.known).astype(np.float64) @ self._model.process.whiten.T
-        own -= whitened @ whitened.T
-        own *= self._model.deviation**2
-        return own
-
-    def _noise(self) -> float:
-        if self._model is None:
-            return 0.6
-        return float(np.median(self._model.process.noises)) * self._model.deviation**2
+                column = covariance[:, best].copy()
+                covariance -= np.outer(column, column / (column[best] + self._model.noise))
+                value, deviation = self._promise(mean, covariance)
 
     def reason(self, at: int) -> str:
         """The prediction with its 95 % interval, what it is made of, the measured design most like it, and the next candidate."""
-        place = int(np.flatnonzero(self._at == at)[0])
-        mean, deviation = float(self._mean[place]), float(self._deviation[place])
+        position = int(np.flatnonzero(self._at[self._places] == at)[0])
+        row = self._features.rows(self._places[[position]])
+        pick = self._picks.get(at)
+        mean = float(self._mean[position])
+        deviation = pick.deviation if pick else float(self._model.covariance(row)[0, 0]) ** 0.5
         low, middle, high = (self._text(mean + step * deviation) for step in (-_Z95, 0, _Z95))
         parts = [f"{self._settings.chance if self._hits else 'predicted '}{middle} ({low} to {high})"]
-        parts += self._made_of(place)
+        parts += self._made_of(row, int(self._places[position]))
         score = float(self._candidates.scores[at])
         if np.isfinite(score):
             parts.append(score_text(score, self._settings))
-        if near := self._nearest(place):
+        if near := self._nearest(row, self._candidates.pool.residues[at]):
             parts.append(near)
-        pick = self._picks.get(at)
         if pick is not None and pick.following is not None:
             following = self._candidates.pool.names[pick.following]
             spread = f" with {pick.bonus:.2f} for what it would teach" if self._hits and self._explore else ""
             parts.append(f"{pick.value:.2f}{spread}, before {following} with {pick.following_value:.2f}")
         return "; ".join(parts)
 
-    @property
-    def _hits(self) -> bool:
-        return self._evidence.scale.aim is Aim.HITS
-
-    def _made_of(self, place: int) -> list[str]:
+    def _made_of(self, row: csr_array, place: int) -> list[str]:
         """The parts of the prediction, in points of percent or of the modelled value."""
         unit = self._evidence.scale.unit * (100 if self._hits else 1)
-        row = self._rows[np.array([place])]
-        expected = SLOPE * float(row.expected[0])
-        found = {"scores": expected}
-        if self._model is not None:
-            for part, matrix in self._model.kernel.parts(row, self._model.known).items():
-                found[part] = found.get(part, 0.0) + float(matrix[0] @ self._model.process.alpha)
+        made = {part: float(values[place]) for part, values in self._expected.items()}
+        for part, value in self._model.parts(row, self._features.columns()).items():
+            made[part] = made.get(part, 0.0) + value
         digits = 0 if self._hits else 2
         listed = [
             f"{_WORDS[part]} {value * unit:+.{digits}f}"
-            for part, value in sorted(found.items(), key=lambda each: -abs(each[1]))
-            if abs(value * unit) >= 0.5 * 10**-digits and part != "constant"
+            for part, value in sorted(made.items(), key=lambda pair: -abs(pair[1]))
+            if abs(value * unit) >= 0.5 * 10**-digits and part in _WORDS
         ]
         return [", ".join(listed)] if listed else []
 
-    def _nearest(self, place: int) -> str | None:
+    def _nearest(self, row: csr_array, residues: str) -> str | None:
         """The measured design of this target that is most like a candidate by its sequence."""
-        if self._model is None:
+        if not self._own.size:
             return None
-        own = np.flatnonzero(self._model.known.targets == 0)
-        if not own.size:
-            return None
-        row, known = self._rows[np.array([place])], self._model.known
-        at = int(own[self._model.kernel.parts(row, known)["sequence"][0][own].argmax()])
-        first, second = row.residues[0], known.residues[at]
-        identity = 1 - edits(first, second) / max(len(first), len(second), 1)
-        return f"most like {self._evidence.designs[at].name} ({identity:.0%} identical, {self._outcome(at)})"
+        sequence = self._features.columns()["sequence"]
+        alike = (self._own_rows[:, sequence] @ row[:, sequence].T).toarray().ravel()
+        place = int(self._own[int(alike.round(_DIGITS).argmax())])
+        other = self._features.residues[place]
+        identity = 1 - edits(residues, other) / max(len(residues), len(other), 1)
+        design = place - len(self._at)
+        return f"most like {self._evidence.designs[design].name} ({identity:.0%} identical, {self._outcome(design)})"
 
     def _outcome(self, at: int) -> str:
-        design, scale = self._evidence.designs[at], self._evidence.scale
-        if self._evidence.bounds[at] == 0 and scale.aim is Aim.BEST:
+        design = self._evidence.designs[at]
+        if not self._hits and objective_value(design, self._settings.objective) is not None:
             return self._text(float(self._evidence.values[at]))
         return (
             "no expression"
@@ -336,7 +320,7 @@ class GaussianProcessRanking:
     def _text(self, standard: float) -> str:
         """A standardized value as the objective's: `43%`, `K_D 3.20 nM`, or no binding."""
         scale = self._evidence.scale
-        if scale.aim is Aim.HITS:
+        if self._hits:
             return f"{min(max(standard * scale.unit + scale.centre, 0), 1):.0%}"
         value = scale.value(standard)
         if value is None:
@@ -345,11 +329,11 @@ class GaussianProcessRanking:
         return objective_words(value * _NM if in_nm else value, scale.objective)
 
 
-def _cells(extra: str, unpack: Callable[[str], Mapping[str, str]]) -> Mapping[str, str]:
+def _unpack(extra: str, unpack: Callable[[str], Mapping[str, str]]) -> Mapping[str, str]:
     return unpack(extra) if extra else {}
 
 
-def _kept(evidence: Learned) -> Learned:
+def _limit_number(evidence: Learned) -> Learned:
     """At most `LEARNED` designs: those of the pool's target first, the best half, and an even spread of the rest."""
     if len(evidence.designs) <= LEARNED:
         return evidence
@@ -361,47 +345,36 @@ def _kept(evidence: Learned) -> Learned:
     return evidence.taking(kept, note)
 
 
-def _sites(rows: Rows, known: Rows) -> Sites | None:
-    """The few positions at which all candidates and the measured designs of their target differ, if that is so."""
-    own = [text for text, target in zip(known.residues, known.targets, strict=True) if target == 0]
-    residues = [*rows.residues, *own]
-    return None if Sites.of(residues[:_SAMPLED]) is None else Sites.of(residues)
+def _find_library(residues: Sequence[str], evidence: Learned) -> tuple[NDArray[np.intp] | None, Learned]:
+    """The varied sites of a library, and only what was measured of its variants on its target; None for a pool."""
+    if find_sites(residues) is None:
+        return None, evidence
+    texts = [residues_of(design) for design in evidence.designs]
+    is_variant = [
+        not target and len(text) == len(residues[0])
+        for text, target in zip(texts, evidence.targets.tolist(), strict=True)
+    ]
+    kept = np.flatnonzero(is_variant)
+    if dropped := len(texts) - kept.size:
+        note = f"{dropped} results of other targets or lengths do not count: the candidates are variants at a few positions"
+        evidence = evidence.taking(kept, note)
+    sites = find_sites([*residues, *(texts[at] for at in kept.tolist())])
+    return sites, evidence
 
 
-def _of_one_family(rows: Rows) -> bool:
-    """Whether most candidates are variants of one sequence, so that families are no choice."""
-    spread = np.unique(np.linspace(0, max(0, len(rows) - 1), min(len(rows), _FAMILY_SAMPLE)).astype(np.intp))
-    if not spread.size:
-        return False
-    return bool(np.bincount(families([rows.residues[int(at)] for at in spread])).max() > len(spread) / 2)
-
-
-def _sample(rows: Rows, known: Rows) -> Rows:
-    """The measured designs and an even spread of the candidates."""
-    spread = rows[np.unique(np.linspace(0, max(0, len(rows) - 1), min(len(rows), _SAMPLED)).astype(np.intp))]
-    return joined(spread, known)
-
-
-def _references(candidates: Candidates, history: History, targets: Sequence[int]) -> dict[int, list[str]]:
+def _find_references(
+    candidates: Candidates, history: History, targets: Sequence[int]
+) -> dict[int, list[str]]:
     """Residues of the controls of each target, and of the parents that the candidates name."""
     pool = candidates.pool
-    found: dict[int, list[str]] = {0: [pool.residues[at] for at in sorted(pool.controls)]}
+    references: dict[int, list[str]] = {0: [pool.residues[at] for at in sorted(pool.controls)]}
     parents = {parent for named in candidates.parents for parent in named}
     for design, target in zip(history.designs, targets, strict=True):
         residues = residues_of(design)
         if residues and (design.control or (target == 0 and design.name in parents)):
-            found.setdefault(target, []).append(residues)
+            references.setdefault(target, []).append(residues)
     if parents:
-        found[0] += [text for name, text in zip(pool.names, pool.residues, strict=True) if name in parents]
-    return {target: list(dict.fromkeys(residues)) for target, residues in found.items() if residues}
-
-
-def _linear(model: Model, rows: Rows) -> Floats:
-    """What groups and triplets alone predict: products with one vector each, also for a million candidates."""
-    alpha = model.process.alpha * np.where(model.known.targets == 0, 1.0, 0.0)
-    value = np.asarray(rows.groups @ (model.known.groups.T @ alpha)).ravel()
-    if model.kernel.sites is None:
-        weights = SEQUENCE * np.asarray(model.known.words.T @ alpha).ravel()
-        for start in range(0, len(rows), _CHUNK):
-            value[start : start + _CHUNK] += words(rows.residues[start : start + _CHUNK]) @ weights
-    return value
+        references[0] += [
+            text for name, text in zip(pool.names, pool.residues, strict=True) if name in parents
+        ]
+    return {target: list(dict.fromkeys(texts)) for target, texts in references.items() if texts}

@@ -13,6 +13,7 @@ from prefect_assay.analysis.selection import History, read_history
 from prefect_assay.cli.designs.select import expanded, settings_of
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ConfigurationError
+from prefect_assay.service.words import many
 
 
 def play(
@@ -29,9 +30,9 @@ def play(
     if not as_json:  # also of a table that cannot be played: a word that is not read may be the reason
         _notes(history)
     try:
-        from prefect_assay.analysis.selection.backtest import Plan, backtest, standard_error
+        from prefect_assay.analysis.selection.backtest import ENOUGH_SPLITS, Plan, backtest, standard_error
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in {"numpy", "scipy"}:
+        if (error.name or "").partition(".")[0] not in {"numpy", "scipy", "sklearn"}:
             raise
         raise ConfigurationError.missing_extra("design", "selecting designs") from None
     plan = Plan(**purchases)
@@ -71,6 +72,8 @@ def play(
     )
     what = "hits" if found.more_is_better else "decades or degrees nearer to the best value"
     sure = "the difference is real" if verdict.real else "the difference may be chance"
+    if verdict.splits < ENOUGH_SPLITS:
+        sure += f": {many(verdict.splits, 'independent split')}, and fewer than {ENOUGH_SPLITS} cannot tell"
     difference = _with_error(verdict.difference, _finite(verdict.error), "+.2f")
     out.print(f"take {verdict.policy}: {difference} {what} beside {verdict.beside}; {sure}")
 
