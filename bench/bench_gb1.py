@@ -24,6 +24,8 @@ LANDSCAPE = Path(__file__).parents[1] / "lab/src/assay_lab/data/gb1/gb1_four_sit
 SEEDS = int(os.environ.get("BENCH_SEEDS", "10"))
 ROUNDS, BATCH = 4, 96
 NOISE = 0.15
+WILD_TYPE = "MQYKLILNGKTLKGETTTEAVDAATAEKVFKQYANDNGVDGEWTYDDATKTFTVTE"
+SITES = (39, 40, 41, 54)
 WILD_TYPE_NM = 10
 # One-hot, best fitness over maximum at 480 measurements, as published by others for the same task.
 PUBLISHED = (
@@ -38,8 +40,16 @@ PUBLISHED = (
 def landscape() -> tuple[Pool, list[float]]:
     with gzip.open(LANDSCAPE, "rt") as file:
         rows = list(csv.DictReader(file))
-    table = "name,sequence\n" + "".join(f"v{row['variant']},{row['variant']}\n" for row in rows)
+    table = "name,sequence\n" + "".join(f"v{row['variant']},{whole(row['variant'])}\n" for row in rows)
     return read_pool("landscape", text=table), [float(row["fitness"]) for row in rows]
+
+
+def whole(variant: str) -> str:
+    """The domain with these residues at the four sites."""
+    letters = list(WILD_TYPE)
+    for site, letter in zip(SITES, variant, strict=True):
+        letters[site - 1] = letter
+    return "".join(letters)
 
 
 def measured(name: str, residues: str, fitness: float, chance: random.Random) -> DesignSummary:

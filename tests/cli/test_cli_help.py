@@ -9,6 +9,7 @@ HEAVY = (
     "prefect",
     "numpy",
     "scipy",
+    "sklearn",
     "pyarrow",
     "httpx",
     "boto3",

@@ -311,7 +311,10 @@ class _Game:
             return [free[at] for at in order[:number_].tolist()]
         worst = float(np.nanmin(self._value)) if self._best else 0.0
         values = np.nan_to_num(self._value, nan=worst) if self._best else self._hits.astype(float)
-        predicted = Ridge(solver="cholesky").fit(self._rows[known], values[known]).predict(self._rows[free])
+        model = Ridge(fit_intercept=False, solver="cholesky")
+        predicted = model.fit(self._rows[known], values[known] - values[known].mean()).predict(
+            self._rows[free]
+        )
         return [free[at] for at in np.argsort(-predicted, kind="stable")[:number_].tolist()]
 
     def _fewest_edits(self) -> Floats | None:
