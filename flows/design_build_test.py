@@ -18,7 +18,6 @@ from prefect_assay.campaigns.loops import (
     Loop,
     Stop,
     StopRules,
-    objective_of,
 )
 from prefect_assay.campaigns.loops.loop import LOOP_ID
 from prefect_assay.campaigns.loops.play import play_loop
@@ -32,9 +31,9 @@ from prefect_assay.designs.options import (
     Usd,
     usd_to_cents,
 )
-from prefect_assay.designs.selection import Objective
 from prefect_assay.errors import ApprovalExpired, ConfigurationError, InvalidSpec, short_messages
 from prefect_assay.flows import form
+from prefect_assay.service.assays import ASSAY_TYPES, Objective
 from prefect_assay.service.bounds import Line
 from prefect_assay.service.words import many
 from prefect_assay.tasks.propose import check_designer
@@ -86,7 +85,7 @@ def design_build_test(
         Objective.EXPRESSION: rounds.goal_expression_nM,
     }
     rules = StopRules(
-        objective=objective_of(assay.experiment_type),
+        objective=ASSAY_TYPES[assay.experiment_type].objective,
         max_rounds=rounds.max_rounds,
         goals={objective: goal for objective, goal in goals.items() if goal is not None},
         budget_cents=None if budget_usd is None else usd_to_cents(budget_usd),

@@ -3,7 +3,7 @@
 import pytest
 
 from assay_lab.measure import CATALOG, measure_records
-from assay_lab.vocabulary import BINDING_TYPES, METHOD_TYPES
+from assay_lab.measure.assays import BINDING_TYPES, METHOD_TYPES
 from lab_support.designs import PD_L1, invented_designs, order
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.spec import Target

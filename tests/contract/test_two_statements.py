@@ -6,6 +6,8 @@ import pytest
 
 from assay_lab import vocabulary as lab_vocabulary
 from assay_lab import words as lab_words
+from assay_lab.measure.assays import ASSAY_TYPES as lab_types  # noqa: N811
+from prefect_assay.service.assays import ASSAY_TYPES as client_types  # noqa: N811
 from prefect_assay.service.models import service as client_words
 from prefect_assay.service.models import vocabulary as client_vocabulary
 
@@ -25,6 +27,22 @@ def test_the_lab_states_every_enumeration_of_the_client():
 @pytest.mark.parametrize("name", SHARED)
 def test_a_word_or_limit_is_stated_twice_alike(name):
     assert plain(getattr(lab_vocabulary, name)) == plain(getattr(client_vocabulary, name))
+
+
+def test_both_have_an_entry_for_each_assay_type():
+    assert list(client_types) == list(client_vocabulary.ExperimentType)
+    assert list(lab_types) == list(lab_vocabulary.ExperimentType)
+
+
+@pytest.mark.parametrize("kind", client_vocabulary.ExperimentType)
+def test_both_state_the_rules_of_an_assay_type_alike(kind):
+    lab, client = lab_types[kind], client_types[kind]
+    assert lab.takes_target == client.takes_target
+    assert lab.takes_method == bool(client.methods)
+    assert lab.takes_replicates == client.takes_replicates
+    counts = client.sequence_counts
+    assert lab.sequence_counts == (counts and (counts.least, counts.most, counts.step))
+    assert (lab.concentrations_nm if lab.takes_concentrations else ()) == client.concentrations_nM
 
 
 def test_both_agree_when_work_has_begun():

@@ -13,13 +13,9 @@ from prefect_assay.archive import LocalStore, verify
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
 from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.flows import campaign
+from prefect_assay.service.assays import BINDING_TYPES
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.service.models.vocabulary import (
-    BINDING_TYPES,
-    MACHINE_RAILS,
-    ExperimentType,
-    PaymentMethod,
-)
+from prefect_assay.service.models.vocabulary import MACHINE_RAILS, ExperimentType, PaymentMethod
 from support.accounts import flow_parameters
 from support.runs.world import EGFR, eventually
 from support.services.issuer import ISSUER_KEY, issuer_server

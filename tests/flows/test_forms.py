@@ -6,8 +6,9 @@ from prefect.utilities.schema_tools.validation import build_error_obj, validate
 
 from prefect_assay.designs.options import USUAL
 from prefect_assay.flows import campaign, decide, design_build_test, sweep
+from prefect_assay.service.assays import BINDING_TYPES
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.service.models.vocabulary import BINDING_TYPES, ExperimentType
+from prefect_assay.service.models.vocabulary import ExperimentType
 from support.accounts import make_account
 
 BLOCK = {"$ref": {"block_document_id": "0190a3c4-0000-7000-8000-000000000000"}}

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.orders.identity import evidence
+from prefect_assay.service.assays import BINDING_TYPES, METHOD_TYPES
 from prefect_assay.service.models.experiment import CreateRequest, Experiment
 from prefect_assay.service.models.sequences import ProteinSequence
 from prefect_assay.service.models.spec import ExperimentSpec
-from prefect_assay.service.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 FOUR = {
     "One": "MKTAYIAKQR",

@@ -91,8 +91,6 @@ UNDER_WORK: Final = frozenset(
     }
 )
 """The laboratory works on it."""
-METHOD_TYPES: Final = frozenset({ExperimentType.AFFINITY, ExperimentType.SCREENING})
-BINDING_TYPES: Final = METHOD_TYPES | {ExperimentType.EPITOPE_BINNING}
 MACHINE_RAILS: Final = frozenset({PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT})
 
 AMINO_ACIDS: Final = frozenset("ACDEFGHIKLMNPQRSTVWY")

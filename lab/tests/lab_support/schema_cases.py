@@ -11,7 +11,8 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from assay_lab.api import ROUTES, operation_id
-from assay_lab.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
+from assay_lab.measure.assays import BINDING_TYPES, METHOD_TYPES
+from assay_lab.vocabulary import ExperimentType
 from lab_support.core import PRICED
 from lab_support.described import body_schema, find_problems, without_nulls
 

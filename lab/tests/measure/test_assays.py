@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from assay_lab.measure import CATALOG, measure_records
-from assay_lab.measure.readouts import molecular_weight
-from assay_lab.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
+from assay_lab.measure.assays import BINDING_TYPES, METHOD_TYPES
+from assay_lab.measure.assays.expression import molecular_weight
+from assay_lab.vocabulary import ExperimentType
 from lab_support.designs import PD_L1, invented_designs, measure, order, sequence
 
 MANY = invented_designs(96)

@@ -7,7 +7,8 @@ import zipfile
 
 import pytest
 
-from assay_lab.measure import binding, build_package, measure_records
+from assay_lab.measure import build_package, measure_records
+from assay_lab.measure.assays import binding
 from assay_lab.measure.bundled import Replicate, data_folder
 from assay_lab.measure.request import AssayRequest
 from lab_support.designs import PD_L1, invented_designs, measure, order, sequence, submitted_designs
@@ -180,7 +181,7 @@ def test_modelled_replicates_never_outvote_measured_ones():
     measured = [row(n, "measured", ("low", "false", "none")) for n in (1, 2)]
     added = [row(n, "model", ("high", "true", "strong")) for n in (3, 4, 5)]
     request = AssayRequest(**order([sequence("x", BINDER)]))
-    told = binding._call(request, request.designs[0], (*measured, *added), "affinity")
+    told = binding.make_call(request, request.designs[0], (*measured, *added), "affinity")
     assert [told[name] for name in ("binding", "binding_strength", "expression")] == ["false", "none", "low"]
     assert told["data_source"] == "measured+model"
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay_lab.measure import model, stability
+from assay_lab.measure import model
+from assay_lab.measure.assays import thermostability
 from assay_lab.measure.model import interval, log_spread, mean, spread
 
 KON, KOFF, RMAX = 7.0e4, 6.5e-3, 6.0
@@ -66,7 +67,7 @@ def test_the_response_stays_below_rmax_and_grows_with_the_antigen(kon, koff, low
 
 
 def test_half_is_unfolded_at_the_melting_temperature():
-    enthalpy, heat_capacity = stability.thermodynamics("A" * 100, 55.0)
+    enthalpy, heat_capacity = thermostability.thermodynamics("A" * 100, 55.0)
     fraction = {
         t: model.unfolded_fraction(t, tm=55.0, enthalpy=enthalpy, heat_capacity=heat_capacity)
         for t in (35.0, 55.0, 75.0)
@@ -88,7 +89,7 @@ def test_the_slope_at_the_melting_temperature_is_that_of_vant_hoff():
 
 
 def test_the_enthalpy_at_60_degrees_is_the_published_one_per_residue():
-    enthalpy, heat_capacity = stability.thermodynamics("A" * 100, 60.0)
+    enthalpy, heat_capacity = thermostability.thermodynamics("A" * 100, 60.0)
     assert (enthalpy, heat_capacity) == (292_000.0, 5_800.0)
 
 

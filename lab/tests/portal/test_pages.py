@@ -4,7 +4,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from assay_lab.vocabulary import BINDING_TYPES, ExperimentType
+from assay_lab.measure.assays import BINDING_TYPES
+from assay_lab.vocabulary import ExperimentType
 from lab_support.core import PRICED, advance, get, lab_core, order, spec, to_quote
 from lab_support.designs import EGFR, submitted_designs
 

@@ -5,6 +5,7 @@ gives the same bytes. No address of the service appears, and so no link that wor
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 from prefect_assay.archive.archived import ArchivedFile, Manifest
@@ -15,6 +16,7 @@ from prefect_assay.archive.layout import (
     safe_code,
     version_folder,
 )
+from prefect_assay.service.assays import QuantityKind, find_assay_type
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.words import in_words, many
 
@@ -23,22 +25,6 @@ _PROFILE: Final = "https://w3id.org/ro/crate/1.1"
 _CONTEXT: Final = [f"{_PROFILE}/context", {"sha256": "http://schema.org/sha256"}]
 
 _METHODS: Final = {"bli": "bio-layer interferometry (BLI)", "spr": "surface plasmon resonance (SPR)"}
-_OBO: Final = "http://purl.obolibrary.org/obo/"
-_QUDT: Final = "http://qudt.org/vocab/unit/"
-# Columns of the results table that hold a quantity: name, description, unit as text, and its term where one fits.
-_VARIABLES: Final = (
-    ("kd_M", "dissociation constant K_D", "M", f"{_OBO}UO_0000062"),
-    ("kon_per_M_s", "association rate constant k_on", "1/(M s)", None),
-    ("koff_per_s", "dissociation rate constant k_off", "1/s", f"{_QUDT}PER-SEC"),
-    ("tm_C", "melting temperature", "degree Celsius", f"{_OBO}UO_0000027"),
-    ("concentration_nM", "concentration", "nM", f"{_OBO}UO_0000065"),
-)
-_KINETIC: Final = frozenset({"kd_M", "kon_per_M_s", "koff_per_s"})
-_OF_TYPE: Final = {
-    "affinity": _KINETIC,
-    "thermostability": frozenset({"tm_C"}),
-    "expression": frozenset({"concentration_nM"}),
-}
 
 _KNOWN: Final = {
     "results.csv": "results table: one row per replicate and one summary per design",
@@ -73,7 +59,8 @@ class Measurement(Model):
 def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
     """Describe one version of an experiment, by its manifest without the description itself."""
     method = _METHODS.get(about.method or "", about.method)
-    variables = _variables(_OF_TYPE.get(about.experiment_type, frozenset()))
+    kind = find_assay_type(about.experiment_type)
+    variables = _variables(kind.measured if kind else ())
     described = f"{in_words(about.experiment_type)} measurement of {about.designs} protein designs"
     root = {
         "name": f"{manifest.experiment_code}, version {manifest.version}",
@@ -155,20 +142,19 @@ def _file(file: ArchivedFile) -> dict[str, Any]:
     )
 
 
-def _variables(names: frozenset[str]) -> list[dict[str, Any]]:
+def _variables(quantities: Iterable[QuantityKind]) -> list[dict[str, Any]]:
     return [
         _clean(
             {
-                "@id": f"#{name}",
+                "@id": f"#{kind.column}",
                 "@type": "PropertyValue",
-                "name": name,
-                "description": text,
-                "unitText": unit,
-                "unitCode": term,
+                "name": kind.column,
+                "description": kind.description,
+                "unitText": kind.unit_text,
+                "unitCode": kind.unit_term,
             }
         )
-        for name, text, unit, term in _VARIABLES
-        if name in names
+        for kind in quantities
     ]
 
 

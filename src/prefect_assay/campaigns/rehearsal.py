@@ -37,6 +37,7 @@ from prefect_assay.errors import (
     is_absent,
 )
 from prefect_assay.orders.targets import resolve_target
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.client.http.secrets import spellings
 from prefect_assay.service.description import Need, get_call_facts
 from prefect_assay.service.drift import (
@@ -59,7 +60,7 @@ from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.models.spec import Assay, ExperimentSpec, Target
 from prefect_assay.service.models.tokens import Identity, Organization
-from prefect_assay.service.models.vocabulary import BINDING_TYPES, PAGE_LIMIT_MAX, ResultsStatus
+from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX, ResultsStatus
 from prefect_assay.service.trial_delivery import find_delivery_problem
 from prefect_assay.service.words import describe_organisation, in_words, listed, many
 
@@ -238,7 +239,7 @@ class _Rehearsing:
     def _look_at_targets(self) -> str:
         page = self._service.targets(limit=PAGE_LIMIT_MAX)
         priced = [target for target in page.items if target.pricing]
-        has_target = self._assay.experiment_type in BINDING_TYPES
+        has_target = ASSAY_TYPES[self._assay.experiment_type].takes_target
         if has_target and not self._assay.target:
             self._target = next(iter((*priced, *page.items)), None)
             if self._target is None:
@@ -273,7 +274,7 @@ class _Rehearsing:
         return ", ".join(filter(None, parts)) or "it is accepted"
 
     def _look_at_price(self) -> str:
-        if self._target is None and self._assay.experiment_type in BINDING_TYPES:
+        if self._target is None and ASSAY_TYPES[self._assay.experiment_type].takes_target:
             raise _Finding("not tried: there is no target", "let the step targets succeed first", "not_tried")
         target_id = self._target.id if self._target else None
         estimates = [

@@ -15,16 +15,10 @@ from itertools import count
 from typing import Final
 
 from prefect_assay.errors import InvalidSpec
+from prefect_assay.service.assays import ASSAY_TYPES, SequenceCounts
 from prefect_assay.service.models.sequences import Batch, ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.service.models.vocabulary import (
-    ANTIGEN_CONCENTRATIONS_NM,
-    BINNING_SEQUENCES_MAX,
-    BINNING_SEQUENCES_MIN,
-    BINNING_SEQUENCES_STEP,
-    REPLICATES_DEFAULT,
-    ExperimentType,
-)
+from prefect_assay.service.models.vocabulary import REPLICATES_DEFAULT
 from prefect_assay.service.words import many
 
 
@@ -43,8 +37,8 @@ def split(sequences: Sequences, assay: Assay, per_experiment: int) -> tuple[Batc
         raise InvalidSpec([f"per_experiment: {per_experiment}; at least 1 is needed"])
     if not designs:  # a calibration run of controls alone is an experiment like any other
         designs, controls = controls, []
-    if assay.experiment_type is ExperimentType.EPITOPE_BINNING:
-        sizes = _binning_sizes(len(designs), len(controls), per_experiment)
+    if counts := ASSAY_TYPES[assay.experiment_type].sequence_counts:
+        sizes = _counted_sizes(counts, assay, len(designs), len(controls), per_experiment)
     else:
         sizes = _sizes(len(designs), len(controls), per_experiment)
     return tuple(_batches(designs, controls, sizes))
@@ -66,12 +60,14 @@ def _sizes(designs: int, controls: int, per_experiment: int) -> list[int]:
     return [room] * full + ([rest] if rest else [])
 
 
-def _binning_sizes(designs: int, controls: int, per_experiment: int) -> list[int]:
-    """Designs per batch such that every batch with its controls has 4 to 28 sequences in multiples of 4."""
-    step = BINNING_SEQUENCES_STEP
-    largest = min(per_experiment, BINNING_SEQUENCES_MAX) // step * step
-    smallest = max(BINNING_SEQUENCES_MIN, (controls // step + 1) * step)  # room for at least one design
-    rule = f"epitope_binning takes {BINNING_SEQUENCES_MIN} to {BINNING_SEQUENCES_MAX} sequences in multiples of {step}"
+def _counted_sizes(
+    counts: SequenceCounts, assay: Assay, designs: int, controls: int, per_experiment: int
+) -> list[int]:
+    """Designs per batch such that every batch with its controls has a number of sequences that the assay takes."""
+    step = counts.step
+    largest = min(per_experiment, counts.most) // step * step
+    smallest = max(counts.least, (controls // step + 1) * step)  # room for at least one design
+    rule = f"{assay.experiment_type} takes {counts.least} to {counts.most} sequences in multiples of {step}"
     if largest < smallest:
         raise InvalidSpec(
             [
@@ -81,9 +77,10 @@ def _binning_sizes(designs: int, controls: int, per_experiment: int) -> list[int
                 )
             ]
         )
-    batches = _binning_count(designs, controls, smallest, largest)
+    batch = SequenceCounts(smallest, largest, step)
+    batches = _count_batches(batch, designs, controls)
     if batches is None:
-        raise InvalidSpec([f"sequences: {rule}; {_advice(designs, controls, smallest, largest)}"])
+        raise InvalidSpec([f"sequences: {rule}; {_advice(batch, designs, controls)}"])
     extra = designs + batches * controls - batches * smallest
     sizes = []
     for _ in range(batches):
@@ -93,20 +90,20 @@ def _binning_sizes(designs: int, controls: int, per_experiment: int) -> list[int
     return sizes
 
 
-def _binning_count(designs: int, controls: int, smallest: int, largest: int) -> int | None:
+def _count_batches(batch: SequenceCounts, designs: int, controls: int) -> int | None:
     """The smallest number of batches that works, or None."""
-    fewest = -(-designs // (largest - controls))
-    # The remainder modulo 4 repeats after that.
-    for batches in range(fewest, fewest + BINNING_SEQUENCES_STEP):
+    fewest = -(-designs // (batch.most - controls))
+    # The remainder modulo the step repeats after that.
+    for batches in range(fewest, fewest + batch.step):
         total = designs + batches * controls
-        if total % BINNING_SEQUENCES_STEP == 0 and batches * smallest <= total <= batches * largest:
+        if total % batch.step == 0 and batches * batch.least <= total <= batches * batch.most:
             return batches
     return None
 
 
-def _advice(designs: int, controls: int, smallest: int, largest: int) -> str:
+def _advice(batch: SequenceCounts, designs: int, controls: int) -> str:
     def fits(number: int) -> bool:
-        return _binning_count(number, controls, smallest, largest) is not None
+        return _count_batches(batch, number, controls) is not None
 
     more = next(number for number in count(designs + 1) if fits(number)) - designs
     fewer = next((designs - number for number in range(designs - 1, 0, -1) if fits(number)), None)
@@ -144,10 +141,11 @@ def _assay(assay: Assay) -> dict[str, object]:
     chosen: dict[str, object] = assay.model_dump(mode="json", exclude_none=True)
     if assay.effective_method:
         chosen["method"] = assay.effective_method.value
-    if assay.experiment_type is not ExperimentType.EPITOPE_BINNING:  # contract 2.2: no replicates
+    kind = ASSAY_TYPES[assay.experiment_type]
+    if kind.takes_replicates:
         chosen.setdefault("n_replicates", REPLICATES_DEFAULT)
-    if assay.experiment_type is ExperimentType.AFFINITY:
-        chosen.setdefault("antigen_concentrations", list(ANTIGEN_CONCENTRATIONS_NM))
+    if kind.concentrations_nM:
+        chosen.setdefault("antigen_concentrations", list(kind.concentrations_nM))
     return chosen
 
 

@@ -6,12 +6,13 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.scores import score_direction
+from prefect_assay.service.assays import Objective
 from prefect_assay.service.bounds import (
     LIST_MAX,
     Count,
@@ -22,7 +23,6 @@ from prefect_assay.service.bounds import (
 from prefect_assay.service.form import form_of
 from prefect_assay.service.models.base import Model, StoredModel
 from prefect_assay.service.models.sequences import ProteinSequence
-from prefect_assay.service.models.vocabulary import ExperimentType
 
 REASON_COLUMN: Final = "selection_reason"
 
@@ -33,43 +33,6 @@ class SelectionPolicy(StrEnum):
     GP = "gp"  # by a Gaussian process on sequences, methods, authors, parents and scores, fitted to the history
     TOP_SCORE = "top_score"  # by the designer's score
     RANDOM = "random"
-
-
-class Objective(StrEnum):
-    """What a round should improve."""
-
-    AFFINITY = "affinity"
-    MELTING = "melting"
-    EXPRESSION = "expression"
-
-    @property
-    def value_of(self) -> "ObjectiveValue":
-        """The measured value that is improved."""
-        return _VALUES[self]
-
-
-class ObjectiveValue(NamedTuple):
-    """The value that an objective improves: its name, its unit, and how two of them are compared."""
-
-    assay: ExperimentType
-    name: str
-    unit: str
-    lower_is_better: bool
-    by_factors: bool  # compared by their ratio, and not by their difference
-
-
-_VALUES: Final = {
-    Objective.AFFINITY: ObjectiveValue(ExperimentType.AFFINITY, "K_D", "nM", True, True),
-    Objective.MELTING: ObjectiveValue(
-        ExperimentType.THERMOSTABILITY, "melting temperature", "degrees C", False, False
-    ),
-    Objective.EXPRESSION: ObjectiveValue(ExperimentType.EXPRESSION, "concentration", "nM", False, True),
-}
-
-
-def objective_of(kind: ExperimentType) -> Objective | None:
-    """What the results of this assay can improve; None where they have no such value."""
-    return next((each for each in Objective if each.value_of.assay is kind), None)
 
 
 class Aim(StrEnum):

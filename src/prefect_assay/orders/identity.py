@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any, Final
 
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.service.models.identifiers import is_uuid
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import (
-    ANTIGEN_CONCENTRATIONS_NM,
     REPLICATES_DEFAULT,
     ExperimentType,
     Method,
@@ -56,10 +56,11 @@ def normalised(spec: ExperimentSpec) -> dict[str, Any]:
             sequence["aa_string"] = sequence["aa_string"].upper()
         if not sequence.get("metadata"):
             sequence.pop("metadata", None)
-    if spec.experiment_type != ExperimentType.EPITOPE_BINNING:  # contract 2.2: binning takes no replicates
+    kind = ASSAY_TYPES[spec.experiment_type]
+    if kind.takes_replicates:
         wire.setdefault("n_replicates", REPLICATES_DEFAULT)
-    if spec.experiment_type == ExperimentType.AFFINITY:
-        wire.setdefault("antigen_concentrations", list(ANTIGEN_CONCENTRATIONS_NM))
+    if kind.concentrations_nM:
+        wire.setdefault("antigen_concentrations", list(kind.concentrations_nM))
     return wire
 
 

@@ -8,10 +8,11 @@ from typing import Final
 
 from pydantic import AwareDatetime, Field
 
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.base import StoredModel
 from prefect_assay.service.models.billing import Breakdown, CostEstimate, usd
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
-from prefect_assay.service.models.vocabulary import REPLICATES_DEFAULT, ExperimentType, PaymentMethod
+from prefect_assay.service.models.vocabulary import REPLICATES_DEFAULT, PaymentMethod
 from prefect_assay.service.words import in_words, many
 
 # Parts of the lines that are read; the published shapes show them next to the contract's.
@@ -142,7 +143,7 @@ def describe_assay(assay: Assay | ExperimentSpec, target: str | None) -> str:
     method = assay.effective_method if isinstance(assay, Assay) else assay.method
     by = f" by {method.upper()}" if method else ""
     against = f" against {target}" if target else ""
-    if assay.experiment_type is ExperimentType.EPITOPE_BINNING:
+    if not ASSAY_TYPES[assay.experiment_type].takes_replicates:
         return f"{in_words(assay.experiment_type)}{by}{against}"
     default = "" if assay.n_replicates else ", the service's default"
     repeats = many(assay.n_replicates or REPLICATES_DEFAULT, "replicate")

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from prefect_assay.errors import AssayError, InvalidSpec, is_absent
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.identifiers import is_uuid
 from prefect_assay.service.models.spec import Assay, Target
-from prefect_assay.service.models.vocabulary import BINDING_TYPES
 from prefect_assay.service.words import in_words
 
 _WORD: Final = re.compile(r"\w+")
@@ -20,7 +20,7 @@ def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
     Raises:
         InvalidSpec: the target is missing, not allowed, unknown, or ambiguous.
     """
-    if assay.experiment_type not in BINDING_TYPES:
+    if not ASSAY_TYPES[assay.experiment_type].takes_target:
         # contract 2.2: the other types reject a target
         InvalidSpec.check(
             [f"target: {in_words(assay.experiment_type)} takes no target; leave it empty"]

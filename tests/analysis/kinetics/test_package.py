@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from assay_lab.measure.assays import build_package
+from assay_lab.measure import build_package
 from assay_lab.measure.bundled import CATALOG
 from prefect_assay.analysis.kinetics import zip_reader
 from prefect_assay.analysis.kinetics.analysis import PackageAnalysis, Verdict

@@ -10,7 +10,8 @@ from assay_lab.measure import build_package, measure_records
 from lab_support.designs import EGFR, invented_designs, order
 from prefect_assay.analysis.report.documents import make_report
 from prefect_assay.archive import Document, LocalStore, archive_version
-from prefect_assay.service.models.vocabulary import METHOD_TYPES, ExperimentType
+from prefect_assay.service.assays import METHOD_TYPES
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 
 def report_of(kind, folder):

@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.analysis.results.quantities import (
-    KD,
-    KOFF,
-    KON,
-    TM,
-    Quantity,
-    Unread,
-    read_quantity,
-)
+from prefect_assay.analysis.results.quantities import Quantity, Unread, read_quantity
+from prefect_assay.service.assays import KD, KOFF, KON, TM
 
 
 @pytest.mark.parametrize(

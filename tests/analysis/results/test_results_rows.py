@@ -20,7 +20,7 @@ from prefect_assay.analysis.results import (
 )
 from prefect_assay.analysis.results.summary import scatters_of
 from prefect_assay.campaigns.loops.rules import best_value
-from prefect_assay.designs.selection import Objective
+from prefect_assay.service.assays import Objective
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.sequences import ProteinSequence
 

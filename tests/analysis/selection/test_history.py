@@ -28,8 +28,8 @@ from prefect_assay.analysis.results.hits import (
     objective_value,
 )
 from prefect_assay.analysis.selection import read_history
-from prefect_assay.designs.selection import Objective
 from prefect_assay.errors import InputError
+from prefect_assay.service.assays import Objective
 
 
 def row(name, outcome, kd=None, *, level=Level.SUMMARY, replicate=None, **words):

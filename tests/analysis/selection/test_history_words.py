@@ -14,8 +14,9 @@ from prefect_assay.analysis.results import (
 )
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.analysis.selection.backtest import Plan, backtest
-from prefect_assay.designs.selection import Objective, SelectionSettings
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import InputError
+from prefect_assay.service.assays import Objective
 
 
 def table(header, *rows):

@@ -18,7 +18,7 @@ from prefect_assay.campaigns.loops.rules import (
     rounds_without_improvement,
     stop_reason,
 )
-from prefect_assay.designs.selection import Objective
+from prefect_assay.service.assays import Objective
 
 AFFINITY = Objective.AFFINITY
 VALUES = st.lists(st.none() | st.sampled_from([1e-9, 2e-9, 3e-9, 5e-8]), max_size=8)

@@ -15,10 +15,11 @@ from assay_lab.api import ROUTES
 from assay_lab.kernel.refusals import Refusal
 from lab_support.core import BY_LOT, PRICED, lab_core
 from prefect_assay.errors import InputError, InvalidRequest, InvalidSpec
+from prefect_assay.service.assays import BINDING_TYPES, METHOD_TYPES
 from prefect_assay.service.client.http.request import Request
 from prefect_assay.service.client.operations.experiments import create
 from prefect_assay.service.models.experiment import CreateRequest
-from prefect_assay.service.models.vocabulary import BINDING_TYPES, METHOD_TYPES, ExperimentType
+from prefect_assay.service.models.vocabulary import ExperimentType
 
 _CREATE = next(route for route in ROUTES if (route.method, route.path) == ("POST", "/experiments"))
 _LETTERS = "ACDEFGHIKLMNPQRSTVWY"

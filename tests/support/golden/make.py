@@ -19,13 +19,9 @@ from prefect_assay.archive import LocalStore, latest
 from prefect_assay.archive.layout import REPORT_CODE
 from prefect_assay.blocks import SpendingPolicy, X402Wallet
 from prefect_assay.flows import campaign
+from prefect_assay.service.assays import BINDING_TYPES, METHOD_TYPES
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.service.models.vocabulary import (
-    BINDING_TYPES,
-    METHOD_TYPES,
-    ExperimentType,
-    PaymentMethod,
-)
+from prefect_assay.service.models.vocabulary import ExperimentType, PaymentMethod
 from support.accounts import make_account, make_options
 from support.runs.world import EGFR
 

@@ -10,18 +10,9 @@ from typing import Any, Final
 
 from assay_lab.kernel.settings import LabSettings
 from assay_lab.kernel.store import Row, load
-from assay_lab.vocabulary import BINDING_TYPES, REPLICATES_DEFAULT, ExperimentType
+from assay_lab.measure.assays import ASSAY_TYPES
+from assay_lab.vocabulary import REPLICATES_DEFAULT
 
-# Per sequence: one replicate, and every further replicate.
-_ASSAY_CENTS: Final[dict[str, tuple[int, int]]] = {
-    ExperimentType.AFFINITY: (11_900, 3_000),
-    ExperimentType.SCREENING: (6_900, 2_000),
-    ExperimentType.THERMOSTABILITY: (4_900, 1_200),
-    ExperimentType.FLUORESCENCE: (4_500, 1_000),
-    ExperimentType.EXPRESSION: (3_900, 900),
-    ExperimentType.EPITOPE_BINNING: (14_900, 0),
-    ExperimentType.ENZYME_ACTIVITY: (8_900, 2_500),
-}
 # Charged per sequence for a target without self-service price, which staff quote by hand.
 _HAND_QUOTED_TARGET_CENTS: Final = 9_500
 # Antigen for one sequence, where a target is sold by the lot.
@@ -64,9 +55,9 @@ def price(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Pric
     kind = spec["experiment_type"]
     assay = _assay(kind, spec.get("n_replicates"), n_sequences)
     warnings: list[str] = []
-    if kind != ExperimentType.EPITOPE_BINNING and spec.get("n_replicates") is None:
+    if ASSAY_TYPES[kind].takes_replicates and spec.get("n_replicates") is None:
         warnings.append(f"n_replicates is not given: priced with {REPLICATES_DEFAULT} replicates")
-    if kind not in BINDING_TYPES or target is None:
+    if not ASSAY_TYPES[kind].takes_target or target is None:
         return Price(assay, None, None, n_sequences, tuple(warnings))
     named = {"name": target["name"], "target_catalog_id": target["id"]}
     priced = load(target, "pricing")["pricing"]
@@ -76,8 +67,8 @@ def price(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Pric
 
 
 def _assay(kind: str, replicates: int | None, n_sequences: int) -> dict[str, Any]:
-    unit, addon = _ASSAY_CENTS[kind]
-    count = 1 if kind == ExperimentType.EPITOPE_BINNING else replicates or REPLICATES_DEFAULT
+    unit, addon = ASSAY_TYPES[kind].unit_cents, ASSAY_TYPES[kind].replicate_cents
+    count = (replicates or REPLICATES_DEFAULT) if ASSAY_TYPES[kind].takes_replicates else 1
     base_cents = unit * n_sequences
     addon_cents = addon * (count - 1) * n_sequences
     return {

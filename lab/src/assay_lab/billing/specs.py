@@ -7,12 +7,9 @@ from typing import Any
 from assay_lab.billing import pricing
 from assay_lab.kernel.refusals import integral
 from assay_lab.kernel.store import Db, Row, load
+from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.requests.validation import Entry
-from assay_lab.vocabulary import (
-    ANTIGEN_CONCENTRATIONS_NM,
-    REPLICATES_DEFAULT,
-    ExperimentType,
-)
+from assay_lab.vocabulary import REPLICATES_DEFAULT
 
 FIELDS = ("experiment_type", "method", "target_id", "n_replicates", "antigen_concentrations", "parameters")
 
@@ -95,11 +92,11 @@ def _without_sequences(spec: Mapping[str, Any], target: Row | None) -> dict[str,
             "target_catalog_id": target["id"],
             "supplier_url": target["url"],
         }
-    if kind != ExperimentType.EPITOPE_BINNING:
+    if ASSAY_TYPES[kind].takes_replicates:
         body["n_replicates"] = spec.get("n_replicates") or REPLICATES_DEFAULT
-    if kind == ExperimentType.AFFINITY:
+    if ASSAY_TYPES[kind].takes_concentrations:
         concentrations = spec.get("antigen_concentrations")
-        body["antigen_concentrations"] = concentrations or list(ANTIGEN_CONCENTRATIONS_NM)
+        body["antigen_concentrations"] = concentrations or list(ASSAY_TYPES[kind].concentrations_nm)
     if spec.get("parameters") is not None:
         body["parameters"] = spec["parameters"]
     return body

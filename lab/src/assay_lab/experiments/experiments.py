@@ -11,12 +11,13 @@ from assay_lab.kernel import times
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.settings import API_PREFIX
 from assay_lab.kernel.store import Db, Row
+from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.requests import lists, validation
 from assay_lab.requests.core import Answer, Call, Lab, experiment_of, uuid_or_none
 from assay_lab.requests.lists import Column, Listing
 from assay_lab.requests.schemas import ModifyExperiment
 from assay_lab.requests.validation import Entry, Violation
-from assay_lab.vocabulary import BINDING_TYPES, ExperimentStatus, ExperimentType, ResultsStatus
+from assay_lab.vocabulary import ExperimentStatus, ExperimentType, ResultsStatus
 
 _STATUS: Final = Column("experiments.status", "enum", frozenset(ExperimentStatus))
 
@@ -75,7 +76,7 @@ def estimated(lab: Lab, experiment: Row, price: pricing.Price) -> dict[str, Any]
     """`costs` before the quote exists; None where no estimate is possible."""
     if not pricing.began(lab.settings, times.read(experiment["created_at"])):
         return None  # contract 9: experiments created before pricing v1 cannot be estimated
-    if experiment["experiment_type"] in BINDING_TYPES and price.target is None:
+    if ASSAY_TYPES[experiment["experiment_type"]].takes_target and price.target is None:
         return None  # the target was cleared: without its materials any total would be too low
     return pricing.costs(price, pricing.version(lab.settings))
 

@@ -10,22 +10,21 @@ from assay_lab.billing import invoices, pricing, quotes, specs
 from assay_lab.experiments import experiments, purchase, sequences, state_machine
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.store import Db, Row, load
+from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.requests import validation
 from assay_lab.requests.core import Answer, Call, Lab, uuid_or_none
 from assay_lab.requests.schemas import CreateExperiment, EstimateCost
 from assay_lab.requests.validation import Entry, Violation
 from assay_lab.vocabulary import (
-    BINDING_TYPES,
     MACHINE_RAILS,
     ExperimentStatus,
-    ExperimentType,
     InvoiceStatus,
     QuoteStatus,
     ResultsStatus,
 )
 
 _API_PROJECT: Final = 1
-_WITHOUT_TARGET: Final = tuple(set(ExperimentType) - BINDING_TYPES)
+_WITHOUT_TARGET: Final = tuple(kind for kind, one in ASSAY_TYPES.items() if not one.takes_target)
 
 
 def estimate(call: Call) -> Answer:

@@ -11,16 +11,15 @@ from typing import Any, Final
 from assay_lab.billing import specs
 from assay_lab.kernel.refusals import Refusal, not_found
 from assay_lab.kernel.store import Db, Row, load
+from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.requests import lists, validation
 from assay_lab.requests.core import Answer, Call, experiment_of, owned, uuid_or_none
 from assay_lab.requests.lists import Column, Listing, Sql
 from assay_lab.requests.schemas import AddSequences
 from assay_lab.requests.validation import Entry, Violation
 from assay_lab.vocabulary import (
-    BINNING_SEQUENCES_MAX,
     CHAIN_SEPARATOR,
     ExperimentStatus,
-    ExperimentType,
 )
 
 _PREVIEW: Final = 50
@@ -106,9 +105,10 @@ def add(call: Call) -> Answer:
         entries = read_entries(raw["sequences"], earlier)
         violations = validation.sequence_violations(entries, earlier=earlier)
         number = len(earlier) + len(entries)
-        # Submitting checks for a multiple of four: adding one at a time must stay possible.
-        if experiment["experiment_type"] == ExperimentType.EPITOPE_BINNING and number > BINNING_SEQUENCES_MAX:
-            text = f"sequences: epitope_binning takes at most {BINNING_SEQUENCES_MAX}, not {number}"
+        # Submitting checks for the step: adding one at a time must stay possible.
+        kind = ASSAY_TYPES[experiment["experiment_type"]]
+        if kind.sequence_counts and number > kind.sequence_counts[1]:
+            text = f"sequences: {kind.experiment_type} takes at most {kind.sequence_counts[1]}, not {number}"
             violations.append(Violation(text))
         validation.refuse(violations)
         ids = insert(db, experiment["id"], entries, call.now())

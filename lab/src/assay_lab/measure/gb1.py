@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from assay_lab.measure.assays import BINDING_TYPES
 from assay_lab.measure.bundled import data_folder
 from assay_lab.measure.landscape import Facts, Lookup, target_record
-from assay_lab.vocabulary import BINDING_TYPES
 
 WILD_TYPE: Final = "MQYKLILNGKTLKGETTTEAVDAATAEKVFKQYANDNGVDGEWTYDDATKTFTVTE"
 SITES: Final = (39, 40, 41, 54)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, Protocol
 
 from assay_lab.errors import ConfigurationError
+from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.measure.bundled import NAMESPACE, VENDOR
 
 Facts = Mapping[str, Any]
@@ -20,11 +21,6 @@ Lookup = Callable[[str], Facts | None]
 Missing = Literal["unknown", "none", "model"]
 
 PRICE_CENTS: Final = 4000
-_NOTHING: Final[Mapping[str, Mapping[str, Facts]]] = {
-    "binding": {"unknown": {"binding": "unknown"}, "none": {"binding": "false"}},
-    "thermostability": {"unknown": {}, "none": {}},
-    "expression": {"unknown": {}, "none": {"expression": "none"}},
-}
 
 
 class Landscape(Protocol):
@@ -75,7 +71,7 @@ def consulted(
     lookup = landscape.lookup(experiment_type, target)
     if lookup is None:
         return None
-    instead = _NOTHING.get(experiment_type, _NOTHING["binding"]).get(rules.missing)
+    instead = ASSAY_TYPES[experiment_type].facts_if_missing.get(rules.missing)
     found = {residues: lookup(residues) for residues in dict.fromkeys(designs)}
     return {
         "name": landscape.name,

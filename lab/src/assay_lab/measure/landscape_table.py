@@ -8,14 +8,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Never, assert_never
+from typing import Any, Final, Never
 
 from assay_lab.errors import ConfigurationError
+from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.measure.bundled import CATALOG
 from assay_lab.measure.gb1 import Gb1
 from assay_lab.measure.landscape import Facts, Landscape, Lookup, target_record
 from assay_lab.measure.table_file import TextTable, UnreadableTable, read_text_table
-from assay_lab.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR, ExperimentType
+from assay_lab.vocabulary import AMINO_ACIDS, CHAIN_SEPARATOR
 
 BUNDLED: Final = "gb1"
 ZERO_CELSIUS_K: Final = 273.15
@@ -104,21 +105,13 @@ class TableLandscape:
 
     def lookup(self, experiment_type: str, target: Mapping[str, Any] | None) -> Lookup | None:
         """Binding where the table has the target; melting and expression where it has the column."""
-        kind = ExperimentType(experiment_type)
-        match kind:
-            case ExperimentType.AFFINITY | ExperimentType.SCREENING | ExperimentType.EPITOPE_BINNING:
-                tables = [self.bound[key] for key in (*_keys(target or {}), "") if key in self.bound]
-                return _chained(tables, self.proteins) if tables else None
-            case ExperimentType.THERMOSTABILITY:
-                return self._protein({"tm_C"})
-            case ExperimentType.EXPRESSION:
-                return self._protein({"yield_mg_per_l", "expression"})
-            case ExperimentType.FLUORESCENCE | ExperimentType.ENZYME_ACTIVITY:
-                return None
-            case _:
-                assert_never(kind)
+        kind = ASSAY_TYPES[experiment_type]
+        if not kind.takes_target:
+            return self._protein(kind.landscape_facts)
+        tables = [self.bound[key] for key in (*_keys(target or {}), "") if key in self.bound]
+        return _chained(tables, self.proteins) if tables else None
 
-    def _protein(self, wanted: set[str]) -> Lookup | None:
+    def _protein(self, wanted: frozenset[str]) -> Lookup | None:
         if not wanted & self.facts:
             return None
 

@@ -6,11 +6,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from assay_lab.measure.files import safe_names
-from assay_lab.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
+from assay_lab.vocabulary import ANTIGEN_CONCENTRATIONS_NM, Method
 
 EGFR_UNIPROT: Final = "P00533"
-SCREENING_CONCENTRATIONS_NM: Final = (1000.0, 0.0)
-"""A screening call needs the highest concentration and the blank."""
 
 
 def seeded(*parts: object) -> random.Random:
@@ -50,10 +48,11 @@ class AssayRequest:
     target: dict[str, Any] | None
     sequences: list[dict[str, Any]]  # `{name, aa_string, control, metadata}`, and `id` where known
     n_replicates: int  # 1 to 5; epitope binning has no replicates
-    antigen_concentrations: list[float] | None  # nM; None for the contract's default
+    antigen_concentrations: list[float] | None  # nM; None for the default of the type
     partial: bool  # measure only the first half of the sequences, the rest is in progress
     # What `landscape.consulted` gave; None where none covers the experiment
     landscape: dict[str, Any] | None = None
+    default_concentrations: tuple[float, ...] = ANTIGEN_CONCENTRATIONS_NM  # nM, of the type
 
     @cached_property
     def designs(self) -> tuple[Design, ...]:
@@ -75,10 +74,12 @@ class AssayRequest:
     @cached_property
     def concentrations(self) -> tuple[float, ...]:
         """Antigen concentrations in nM."""
-        affinity = self.experiment_type == ExperimentType.AFFINITY
-        defaults = ANTIGEN_CONCENTRATIONS_NM if affinity else SCREENING_CONCENTRATIONS_NM
         # The same concentration twice is one curve: a file name has name, replicate and concentration.
-        return tuple(dict.fromkeys(float(value) for value in self.antigen_concentrations or defaults))
+        return tuple(
+            dict.fromkeys(
+                float(value) for value in self.antigen_concentrations or self.default_concentrations
+            )
+        )
 
     @property
     def target_summary(self) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 """Pages of an experiment, a quote, an invoice and a data package, opened by the unguessable key in their address."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import APIRouter, Response
@@ -9,6 +10,7 @@ from assay_lab.billing import documents, invoices
 from assay_lab.experiments import purchase, results, state_machine
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.store import Row, load
+from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.portal.pages import Form, TheLab, chip, day, page, render, words
 from assay_lab.requests.core import Lab
 from assay_lab.vocabulary import ExperimentStatus, QuoteStatus
@@ -16,17 +18,9 @@ from assay_lab.vocabulary import ExperimentStatus, QuoteStatus
 REJECT_REASONS: Final = ("price", "scope", "timeline", "budget", "other")
 _FINAL: Final = frozenset({ExperimentStatus.DONE, ExperimentStatus.CANCELED})
 # What the table of results shows, where any design has it: the title, the field of the summary, and its form.
-_COLUMNS: Final = (
+_COLUMNS: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
     ("Call", "_call", chip),
-    ("K_D, M", "kd_mean", "{:.3g}".format),
-    ("k_on, 1/(M s)", "kon_mean", "{:.3g}".format),
-    ("k_off, 1/s", "koff_mean", "{:.3g}".format),
-    ("T_m, °C", "tm", "{:.2f}".format),
-    ("Intensity, RFU", "intensity_mean", "{:.0f}".format),
-    ("Yield, mg/L", "yield_mean", "{:.1f}".format),
-    ("k_cat, 1/s", "kcat_mean", "{:.3g}".format),
-    ("Bin", "bin", str),
-    ("Active", "active", str),
+    *((title, name, text.format) for one in ASSAY_TYPES.values() for title, name, text in one.columns),
     ("Expression", "expression", str),
     ("Source", "data_source", str),
 )

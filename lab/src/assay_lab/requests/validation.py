@@ -14,17 +14,12 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from assay_lab.kernel.refusals import Body, Refusal
+from assay_lab.measure.assays import ASSAY_TYPES, AssayType
 from assay_lab.requests.core import uuid_or_none
 from assay_lab.vocabulary import (
     AMINO_ACIDS,
-    BINDING_TYPES,
-    BINNING_SEQUENCES_MAX,
-    BINNING_SEQUENCES_MIN,
-    BINNING_SEQUENCES_STEP,
     CHAIN_SEPARATOR,
     MACHINE_RAILS,
-    METHOD_TYPES,
-    ExperimentType,
 )
 
 Schema = TypeVar("Schema", bound=Body)
@@ -175,13 +170,14 @@ def spec_violations(
     Without `n_sequences` their number is not checked; without `target_needed` a binding type may lack its target.
     """
     kind = raw.get("experiment_type")
-    if not isinstance(kind, str) or kind not in set(ExperimentType):
+    assay = ASSAY_TYPES.get(kind) if isinstance(kind, str) else None
+    if assay is None:
         return
     applicable = {
-        "method": kind in METHOD_TYPES,
-        "target_id": kind in BINDING_TYPES,
-        "n_replicates": kind != ExperimentType.EPITOPE_BINNING,
-        "antigen_concentrations": kind == ExperimentType.AFFINITY,
+        "method": assay.takes_method,
+        "target_id": assay.takes_target,
+        "n_replicates": assay.takes_replicates,
+        "antigen_concentrations": assay.takes_concentrations,
     }
     needed = {"method", "target_id"} if target_needed else {"method"}
     for name, applies in applicable.items():
@@ -190,18 +186,20 @@ def spec_violations(
             yield Violation(f"experiment_spec.{name}: required for {kind}")
         if given and not applies:
             yield Violation(f"experiment_spec.{name}: not applicable to {kind}")
-        if name == "n_replicates" and not applies and n_sequences is not None:
-            yield from _binning_count(n_sequences)
+        if name == "n_replicates" and n_sequences is not None:
+            yield from _check_count(assay, n_sequences)
     target = raw.get("target_id")
     if isinstance(target, str) and not uuid_or_none(target):
         yield Violation("experiment_spec.target_id: malformed, must be the uuid of a catalog target")
 
 
-def _binning_count(count: int) -> Iterator[Violation]:
-    low, high, step = BINNING_SEQUENCES_MIN, BINNING_SEQUENCES_MAX, BINNING_SEQUENCES_STEP
+def _check_count(assay: AssayType, count: int) -> Iterator[Violation]:
+    if assay.sequence_counts is None:
+        return
+    low, high, step = assay.sequence_counts
     if not low <= count <= high or count % step:
         text = f"{low} to {high} sequences in multiples of {step}, not {count}"
-        yield Violation(f"experiment_spec.sequences: epitope_binning takes {text}")
+        yield Violation(f"experiment_spec.sequences: {assay.experiment_type} takes {text}")
 
 
 def payment_header_violations(named: str | None) -> list[Violation]:

@@ -20,15 +20,8 @@ from prefect_assay.analysis.kinetics.zip_reader import (
 )
 from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.measurements import find_unit, read_recorded_quantity
-from prefect_assay.analysis.results.quantities import (
-    KD,
-    KOFF,
-    KON,
-    TM,
-    Quantity,
-    QuantityKind,
-    Unread,
-)
+from prefect_assay.analysis.results.quantities import Quantity, Unread
+from prefect_assay.service.assays import KD, KOFF, KON, TM, QuantityKind
 
 _CURVE: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)_(?P<nM>[0-9.eE+-]+)\.(?i:csv)", re.DOTALL)
 _MELT: Final = re.compile(r"(?P<stem>.*)_(?P<replicate>\d+)\.(?i:csv)", re.DOTALL)

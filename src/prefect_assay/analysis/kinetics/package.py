@@ -28,7 +28,7 @@ from prefect_assay.analysis.kinetics.names import Index, RawFile, read_index
 from prefect_assay.analysis.kinetics.replicate import analyze_replicate
 from prefect_assay.analysis.kinetics.schedule import Schedule, find_schedule
 from prefect_assay.analysis.kinetics.zip_reader import PackageFiles, UnreadableFile, columns
-from prefect_assay.analysis.results.quantities import TM
+from prefect_assay.service.assays import TM
 
 _SENSORGRAM = ("t", "y")
 _MELTING = ("T", "ratio")

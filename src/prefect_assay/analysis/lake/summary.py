@@ -19,6 +19,7 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_CODE, lake_folder
 from prefect_assay.archive.plans import find_plan
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from prefect_assay.service.assays import FURTHER_QUANTITIES
 
 # What the rows of a design say. While it is what the report has, the report is about these rows.
 _OF_ROWS: Final = (
@@ -32,6 +33,7 @@ _OF_ROWS: Final = (
         "koff_per_s",
     ),
     *("concentration_nM", "binding", "binding_strength", "expression", "replicates"),
+    *(kind.column for kind in FURTHER_QUANTITIES),
 )
 
 

@@ -15,8 +15,8 @@ from prefect_assay.analysis.results.row import COLUMNS, Level
 from prefect_assay.analysis.results.tables import summary_csv, summary_lines
 from prefect_assay.analysis.results.workbook import XLSX, workbook
 from prefect_assay.archive.layout import safe_name
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.models.vocabulary import ExperimentType
 
 ATTRIBUTES_MAX: Final = 4
 _ATTRIBUTE_LENGTH: Final = 24
@@ -75,7 +75,7 @@ def conditions(experiment: ReportedExperiment, curves: Iterable[CurveFigure]) ->
     elif experiment.spec and experiment.spec.antigen_concentrations:
         given = ", ".join(f"{dose:g}" for dose in experiment.spec.antigen_concentrations)
         found.append(("Concentrations", f"{given} nM, as ordered"))
-    elif experiment.spec and experiment.spec.experiment_type is ExperimentType.AFFINITY:
+    elif experiment.spec and ASSAY_TYPES[experiment.spec.experiment_type].concentrations_nM:
         found.append(("Concentrations", "the laboratory's default; no raw curves say which"))
     return tuple(found)
 

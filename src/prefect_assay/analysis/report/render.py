@@ -13,12 +13,11 @@ from prefect_assay.analysis.report.decision import Decision
 from prefect_assay.analysis.report.details import conditions, details_table, downloads
 from prefect_assay.analysis.report.figures import SENSORGRAMS_MAX, CampaignFigures, CurveFigure
 from prefect_assay.analysis.report.sequences import sequences_of
-from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
 from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS
 from prefect_assay.analysis.results.hits import tally
 from prefect_assay.analysis.results.interval import chosen_fit
 from prefect_assay.analysis.results.ranked import (
-    ASSAYS,
     GROUPS,
     best_text,
     has_number,
@@ -27,9 +26,10 @@ from prefect_assay.analysis.results.ranked import (
     verdict_parts,
 )
 from prefect_assay.analysis.selection import CALIBRATION, Calibration, calibration
-from prefect_assay.designs.selection import SelectionSettings, objective_of
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.orders.open_items import OpenKind
+from prefect_assay.service.assays import ASSAY_TYPES, QuantityKind
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.words import describe_mode, describe_organisation, many
@@ -106,7 +106,7 @@ def render(
         many=many,
         OUTCOME_WORDS=OUTCOME_WORDS,
         VERDICT_WORDS=VERDICT_WORDS,
-        ASSAYS=ASSAYS,
+        ASSAY_TYPES=ASSAY_TYPES,
         GROUPS=GROUPS,
         chosen_fit=chosen_fit,
         concentration_error=f"{CONCENTRATION_ERROR * 100:.0f} %",
@@ -142,11 +142,16 @@ def _tiles(contents: CampaignContents, ranked: tuple[DesignSummary, ...]) -> Ite
         yield Tile(value=counted.rate.words, meaning=", ".join([verb, *counted.others]))
     best = designs[0] if designs else None
     if best is not None and has_number(best):
-        highest = "melting temperature" if best.tm_C is not None else "concentration"
-        what = "tightest binder" if best.kd_M is not None else f"highest {highest}"
+        what = "tightest binder" if best.kd_M is not None else _name_best(find_main_quantity(best))
         yield Tile(value=best_text(best), meaning=f"{what}: {best.name}")
     if not is_owed:
         yield money
+
+
+def _name_best(quantity: QuantityKind | None) -> str:
+    if quantity is None:
+        return "best"
+    return f"{'lowest' if quantity.lower_is_better else 'highest'} {quantity.description}"
 
 
 def _account(contents: CampaignContents) -> Iterator[Tile]:
@@ -206,7 +211,7 @@ def _money(contents: CampaignContents) -> tuple[Tile, bool]:
 def _calibration(contents: CampaignContents, designs: tuple[DesignSummary, ...]) -> tuple[Calibration, ...]:
     """Chances to hit that selection predicted, beside what was found; empty for assays that selection does not know."""
     kinds = {experiment.spec.experiment_type for experiment in contents.experiments if experiment.spec}
-    objective = objective_of(kinds.pop()) if len(kinds) == 1 else None
+    objective = ASSAY_TYPES[kinds.pop()].objective if len(kinds) == 1 else None
     return calibration(designs, SelectionSettings(objective=objective)) if objective else ()
 
 

@@ -9,9 +9,9 @@ from prefect_assay.analysis.kinetics.analysis import Estimate, Verdict
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.results.design import DesignSummary, is_made_up
 from prefect_assay.analysis.results.formats import EMPTY, OUTCOME_WORDS, VERDICT_WORDS, celsius_estimate
-from prefect_assay.analysis.results.measurements import EXTRAPOLATED
-from prefect_assay.analysis.results.ranked import ASSAYS
+from prefect_assay.analysis.results.measurements import EXTRAPOLATED, measures_affinity
 from prefect_assay.analysis.results.row import Outcome
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.vocabulary import ExperimentType, Method
 from prefect_assay.service.words import many
@@ -61,7 +61,7 @@ def failures(summaries: Iterable[DesignSummary]) -> Iterator[Failure]:
             summary
             for summary in listed
             if summary.outcome is outcome
-            and (outcome is not Outcome.BINDING or summary.result_type == ExperimentType.AFFINITY)
+            and (outcome is not Outcome.BINDING or measures_affinity(summary.result_type))
         )
         if found:
             yield Failure(title=title, reason=reason, designs=found)
@@ -72,17 +72,15 @@ def assay_line(contents: CampaignContents) -> str:
     lines: dict[str, None] = {}
     for experiment in contents.experiments:
         if experiment.spec is not None:
-            lines[_assay(str(experiment.spec.experiment_type), experiment.spec.method, experiment.target)] = (
-                None
-            )
+            lines[_assay(experiment.spec.experiment_type, experiment.spec.method, experiment.target)] = None
     if not lines and contents.plan:
         assay = contents.plan.assay
-        lines[_assay(str(assay.experiment_type), assay.effective_method, contents.plan.target_name)] = None
+        lines[_assay(assay.experiment_type, assay.effective_method, contents.plan.target_name)] = None
     return "; ".join(lines)
 
 
-def _assay(kind: str, method: Method | None, target: str | None) -> str:
-    words = ASSAYS[ExperimentType(kind)]
+def _assay(kind: ExperimentType, method: Method | None, target: str | None) -> str:
+    words = ASSAY_TYPES[kind].title
     by = f" by {METHODS[method]}" if method else ""
     return f"{words}{by}{f' against {target}' if target else ''}"
 

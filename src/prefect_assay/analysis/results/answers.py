@@ -11,9 +11,9 @@ from prefect_assay.analysis.results.matching import match
 from prefect_assay.analysis.results.reading import sequence_names
 from prefect_assay.analysis.results.row import ResultRow
 from prefect_assay.analysis.results.tidy import rows, unread_values
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.spec import ExperimentSpec
-from prefect_assay.service.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType
 
 _NM: Final = 1e-9
 
@@ -62,7 +62,8 @@ def make_table(
 
 
 def find_highest_concentration(spec: ExperimentSpec | None) -> float | None:
-    """The highest antigen concentration of an affinity experiment in M (contract 2.2), or None."""
-    if spec is None or spec.experiment_type != ExperimentType.AFFINITY:
+    """The highest antigen concentration of an experiment in M (contract 2.2); None where the assay takes none."""
+    default = ASSAY_TYPES[spec.experiment_type].concentrations_nM if spec else ()
+    if spec is None or not default:
         return None
-    return max(spec.antigen_concentrations or ANTIGEN_CONCENTRATIONS_NM, default=0.0) * _NM or None
+    return max(spec.antigen_concentrations or default) * _NM or None

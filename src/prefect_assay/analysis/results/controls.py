@@ -11,8 +11,8 @@ from prefect_assay.analysis.results.calls import Call, read_call
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
 from prefect_assay.designs.tables import key_of
+from prefect_assay.service.assays import find_assay_type
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.models.vocabulary import BINDING_TYPES
 
 _COLUMNS: Final = frozenset(map(key_of, ("control type", "expected")))
 _NEGATIVE: Final = frozenset({"negative control", "none"})  # besides the words for a call that is negative
@@ -83,7 +83,9 @@ def _judged(design: DesignSummary) -> Control:
         as_expected = None
     else:
         as_expected = bound is expected
-    verb = "bound" if design.result_type in BINDING_TYPES or design.kd_M is not None else "gave a value"
+    kind = find_assay_type(design.result_type)
+    is_about_binding = design.kd_M is not None or (kind is not None and kind.takes_target)
+    verb = "bound" if is_about_binding else "gave a value"
     return Control(
         name=design.name,
         experiment_code=design.experiment_code,

@@ -9,13 +9,15 @@ from typing import Any, Final
 from pydantic import Field
 
 from prefect_assay.analysis.kinetics.analysis import Verdict
-from prefect_assay.analysis.results.row import Outcome
+from prefect_assay.analysis.results.row import Outcome, add_quantity_columns
+from prefect_assay.service.assays import KD, MAIN_QUANTITIES, QuantityKind
 from prefect_assay.service.models.base import StoredModel
 
 _TIERS: Final = {outcome: place for place, outcome in enumerate(Outcome)}
 _STRENGTHS: Final = {"strong": 0, "medium": 1, "weak": 2}
 
 
+@add_quantity_columns
 class DesignSummary(StoredModel):
     """One design of one experiment. Units as in `ResultRow`; intervals are 95 % intervals of the value before them; the price is without VAT.
 
@@ -71,6 +73,14 @@ class DesignSummary(StoredModel):
 MADE_UP: Final = frozenset({"model", "landscape"})
 
 
+def find_main_quantity(design: DesignSummary) -> QuantityKind | None:
+    """The quantity that ranks a design: the first of the table of assay types that it has a value of."""
+    return next(
+        (kind for kind in MAIN_QUANTITIES if getattr(design, kind.column) is not None),
+        None,
+    )
+
+
 def is_made_up(design: DesignSummary) -> bool:
     """Whether a local lab made the values up, so that they mean nothing about a protein."""
     return design.data_source in MADE_UP
@@ -84,7 +94,13 @@ def order_of(design: DesignSummary) -> tuple[Any, ...]:
     if design.outcome is Outcome.BINDING:
         strength = _STRENGTHS.get(design.binding_strength or "", len(_STRENGTHS))
         return (1, False, strength, 0, *last)
-    tm, concentration = (
-        -math.inf if value is None else value for value in (design.tm_C, design.concentration_nM)
-    )
-    return (2 + _TIERS[design.outcome], False, -tm, -concentration, *last)
+    values = (_rank_by(design, quantity) for quantity in MAIN_QUANTITIES if quantity is not KD)
+    return (2 + _TIERS[design.outcome], False, *values, *last)
+
+
+def _rank_by(design: DesignSummary, quantity: QuantityKind) -> float:
+    """A number that is lower for a better design; infinite without a value."""
+    value: float | None = getattr(design, quantity.column)
+    if value is None:
+        return math.inf
+    return value if quantity.lower_is_better else -value

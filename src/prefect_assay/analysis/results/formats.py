@@ -22,13 +22,11 @@ from prefect_assay.analysis.results.row import (
 )
 from prefect_assay.archive.csv_files import csv_lines
 from prefect_assay.archive.sources import UnreadableSource, opened
-from prefect_assay.designs.selection import Objective
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.foreign_text import clean_text
+from prefect_assay.service.assays import QUANTITIES, Objective, QuantityKind
 
-_FLOATS: Final = frozenset(
-    {"kd_M", "log10_kd", "kd_log_std", "kon_per_M_s", "koff_per_s", "tm_C", "concentration_nM"}
-)
+_FLOATS: Final = frozenset({"log10_kd", "kd_log_std"} | {kind.column for kind in QUANTITIES})
 _REQUIRED: Final = frozenset(name for name, field in ResultRow.model_fields.items() if field.is_required())
 
 
@@ -164,6 +162,14 @@ def molar_range(low: float | None, high: float | None) -> str:
     first, last = ("open" if end is None else molar(end) for end in (low, high))
     value, _, unit = first.partition(" ")
     return f"{value if unit == last.partition(' ')[2] else first} to {last}"
+
+
+def format_quantity(value: float, quantity: QuantityKind, qualifier: str | None = None) -> str:
+    """A value in the unit of its column for people: `74.1 nM`, `61.4 °C`, a limit as `< 5.00 nM`."""
+    if "M" in quantity.units:
+        return molar(value * quantity.units["M"], qualifier)
+    text = f"{value:{quantity.number_format}} {quantity.shown[0]}"
+    return f"{qualifier} {text}" if qualifier else text
 
 
 def objective_words(value: float, objective: Objective) -> str:

@@ -15,8 +15,7 @@ from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.quantities import SIGNS
 from prefect_assay.analysis.results.repeats import join_repeats
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN, Outcome
-from prefect_assay.designs.selection import Objective, objective_of
-from prefect_assay.service.models.vocabulary import METHOD_TYPES, ExperimentType, snake_case
+from prefect_assay.service.assays import Objective, describe_objective, find_assay_type
 
 _EXPRESSED: Final = {Call.EXPRESSES: True, Call.NO_EXPRESSION: False}
 _NM: Final = 1e-9
@@ -109,10 +108,10 @@ def tally(designs: Iterable[DesignSummary]) -> Tally:
 
 def objective_for(design: DesignSummary) -> Objective | None:
     """What the assay of a design measures; None where that is no value that a selection can improve."""
-    kind = snake_case(design.result_type)
-    if kind in METHOD_TYPES or design.kd_M is not None or design.binding:
+    kind = find_assay_type(design.result_type)
+    if design.kd_M is not None or design.binding:
         return Objective.AFFINITY
-    return objective_of(ExperimentType(kind)) if kind in [*ExperimentType] else None
+    return kind.hits_by if kind else None
 
 
 def is_hit(
@@ -134,7 +133,7 @@ def is_hit(
         return None if design.outcome in OPEN else design.outcome in HAS_RESULT
     if objective is Objective.AFFINITY and design.outcome not in HAS_RESULT:
         return False if design.outcome is Outcome.NO_BINDING else None
-    low = objective.value_of.lower_is_better
+    low = describe_objective(objective).lower_is_better
     value, qualifier = _value(design, objective), _qualifier(design, objective)
     if limit is None:
         measured = value is not None and qualifier != (">" if low else "<")
@@ -154,12 +153,16 @@ def _reaches(value: float, qualifier: str | None, limit: float, *, low: bool) ->
 
 def _called(design: DesignSummary, objective: Objective) -> bool | None:
     """A hit without a number, in the laboratory's words; None for unknown ones."""
-    if objective is Objective.AFFINITY:
-        binds = design.outcome is Outcome.BINDING or read_call(design.binding).call is Call.BINDS
-        return True if binds else None
-    if objective is Objective.EXPRESSION:
-        return _EXPRESSED.get(read_call(design.expression, "expression").call)
-    return None
+    match objective:
+        case Objective.AFFINITY:
+            binds = design.outcome is Outcome.BINDING or read_call(design.binding).call is Call.BINDS
+            return True if binds else None
+        case Objective.MELTING:
+            return None
+        case Objective.EXPRESSION:
+            return _EXPRESSED.get(read_call(design.expression, "expression").call)
+        case _:
+            assert_never(objective)
 
 
 def objective_value(design: DesignSummary, objective: Objective) -> float | None:
@@ -175,7 +178,7 @@ def limit_of(design: DesignSummary, objective: Objective) -> tuple[float, int] |
     qualifier, value = _qualifier(design, objective), _value(design, objective)
     if qualifier is None or value is None:
         return None
-    return value, 1 if (qualifier == ">") is objective.value_of.lower_is_better else -1
+    return value, 1 if (qualifier == ">") is describe_objective(objective).lower_is_better else -1
 
 
 def _value(design: DesignSummary, objective: Objective) -> float | None:

@@ -12,24 +12,12 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
 from prefect_assay.analysis.results.calls import CALL_FIELDS, read_call
-from prefect_assay.analysis.results.quantities import (
-    QUANTITIES,
-    SIGNS,
-    QuantityKind,
-    find_unit_factor,
-)
+from prefect_assay.analysis.results.quantities import SIGNS, find_unit_factor
 from prefect_assay.errors import InputError
+from prefect_assay.service.assays import QUANTITIES, QuantityKind, find_assay_type
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.models.vocabulary import ExperimentType
 
 MAPPING_PATH: Final = "mapping.json"
-OTHER_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    ExperimentType.FLUORESCENCE: ("intensity_mean", "intensity"),
-    ExperimentType.EXPRESSION: ("yield_mean", "yield_mg_per_l"),
-    ExperimentType.ENZYME_ACTIVITY: ("kcat_mean", "kcat", "km_mean", "km"),
-    ExperimentType.EPITOPE_BINNING: ("bin", "responses"),
-}
-"""The measured fields of assay types without a published shape, as the local lab gives them."""
 
 _KINDS: Final[Mapping[str, QuantityKind]] = {kind.column: kind for kind in QUANTITIES}
 _QUALIFIER: Final = "qualifier"
@@ -87,7 +75,8 @@ class ResultMapping(Model):
     @model_validator(mode="after")
     def _check_columns(self) -> Self:
         for assay, mapping in self.assays.items():
-            known = {*_KINDS, *CALL_FIELDS, _QUALIFIER, *OTHER_FIELDS.get(assay, ())}
+            kind = find_assay_type(assay)
+            known = {*_KINDS, *CALL_FIELDS, _QUALIFIER, *(kind.other_fields if kind else ())}
             for name, field in mapping.fields.items():
                 if field.column not in known:
                     raise ValueError(

@@ -18,24 +18,20 @@ from prefect_assay.analysis.results.calls import (
     is_negative_phrase,
     read_call,
 )
-from prefect_assay.analysis.results.mapping import OTHER_FIELDS, ResultMapping
-from prefect_assay.analysis.results.quantities import (
+from prefect_assay.analysis.results.mapping import ResultMapping
+from prefect_assay.analysis.results.quantities import SIGNS, Quantity, Unread, find_unit_factor, read_quantity
+from prefect_assay.analysis.results.row import Outcome
+from prefect_assay.service.assays import (
+    ASSAY_TYPES,
     CONCENTRATION,
     KD,
-    KOFF,
-    KON,
+    MAIN_QUANTITIES,
     QUANTITIES,
-    SIGNS,
-    TM,
-    Quantity,
     QuantityKind,
-    Unread,
-    find_unit_factor,
-    read_quantity,
+    find_assay_type,
 )
-from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.service.models.result import Replicate, Result, ResultEntry
-from prefect_assay.service.models.vocabulary import ExperimentType, snake_case
+from prefect_assay.service.models.vocabulary import snake_case
 
 
 class AssayFields(NamedTuple):
@@ -45,17 +41,11 @@ class AssayFields(NamedTuple):
     measured: tuple[QuantityKind, ...] = ()
 
 
-# Affinity and thermostability: published shapes. The others have none; their fields are those of the local lab.
-ASSAYS: Final[Mapping[str, AssayFields]] = {
-    ExperimentType.AFFINITY: AssayFields((KD, KON, KOFF, CONCENTRATION), (KD, KON, KOFF)),
-    ExperimentType.SCREENING: AssayFields((CONCENTRATION,)),
-    ExperimentType.THERMOSTABILITY: AssayFields((TM,), (TM,)),
-    ExperimentType.FLUORESCENCE: AssayFields(),
-    ExperimentType.EXPRESSION: AssayFields((CONCENTRATION,), (CONCENTRATION,)),
-    ExperimentType.ENZYME_ACTIVITY: AssayFields(),
-    ExperimentType.EPITOPE_BINNING: AssayFields(),
-    "": AssayFields(QUANTITIES, (KD, KON, KOFF, TM)),  # a result that does not state its type
-}
+_UNSTATED: Final = AssayFields(
+    tuple(dict.fromkeys(kind for one in ASSAY_TYPES.values() if one.is_published for kind in one.columns)),
+    tuple(dict.fromkeys(kind for one in ASSAY_TYPES.values() if one.is_published for kind in one.measured)),
+)
+"""Those of a result that does not state its type: of the published shapes."""
 EXTRAPOLATED: Final = "extrapolated"
 FACTOR_BETWEEN_RATES_AND_KD: Final = 3.0
 """K_D and k_off / k_on that differ by more get a doubt."""
@@ -159,10 +149,11 @@ class RecordReader:
 
     def find_fields(self, kind: str) -> AssayFields:
         """The fields of an assay type, with those that the mapping declares."""
-        assay = ASSAYS.get(kind, AssayFields())
         declared = self.mapping.find_kinds(kind) if self.mapping else ()
-        measured = () if kind == ExperimentType.SCREENING else declared
-        return AssayFields((*assay.columns, *declared), (*assay.measured, *measured))
+        assay = find_assay_type(kind)
+        fields = assay or (AssayFields() if kind else _UNSTATED)
+        measured = () if assay and assay.is_call else declared
+        return AssayFields((*fields.columns, *declared), (*fields.measured, *measured))
 
     def find_places(
         self, result: Result, entry: ResultEntry, part: ResultEntry | Replicate
@@ -220,13 +211,12 @@ class RecordReader:
             if call.unread is not None:
                 problems.append(Problem(name, f"{call.unread[:60]!a}, which is no known word for a call"))
         is_measured = any(columns[quantity.column] is not None for quantity in assay.measured) or any(
-            _holds_value(name, record.get(name)) for name in OTHER_FIELDS.get(kind, ())
+            _holds_value(name, record.get(name)) for name in list_other_fields(kind)
         )
         outcome = decide_outcome(
             stated,
             has_kd=columns["kd_M"] is not None,
-            is_measured=is_measured
-            or (kind == ExperimentType.EXPRESSION and calls["expression"][0].call is Call.EXPRESSES),
+            is_measured=is_measured or _is_measured_by_call(kind, stated),
             is_in_progress=read_call(record.get("state")).call is Call.IN_PROGRESS,
         )
         return RecordReading(
@@ -265,6 +255,13 @@ class RecordReader:
             if not 1 / FACTOR_BETWEEN_RATES_AND_KD <= ratio <= FACTOR_BETWEEN_RATES_AND_KD:
                 doubts.append(f"k_off / k_on is {koff / kon:.3g} M, and K_D is {kd:.3g} M")
         return tuple(doubts)
+
+
+def _is_measured_by_call(kind: str, calls: Mapping[CallField, ReadCall]) -> bool:
+    """Whether a positive call is a measurement of this type, such as `high` of an expression."""
+    assay = find_assay_type(kind)
+    name = assay.measured_by_call if assay else None
+    return name is not None and calls[name].call in {Call.BINDS, Call.EXPRESSES}
 
 
 def decide_outcome(
@@ -314,6 +311,18 @@ def name_assay_type(result: Result, entry: ResultEntry) -> str:
     return str(snake_case(entry.result_type or result.result_type))
 
 
+def list_other_fields(kind: str) -> tuple[str, ...]:
+    """The measured fields of an assay type that have no column; none of a type that the table does not have."""
+    assay = find_assay_type(kind)
+    return assay.other_fields if assay else ()
+
+
+def measures_affinity(word: str) -> bool:
+    """Whether the results of this assay type are a K_D."""
+    assay = find_assay_type(word)
+    return assay is not None and KD in assay.measured
+
+
 def record_of(part: ResultEntry | Replicate) -> dict[str, Any]:
     """All fields of a record, as received."""
     return {**{name: getattr(part, name) for name in type(part).model_fields}, **(part.model_extra or {})}
@@ -338,7 +347,7 @@ def find_unit(kind: QuantityKind, *places: Mapping[str, Any]) -> str | Unread | 
     other.
     """
     main = next(
-        (one for one in (KD, TM, CONCENTRATION) if any(not is_empty(places[0].get(f)) for f in one.fields)),
+        (one for one in MAIN_QUANTITIES if any(not is_empty(places[0].get(f)) for f in one.fields)),
         None,
     )
     if main is None and not is_empty(places[0].get("kd_app")):
@@ -440,10 +449,10 @@ def _agree(one: Quantity, other: Quantity | Unread, tolerance: float) -> bool:
 def _find_main_qualifier(
     columns: Mapping[str, Any], qualifiers: Mapping[str, str | None], record: Mapping[str, Any]
 ) -> str | None:
-    """`<` or `>` of the row's main value: K_D, or without one T_m or the concentration, of which also the display alone."""
-    for column in ("kd_M", "tm_C", "concentration_nM"):
-        if columns[column] is not None:
-            return qualifiers[column]
+    """`<` or `>` of the row's main value, such as K_D; or of the display of a concentration alone."""
+    for kind in MAIN_QUANTITIES:
+        if columns[kind.column] is not None:
+            return qualifiers[kind.column]
     shown = read_quantity(record.get("concentration_display"), quantity=CONCENTRATION)
     return shown.qualifier if isinstance(shown, Quantity) else None
 
@@ -486,7 +495,9 @@ def _holds_value(name: str, value: Any) -> bool:
 
 
 def _name_type(kind: str) -> str:
-    return f"a result of type {kind}" if kind in ASSAYS else f"the unknown type {_show(kind)}"
+    if not kind or find_assay_type(kind):
+        return f"a result of type {kind}"
+    return f"the unknown type {_show(kind)}"
 
 
 def _show(value: Any) -> str:

@@ -10,88 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-
-@dataclass(frozen=True)
-class QuantityKind:
-    """A kind of number: its column, its fields, its units, and the values that are physically possible.
-
-    `units` says how many of a unit are one of the column's, which comes first in `shown`. `least` and `most` bound a value in
-    the column's unit; `is_positive` excludes zero.
-    """
-
-    word: str
-    column: str
-    fields: tuple[str, ...]
-    units: Mapping[str, float]
-    shown: tuple[str, ...]
-    least: float
-    most: float
-    is_positive: bool = False
-    most_without_unit: float = math.inf  # a number above it is in another unit than the column's
-
-    def unit_names(self) -> frozenset[str]:
-        """The fields that may hold its unit and that of no other quantity."""
-        stems = (self.fields[-1], *self.fields)
-        return frozenset(f"{stem}_{word}" for stem in stems for word in ("unit", "units"))
-
-    def is_possible(self, value: float) -> bool:
-        """Whether a measurement may give this value, in the column's unit."""
-        return self.least <= value <= self.most and not (self.is_positive and value <= 0)
-
+from prefect_assay.service.assays import KD, QuantityKind
 
 _BLANKS: Final = re.compile(r"[\s^*·()]+")
-_MOLAR: Final = {"M": 1.0, "mM": 1e3, "uM": 1e6, "µM": 1e6, "μM": 1e6, "nM": 1e9, "pM": 1e12}
-
-KD: Final = QuantityKind(
-    "K_D",
-    "kd_M",
-    ("kd_mean", "kd"),
-    _MOLAR,
-    ("M", "mM", "uM", "nM", "pM"),
-    1e-15,
-    0.1,
-    is_positive=True,
-    most_without_unit=1e-4,
-)
-KON: Final = QuantityKind(
-    "k_on",
-    "kon_per_M_s",
-    ("kon_mean", "kon"),
-    dict.fromkeys(("1/Ms", "1/M/s", "/M/s", "M-1s-1", "M⁻¹s⁻¹", "1/M.s", "M-1.s-1"), 1.0),
-    ("1/(M s)",),
-    1.0,
-    1e10,
-    is_positive=True,
-)
-KOFF: Final = QuantityKind(
-    "k_off",
-    "koff_per_s",
-    ("koff_mean", "koff"),
-    dict.fromkeys(("1/s", "/s", "s-1", "s⁻¹"), 1.0),
-    ("1/s",),
-    0.0,
-    1e4,
-    is_positive=True,
-)
-TM: Final = QuantityKind(
-    "T_m",
-    "tm_C",
-    ("tm",),
-    dict.fromkeys(("C", "°C", "℃", "degC", "celsius", "Celsius"), 1.0),
-    ("°C",),
-    -50.0,
-    150.0,
-)
-CONCENTRATION: Final = QuantityKind(
-    "the concentration",
-    "concentration_nM",
-    ("concentration_value", "concentration"),
-    {"M": 1e-9, "mM": 1e-6, "uM": 1e-3, "µM": 1e-3, "μM": 1e-3, "nM": 1.0, "pM": 1e3},
-    ("nM", "M", "mM", "uM", "pM"),
-    0.0,
-    1e9,
-)
-QUANTITIES: Final = (KD, KON, KOFF, TM, CONCENTRATION)
 
 SIGNS: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(("<", "<=", "≤", "<<"), "<"),

@@ -12,13 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics, ReplicateMelting, Verdict
-from prefect_assay.analysis.results.design import MADE_UP, DesignSummary, is_made_up
+from prefect_assay.analysis.results.design import MADE_UP, DesignSummary, find_main_quantity, is_made_up
 from prefect_assay.analysis.results.formats import (
     CONSTANT,
     EMPTY,
     OUTCOME_WORDS,
     VERDICT_WORDS,
     fold_words,
+    format_quantity,
     markdown_cell,
     molar,
     molar_range,
@@ -29,26 +30,13 @@ from prefect_assay.analysis.results.interval import chosen_fit
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
 from prefect_assay.foreign_text import clean_text
+from prefect_assay.service.assays import MAIN_QUANTITIES, TM, find_assay_type
 from prefect_assay.service.bounds import cut
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.models.vocabulary import ExperimentType
 
-ASSAYS: Final = {
-    ExperimentType.AFFINITY: "Binding affinity",
-    ExperimentType.SCREENING: "Binding screen",
-    ExperimentType.THERMOSTABILITY: "Thermostability",
-    ExperimentType.FLUORESCENCE: "Fluorescence",
-    ExperimentType.EXPRESSION: "Expression",
-    ExperimentType.EPITOPE_BINNING: "Epitope binning",
-    ExperimentType.ENZYME_ACTIVITY: "Enzyme activity",
-}
 GROUPS: Final = (
     "designs of a letter cannot be told apart from its first one (95 %), those of two letters may overlap"
 )
-_TITLES: Final[Mapping[str, str]] = {
-    ExperimentType.SCREENING: "Call",
-    ExperimentType.EXPRESSION: "Concentration",
-}
 _WIDTH: Final = 80
 _GAP: Final = 2
 _NAME_MIN: Final = 15
@@ -180,19 +168,17 @@ def value_text(design: DesignSummary) -> str:
         )
     if design.outcome is not Outcome.MEASURED:
         return OUTCOME_WORDS[design.outcome]
-    if design.kd_M is not None:
-        return molar(design.kd_M, design.qualifier)
-    if design.tm_C is not None:
-        return f"{design.tm_C:.1f} °C"
-    if design.concentration_nM is not None:
-        return molar(design.concentration_nM * 1e-9, design.qualifier)
-    return design.expression or OUTCOME_WORDS[design.outcome]
+    quantity = find_main_quantity(design)
+    if quantity is None:
+        return design.expression or OUTCOME_WORDS[design.outcome]
+    return format_quantity(
+        getattr(design, quantity.column), quantity, None if quantity is TM else design.qualifier
+    )
 
 
 def has_number(design: DesignSummary) -> bool:
     """Whether the value that the assay ranks by was measured."""
-    values = (design.kd_M, design.tm_C, design.concentration_nM)
-    return design.outcome is Outcome.MEASURED and any(value is not None for value in values)
+    return design.outcome is Outcome.MEASURED and find_main_quantity(design) is not None
 
 
 def interval_text(design: DesignSummary) -> str:
@@ -289,12 +275,12 @@ def outcome_line(designs: Sequence[DesignSummary]) -> str:
 
 
 def _value_title(designs: Sequence[DesignSummary]) -> str:
-    if any(each.kd_M is not None for each in designs):
-        return "K_D"
-    if any(each.tm_C is not None for each in designs):
-        return "T_m"
-    kinds = {each.result_type for each in designs if each.result_type}
-    return _TITLES.get(kinds.pop(), "Result") if len(kinds) == 1 else "Result"
+    for quantity in MAIN_QUANTITIES:
+        if quantity.title and any(getattr(design, quantity.column) is not None for design in designs):
+            return quantity.title
+    kinds = {find_assay_type(design.result_type) for design in designs if design.result_type}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    return kind.value_title if kind else "Result"
 
 
 def _differs(designs: Sequence[DesignSummary]) -> bool:
@@ -353,7 +339,8 @@ def _title(designs: Sequence[DesignSummary]) -> str:
         only(each.experiment_code for each in designs),
         only(each.campaign_id for each in designs),
     )
-    words = ASSAYS.get(ExperimentType(kind), kind) if kind in [*ExperimentType] else kind
+    known = find_assay_type(kind)
+    words = known.title if known else kind
     parts = [campaign, f"{words}{f' against {target}' if target else ''}", code]
     if designs and all(each.simulated for each in designs):
         parts.append("simulated")

@@ -11,6 +11,7 @@ from typing import Any
 
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN, Outcome
+from prefect_assay.service.assays import KD, MAIN_QUANTITIES
 
 _INTERVALS = dict.fromkeys(("kd_low_M", "kd_high_M", "tm_low_C", "tm_high_C", "group", "reference", "fold"))
 
@@ -63,8 +64,11 @@ def _join(rows: Sequence[DesignSummary]) -> DesignSummary:
         **_INTERVALS,
         **_join_kd(kept),
         "outcome": outcome,
-        "tm_C": _mean(row.tm_C for row in kept),
-        "concentration_nM": _mean(row.concentration_nM for row in kept),
+        **{
+            kind.column: _mean(getattr(row, kind.column) for row in kept)
+            for kind in MAIN_QUANTITIES
+            if kind is not KD
+        },
         "replicates": sum(row.replicates for row in kept),
         "verdict": verdicts.pop() if len(verdicts) == 1 else None,
         "extrapolated": any(row.extrapolated for row in kept),

@@ -6,12 +6,15 @@ concentration in nM. An empty value means "not reported", never zero.
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from prefect_assay.archive.archived import ArchiveRecord
+from prefect_assay.service.assays import FURTHER_QUANTITIES
 from prefect_assay.service.models.base import Model
+
+T = TypeVar("T", bound=BaseModel)
 
 
 class Outcome(StrEnum):
@@ -47,6 +50,17 @@ Whole = Annotated[int | None, BeforeValidator(_none_for_empty)]
 Flag = Annotated[bool | None, BeforeValidator(_none_for_empty)]
 
 
+def add_quantity_columns(model: type[T]) -> type[T]:
+    """Give a table a column of each quantity that an assay type declares and that the table does not name itself."""
+    columns: dict[str, Any] = {kind.column: (Number, None) for kind in FURTHER_QUANTITIES}
+    if not columns:
+        return model
+    return create_model(
+        model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__, **columns
+    )
+
+
+@add_quantity_columns
 class ResultRow(Model):
     """One row of the tidy table. The fields are the columns, in a stable order.
 

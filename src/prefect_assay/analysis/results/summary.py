@@ -33,7 +33,7 @@ from prefect_assay.analysis.results.interval import (
     measured,
     pooled,
 )
-from prefect_assay.analysis.results.measurements import EXTRAPOLATED, read_apparent_kd
+from prefect_assay.analysis.results.measurements import EXTRAPOLATED, measures_affinity, read_apparent_kd
 from prefect_assay.analysis.results.ranks import Ranked, groups_of
 from prefect_assay.analysis.results.row import (
     HAS_RESULT,
@@ -42,10 +42,11 @@ from prefect_assay.analysis.results.row import (
     Outcome,
     ResultRow,
 )
-from prefect_assay.service.models.vocabulary import ExperimentType, snake_case
+from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION, FURTHER_QUANTITIES
+from prefect_assay.service.models.vocabulary import snake_case
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-_KINDS: Final = {kind.value: place for place, kind in enumerate(ExperimentType)}
+_KINDS: Final = {kind.value: place for place, kind in enumerate(ASSAY_TYPES)}
 _NM: Final = 1e-9
 _Replicate = ReplicateKinetics | ReplicateMelting
 _Place = tuple[str, str, str, str]
@@ -189,7 +190,7 @@ def _summary(
         "result_type": row.result_type,
         "control": row.control,
         "outcome": row.outcome,
-        "concentration_nM": _first_number(entries, "concentration_nM"),
+        **{kind.column: _first_number(entries, kind.column) for kind in (CONCENTRATION, *FURTHER_QUANTITIES)},
         "expression": next((entry.expression for entry in entries if entry.expression), None),
         "replicates": len(measurements),
         "verdict": verdict,
@@ -341,8 +342,7 @@ def _melting_values(
 
 def _apparent(row: ResultRow) -> float | None:
     """The apparent K_D (M), which the laboratory gives where its class has no mean."""
-    is_affinity = snake_case(str(row.result_type)) == ExperimentType.AFFINITY
-    return read_apparent_kd(_extra(row)) if is_affinity else None
+    return read_apparent_kd(_extra(row)) if measures_affinity(row.result_type) else None
 
 
 def _extra(row: ResultRow) -> Mapping[str, Any]:

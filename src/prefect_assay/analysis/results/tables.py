@@ -18,6 +18,7 @@ from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.formats import parquet_bytes, pyarrow_module
 from prefect_assay.analysis.results.row import HAS_RESULT, Level, ResultRow
 from prefect_assay.foreign_text import clean_text
+from prefect_assay.service.assays import QUANTITIES
 
 COMPETITION_COLUMNS: Final = ("name", "kd", "binding_strength", "binding", "expression", "sequence")
 COMPETITION_REPLICATE_COLUMNS: Final = (
@@ -36,7 +37,8 @@ _DESIGNS: Final = TypeAdapter(tuple[DesignSummary, ...])
 _COLUMNS: Final = tuple(column for column in DesignSummary.model_fields if column != "attributes")
 _NUMBERS: Final = frozenset(
     {"kd_M", "kd_low_M", "kd_high_M", "reported_kd_M", "kon_per_M_s", "koff_per_s", "fold", "price_cents"}
-    | {"tm_C", "tm_low_C", "tm_high_C", "reported_tm_C", "concentration_nM"}
+    | {"tm_low_C", "tm_high_C", "reported_tm_C"}
+    | {kind.column for kind in QUANTITIES}
 )
 _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # Full-width signs count, too. A semicolon, a tab or a line end begins a cell where a spreadsheet program splits lines

@@ -13,22 +13,18 @@ from statistics import fmean
 from typing import Any, Final
 
 from prefect_assay.analysis.results.calls import CALL_FIELDS, read_call
-from prefect_assay.analysis.results.mapping import OTHER_FIELDS, ResultMapping
+from prefect_assay.analysis.results.mapping import ResultMapping
 from prefect_assay.analysis.results.matching import Matched, match
 from prefect_assay.analysis.results.measurements import (
     RecordReader,
     RecordReading,
     decide_outcome,
     find_unit,
+    list_other_fields,
     name_assay_type,
     parts_of,
 )
-from prefect_assay.analysis.results.quantities import (
-    KD,
-    KOFF,
-    KON,
-    Unread,
-)
+from prefect_assay.analysis.results.quantities import Unread
 from prefect_assay.analysis.results.row import (
     HAS_RESULT,
     OPEN,
@@ -36,6 +32,7 @@ from prefect_assay.analysis.results.row import (
     Outcome,
     ResultRow,
 )
+from prefect_assay.service.assays import KD, QUANTITIES
 from prefect_assay.service.models.answer_json import without_open_links
 from prefect_assay.service.models.result import Replicate, Result, ResultEntry
 from prefect_assay.service.models.sequences import ProteinSequence
@@ -44,8 +41,7 @@ from prefect_assay.service.words import many
 # Consumed by columns of their own, beside the fields that a reading has taken.
 _ROW_FIELDS: Final = frozenset({"result_type", "sequence_name", "name", "replicates"})
 _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
-_BY_FACTORS: Final = frozenset(kind.column for kind in (KD, KON, KOFF))
-_AVERAGED: Final = (*sorted(_BY_FACTORS), "tm_C", "concentration_nM")
+_BY_FACTORS: Final = frozenset(kind.column for kind in QUANTITIES if kind.has_log_mean)
 UNCLEAR_UNIT: Final = "not clear"
 
 
@@ -191,7 +187,7 @@ def _row(
     raw = without_open_links(part.model_dump(mode="json"))
     left_out = _ROW_FIELDS | reading.taken | own
     extra = {key: value for key, value in raw.items() if key not in left_out and value not in (None, "")}
-    for name in OTHER_FIELDS.get(name_assay_type(result, entry), ()):
+    for name in list_other_fields(name_assay_type(result, entry)):
         if name not in extra and record.get(name) is not None:
             extra[name] = record[name]  # also where a mapping says so
     if part is entry:
@@ -235,7 +231,7 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
     if used and all(row.outcome is Outcome.BINDING for row in used):
         outcome = Outcome.BINDING
     signs = {row.qualifier for row in used if row.kd_M is not None}
-    values: dict[str, Any] = {column: _average(column, exact) for column in _AVERAGED}
+    values: dict[str, Any] = {kind.column: _average(kind.column, exact) for kind in QUANTITIES}
     if len(signs) == 1 and (sign := next(iter(signs))) is not None:
         limits = [row.kd_M for row in used if row.kd_M is not None]
         values |= {"kd_M": min(limits) if sign == ">" else max(limits), "qualifier": sign}

@@ -31,6 +31,7 @@ from prefect_assay.designs.selection import (
     SelectionSettings,
 )
 from prefect_assay.errors import InputError
+from prefect_assay.service.assays import describe_objective
 from prefect_assay.service.models.sequences import Pool
 from prefect_assay.service.words import many
 
@@ -168,7 +169,7 @@ def _refuse_idle_limits(candidates: Candidates, history: History, settings: Sele
         and all(is_hit(design, settings.objective, settings.hit_limit) is None for design in called)
     ):
         raise InputError(
-            f"the history has {many(len(called), 'hit')} and no {settings.objective.value_of.name} that a limit could be compared with, so that "
+            f"the history has {many(len(called), 'hit')} and no {describe_objective(settings.objective).name} that a limit could be compared with, so that "
             f"hit_limit ({_option('hit_limit')}) has no effect; give a table with these values, or leave the limit out"
         )
 

@@ -16,7 +16,8 @@ from prefect_assay.analysis.results import DesignSummary, HitRate, is_hit, objec
 from prefect_assay.analysis.results.hits import limit_of
 from prefect_assay.analysis.results.repeats import join_repeats, residues_of
 from prefect_assay.analysis.selection.candidates import Floats
-from prefect_assay.designs.selection import Aim, Objective, SelectionSettings
+from prefect_assay.designs.selection import Aim, SelectionSettings
+from prefect_assay.service.assays import Objective, describe_objective
 
 # Hits among designs that were bought, before anything is known, and how many designs that counts.
 _USUAL, _USUAL_COUNTS = 0.15, 8.0
@@ -43,9 +44,9 @@ class Scale:
         if standard <= self.floor:
             return None
         modelled = standard * self.unit + self.centre
-        if not self.objective.value_of.by_factors:
+        if not describe_objective(self.objective).by_factors:
             return modelled
-        return float(10 ** (-modelled if self.objective.value_of.lower_is_better else modelled))
+        return float(10 ** (-modelled if describe_objective(self.objective).lower_is_better else modelled))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,11 +139,11 @@ def _read_value(design: DesignSummary, objective: Objective, *, hit: bool | None
 def turn_better(values: Sequence[float | None], objective: Objective) -> Floats:
     """Values on a scale on which more is better, decades or degrees; NaN for None."""
     numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
-    if not objective.value_of.by_factors:
+    if not describe_objective(objective).by_factors:
         return numbers
     with np.errstate(divide="ignore"):
         logs = np.log10(numbers)
-    return -logs if objective.value_of.lower_is_better else logs
+    return -logs if describe_objective(objective).lower_is_better else logs
 
 
 def _scaled(
@@ -160,7 +161,7 @@ def _scaled(
     low, middle, high = 0.0, 0.0, 0.0
     if exact.size:
         low, middle, good, high = (float(found) for found in np.quantile(exact, [0, 0.5, _GOOD, 1]))
-        if objective.value_of.by_factors:
+        if describe_objective(objective).by_factors:
             low, high = max(low, good - _DECADES_BELOW), good + _DECADES_ABOVE
     values = np.array(
         [float(np.mean(np.clip(np.nan_to_num(found, nan=middle), low, high))) for found in lists],

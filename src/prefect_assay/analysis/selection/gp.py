@@ -30,7 +30,8 @@ from prefect_assay.analysis.selection.identity import edits, families
 from prefect_assay.analysis.selection.model import Model, expected_improvement, learn_from_others
 from prefect_assay.analysis.selection.ranking import Offers, score_text
 from prefect_assay.designs.scores import is_confidence_score, score_direction
-from prefect_assay.designs.selection import Aim, Objective, SelectionSettings
+from prefect_assay.designs.selection import Aim, SelectionSettings
+from prefect_assay.service.assays import Objective
 from prefect_assay.service.words import many
 
 # Chosen on the EGFR pool and on variants of antibodies (docs/selection.md).

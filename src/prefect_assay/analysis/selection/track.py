@@ -20,6 +20,7 @@ from prefect_assay.analysis.results.repeats import join_repeats
 from prefect_assay.designs.candidate import method_of
 from prefect_assay.designs.scores import read_score
 from prefect_assay.designs.selection import REASON_COLUMN, SelectionSettings
+from prefect_assay.service.assays import describe_objective
 
 NO_METHOD: Final = "(no method)"
 _BANDS: Final = (0.1, 0.25, 0.5, math.inf)
@@ -75,7 +76,7 @@ def method_records(
 
 def score_record(designs: Iterable[DesignSummary], column: str, settings: SelectionSettings) -> ScoreRecord:
     """A designer's score against K_D, melting temperature or concentration; limits and controls are left out."""
-    sign = -1 if settings.objective.value_of.lower_is_better else 1
+    sign = -1 if describe_objective(settings.objective).lower_is_better else 1
     pairs = [
         (score, sign * value)
         for design in join_repeats(designs)

@@ -33,13 +33,12 @@ from prefect_assay.orders.purchase import (
     describe_assay,
     itemise_price,
 )
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.billing import CostEstimate, usd
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.tokens import Organization
 from prefect_assay.service.models.vocabulary import (
-    ANTIGEN_CONCENTRATIONS_NM,
     CHAIN_SEPARATOR,
-    ExperimentType,
     PaymentMethod,
 )
 from prefect_assay.service.words import listed, many
@@ -448,9 +447,10 @@ def find_warnings(plan: Plan) -> Iterator[str]:
 def _unbracketed(plan: Plan) -> Iterator[str]:
     """Expected K_D that the file states, outside of the concentrations (contract 8 has the default)."""
     assay = plan.assay
-    if assay.experiment_type is not ExperimentType.AFFINITY:
+    default = ASSAY_TYPES[assay.experiment_type].concentrations_nM
+    if not default:
         return
-    concentrations = [one for one in assay.antigen_concentrations or ANTIGEN_CONCENTRATIONS_NM if one > 0]
+    concentrations = [one for one in assay.antigen_concentrations or default if one > 0]
     if not concentrations:
         return
     lowest, highest = min(concentrations), max(concentrations)

@@ -24,7 +24,6 @@ from prefect_assay.campaigns.loops.rules import (
     shown,
     stop_reason,
 )
-from prefect_assay.designs.selection import objective_of
 
 __all__ = [
     "Loop",
@@ -47,7 +46,6 @@ __all__ = [
     "loop_history",
     "loop_report",
     "next_round",
-    "objective_of",
     "of_designs_address",
     "round_line",
     "shown",

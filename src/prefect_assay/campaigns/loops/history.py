@@ -12,7 +12,7 @@ from prefect_assay.archive.layout import TABLE_CODE
 from prefect_assay.blocks import Archive
 from prefect_assay.campaigns.loops.loop_log import Round
 from prefect_assay.campaigns.loops.rules import best_value, has_measurement
-from prefect_assay.designs.selection import Objective
+from prefect_assay.service.assays import Objective
 from prefect_assay.service.models.vocabulary import ResultsStatus
 from prefect_assay.tasks.collate import kept_plan, kept_table
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from prefect_assay.campaigns.flow_results import LoopReport, RoundReport
 from prefect_assay.campaigns.loops.loop_log import Round
 from prefect_assay.campaigns.loops.rules import Stop, best_of, shown
-from prefect_assay.designs.selection import Objective
+from prefect_assay.service.assays import Objective
 
 
 def loop_report(

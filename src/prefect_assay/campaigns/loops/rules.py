@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from prefect_assay.analysis.results import DesignSummary, Outcome, objective_words
 from prefect_assay.analysis.results.row import OPEN
-from prefect_assay.designs.selection import Objective
+from prefect_assay.service.assays import Objective, describe_objective
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.words import many
 
@@ -49,7 +49,7 @@ def is_better(value: float, than: float | None, objective: Objective) -> bool:
     """Return True if a value improves on another one, or on none."""
     if than is None:
         return True
-    return value < than if objective.value_of.lower_is_better else value > than
+    return value < than if describe_objective(objective).lower_is_better else value > than
 
 
 def best_of(values: Iterable[float | None], objective: Objective | None) -> float | None:
@@ -65,7 +65,7 @@ def shown(value: float | None, objective: Objective | None) -> str:
     """A value for people, such as `K_D 3.20 nM`."""
     if value is None or objective is None:
         return "none"
-    return f"{objective.value_of.name} {objective_words(value, objective)}"
+    return f"{describe_objective(objective).name} {objective_words(value, objective)}"
 
 
 class Stop(StrEnum):
@@ -95,7 +95,7 @@ class StopRules:
     def misfits(self) -> list[str]:
         """The rules that the assay's results cannot decide, one line each."""
         lines = [
-            f"{objective.value_of.name}: a goal for it needs another assay than this loop's"
+            f"{describe_objective(objective).name}: a goal for it needs another assay than this loop's"
             for objective in self.goals
             if objective is not self.objective
         ]

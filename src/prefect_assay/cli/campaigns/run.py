@@ -36,10 +36,10 @@ from prefect_assay.errors import (
     LoopFailed,
 )
 from prefect_assay.orders.purchase import PurchaseSummary
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.bounds import CAMPAIGN_ID
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.service.models.vocabulary import BINDING_TYPES
 from prefect_assay.service.words import in_words
 from prefect_assay.tasks.pay import require_rail
 
@@ -207,7 +207,7 @@ def check_campaign_id(campaign_id: str | None) -> None:
 
 def check_target(assay: Assay) -> None:
     """Raise InvalidSpec for a missing target, or for one that the assay does not take."""
-    needed = assay.experiment_type in BINDING_TYPES
+    needed = ASSAY_TYPES[assay.experiment_type].takes_target
     if needed and not assay.target:
         raise InvalidSpec(
             [f'target: {in_words(assay.experiment_type)} needs one; name a catalog target with --target "…"']

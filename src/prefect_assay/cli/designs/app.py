@@ -17,12 +17,8 @@ from prefect_assay.cli.options import (
     number,
 )
 from prefect_assay.designs.options import ReadingOptions
-from prefect_assay.designs.selection import (
-    Aim,
-    Objective,
-    SelectionPolicy,
-    SelectionSettings,
-)
+from prefect_assay.designs.selection import Aim, SelectionPolicy, SelectionSettings
+from prefect_assay.service.assays import Objective
 from prefect_assay.service.bounds import COUNT_MAX, NUMBER_MAX
 from prefect_assay.service.models.vocabulary import ExperimentType
 

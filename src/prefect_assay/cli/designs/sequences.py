@@ -12,9 +12,10 @@ from prefect_assay.designs import check_spec, design_warnings, is_pasted, order_
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.read import PASTED
 from prefect_assay.errors import InputError, InvalidSequences, InvalidSpec
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.sequences import Sequences
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
-from prefect_assay.service.models.vocabulary import BINDING_TYPES, ExperimentType
+from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.service.words import in_words, many
 
 # A placeholder: only the service knows whether a target exists; everything else can be checked without it.
@@ -56,7 +57,7 @@ def _describe_problems(file: str, error: InputError) -> str:
 
 def check_locally(sequences: Sequences, assay: Assay, per_experiment: int) -> int:
     """Return the number of experiments; `InvalidSpec` has every finding of each."""
-    target = _ANY_TARGET if assay.experiment_type in BINDING_TYPES else None
+    target = _ANY_TARGET if ASSAY_TYPES[assay.experiment_type].takes_target else None
     batches = split(sequences, assay, per_experiment)
     findings = [
         f"experiment {batch.index + 1} of {batch.count}: {finding}"

@@ -8,10 +8,10 @@ from rich.text import Text
 from prefect_assay.cli.failures import FAILED
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.service import describe_service, open_service
+from prefect_assay.service.assays import ASSAY_TYPES, BINDING_TYPES
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Target
-from prefect_assay.service.models.vocabulary import BINDING_TYPES, METHOD_TYPES, Method
 
 _SHOWN: Final = 50
 _ID_WIDTH: Final = 36  # an id is copied in one piece
@@ -85,8 +85,7 @@ def price_of(target: Target) -> str:
 def measured_by() -> dict[str, list[str]]:
     """The assays that take a target, each with its methods; they are the same for every target of the catalog."""
     return {
-        str(kind): [str(method) for method in Method] if kind in METHOD_TYPES else []
-        for kind in sorted(BINDING_TYPES)
+        str(kind): [str(method) for method in ASSAY_TYPES[kind].methods] for kind in sorted(BINDING_TYPES)
     }
 
 

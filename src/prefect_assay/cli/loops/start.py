@@ -10,7 +10,7 @@ from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.sources import local_path
 from prefect_assay.campaigns.approval.purchase import describe_payment, find_earlier, warn_of_earlier
 from prefect_assay.campaigns.flow_results import LoopReport
-from prefect_assay.campaigns.loops import LoopBook, objective_of
+from prefect_assay.campaigns.loops import LoopBook
 from prefect_assay.campaigns.loops.files import campaign_of, design_files, without_rounds
 from prefect_assay.campaigns.loops.loop import LOOP_ID
 from prefect_assay.campaigns.setup import CampaignSetup
@@ -32,13 +32,14 @@ from prefect_assay.cli.output import plain, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, require_api, start_temporary_server
 from prefect_assay.cli.service import describe_service
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
-from prefect_assay.designs.selection import Objective, SelectionSettings
+from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFailed
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.orders.purchase import describe_assay, describe_caps
 from prefect_assay.orders.targets import resolve_target
+from prefect_assay.service.assays import ASSAY_TYPES, Objective
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay, Target
 from prefect_assay.service.words import many
@@ -103,7 +104,7 @@ class LoopRequest:
             raise InputError(f"--score-column: {problem}")
         if "objective" in selection.model_fields_set:
             return selection
-        objective = objective_of(self.assay.experiment_type) or Objective.AFFINITY
+        objective = ASSAY_TYPES[self.assay.experiment_type].objective or Objective.AFFINITY
         return selection.model_copy(update={"objective": objective})
 
 

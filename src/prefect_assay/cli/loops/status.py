@@ -8,12 +8,12 @@ from prefect_assay.campaigns.flow_results import LoopReport
 from prefect_assay.campaigns.loops import (
     LoopBook,
     loop_report,
-    objective_of,
     with_newest_tables,
 )
 from prefect_assay.cli.output import plain_table
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.spec import Assay
 
@@ -26,7 +26,8 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
     """
     state = log.state
     parameters = state.started.parameters if state.started else {}
-    objective = objective_of(Assay.model_validate(parameters.get("assay") or {}).experiment_type)
+    assay = Assay.model_validate(parameters.get("assay") or {})
+    objective = ASSAY_TYPES[assay.experiment_type].objective
     book = LoopBook(log.store, log.prefix, log.name)
     rounds = with_newest_tables(archive, book.read().rounds, objective)
     if state.stopped is not None:

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from prefect_assay.service.assays import ASSAY_TYPES, BINDING_TYPES, METHOD_TYPES, join_types
 from prefect_assay.service.bounds import (
     RESIDUES_MAX,
     Concentrations,
@@ -24,8 +25,6 @@ from prefect_assay.service.models.base import Model, Moment, WireModel
 from prefect_assay.service.models.identifiers import Identifier
 from prefect_assay.service.models.sequences import Batch, ProteinSequence
 from prefect_assay.service.models.vocabulary import (
-    BINDING_TYPES,
-    METHOD_TYPES,
     REPLICATES_MAX,
     REPLICATES_MIN,
     ExperimentType,
@@ -33,17 +32,23 @@ from prefect_assay.service.models.vocabulary import (
     Method,
 )
 
-_TYPE_HELP: Final = (
-    "What is measured. affinity: K_D, k_on, k_off; screening: binding yes or no; epitope_binning: which designs compete for a "
-    "site; thermostability: melting temperature; expression: concentration; fluorescence; enzyme_activity."
-)
+
+def _describe_types() -> str:
+    """Each type with what it measures: binding first, and last those whose name says it."""
+    ordered = sorted(ASSAY_TYPES.values(), key=lambda one: (not one.takes_target, not one.measures))
+    return "; ".join(
+        f"{one.experiment_type}: {one.measures}" if one.measures else one.experiment_type for one in ordered
+    )
+
+
+_TYPE_HELP: Final = f"What is measured. {_describe_types()}."
+_TARGET_TYPES: Final = join_types(BINDING_TYPES)
 _METHOD_HELP: Final = (
-    "For affinity and screening: bli (bio-layer interferometry) or spr (surface plasmon resonance). "
+    f"For {join_types(METHOD_TYPES)}: bli (bio-layer interferometry) or spr (surface plasmon resonance). "
 )
 _REPLICATES_HELP: Final = "Replicates per sequence, 1 to 5. Empty: the service's default of 3."
-_CONCENTRATIONS_HELP: Final = (
-    "affinity only. Empty: the service's default of 1000, 316.2, 100, 31.6 and 0 nM."
-)
+_CONCENTRATION_TYPES: Final = [kind for kind, one in ASSAY_TYPES.items() if one.concentrations_nM]
+_CONCENTRATIONS_HELP: Final = f"{join_types(_CONCENTRATION_TYPES)} only. Empty: the service's default of 1000, 316.2, 100, 31.6 and 0 nM."
 _PARAMETERS_HELP: Final = "Experiment-specific settings, passed on to the service as they are."
 
 
@@ -109,7 +114,7 @@ class Assay(Model):
     target: Line | None = Field(
         default=None,
         title="Target",
-        description="Needed for affinity, screening and epitope_binning: a catalog target by its id, its catalog "
+        description=f"Needed for {_TARGET_TYPES}: a catalog target by its id, its catalog "
         "number or its exact name. Empty for all other types.",
         json_schema_extra={"position": 1},
     )
@@ -142,10 +147,8 @@ class Assay(Model):
 
     @property
     def effective_method(self) -> Method | None:
-        """The chosen method, else bli if the type needs one (contract 2.2)."""
-        if self.method is None and self.experiment_type in METHOD_TYPES:
-            return Method.BLI
-        return self.method
+        """The chosen method, else the first one of a type that needs one (contract 2.2): bli."""
+        return self.method or next(iter(ASSAY_TYPES[self.experiment_type].methods), None)
 
 
 class SequenceValue(Model):
@@ -192,7 +195,7 @@ class ExperimentSpec(Model):
     target_id: LineForm | None = Field(
         default=None,
         title="Target",
-        description="Needed for affinity, screening and epitope_binning: the catalog id (uuid) of the target. Empty for "
+        description=f"Needed for {_TARGET_TYPES}: the catalog id (uuid) of the target. Empty for "
         "all other types. The flow campaign takes a target's name as well.",
         json_schema_extra={"position": 1},
     )
@@ -239,7 +242,7 @@ class ExperimentSpec(Model):
     @property
     def takes_target(self) -> bool:
         """Whether the type has a target. Only then can a create accept its own quote (contract 4.2)."""
-        return self.experiment_type in BINDING_TYPES
+        return ASSAY_TYPES[self.experiment_type].takes_target
 
     @property
     def designs(self) -> tuple[ProteinSequence, ...]:

@@ -10,19 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
+from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.identifiers import is_uuid
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import (
     AMINO_ACIDS,
-    BINDING_TYPES,
-    BINNING_SEQUENCES_MAX,
-    BINNING_SEQUENCES_MIN,
-    BINNING_SEQUENCES_STEP,
     CHAIN_SEPARATOR,
-    METHOD_TYPES,
     REPLICATES_MAX,
     REPLICATES_MIN,
-    ExperimentType,
 )
 
 _FAB: Final = "fab"  # service-shapes, Sequences: `metadata.type`, compared in lower case
@@ -64,15 +59,16 @@ def check_sequences(entries: Sequence[tuple[str, NamedResidues]]) -> tuple[str, 
 
 
 def _method(spec: ExperimentSpec) -> Iterator[str]:
-    if spec.experiment_type in METHOD_TYPES:
-        if spec.method is None:
-            yield f"method: {spec.experiment_type} needs one, bli or spr"
+    methods = ASSAY_TYPES[spec.experiment_type].methods
+    if methods:
+        if spec.method not in methods:
+            yield f"method: {spec.experiment_type} needs one, {' or '.join(methods)}"
     elif spec.method is not None:
         yield f"method: {spec.experiment_type} takes none; leave it out"
 
 
 def _target(spec: ExperimentSpec) -> Iterator[str]:
-    if spec.experiment_type not in BINDING_TYPES:
+    if not ASSAY_TYPES[spec.experiment_type].takes_target:
         if spec.target_id is not None:
             yield f"target_id: {spec.experiment_type} takes no target; leave it out"
         return
@@ -85,10 +81,10 @@ def _target(spec: ExperimentSpec) -> Iterator[str]:
 def _replicates(spec: ExperimentSpec) -> Iterator[str]:
     if spec.n_replicates is None:
         return
-    if spec.experiment_type is ExperimentType.EPITOPE_BINNING:
-        yield "n_replicates: epitope_binning takes none; leave it out"
-    else:
+    if ASSAY_TYPES[spec.experiment_type].takes_replicates:
         yield from check_replicates(spec.n_replicates)
+    else:
+        yield f"n_replicates: {spec.experiment_type} takes none; leave it out"
 
 
 def check_replicates(count: int) -> Iterator[str]:
@@ -101,7 +97,7 @@ def _concentrations(spec: ExperimentSpec) -> Iterator[str]:
     values = spec.antigen_concentrations
     if values is None:
         return
-    if spec.experiment_type is not ExperimentType.AFFINITY:
+    if not ASSAY_TYPES[spec.experiment_type].concentrations_nM:
         yield f"antigen_concentrations: {spec.experiment_type} takes none; leave them out"
         return
     if not values:
@@ -125,18 +121,14 @@ def _json(place: str, value: object) -> Iterator[str]:
 
 
 def _count(spec: ExperimentSpec) -> Iterator[str]:
-    count = len(spec.sequences)
+    count, counts = len(spec.sequences), ASSAY_TYPES[spec.experiment_type].sequence_counts
     if count == 0:
         yield "sequences: none; an experiment needs at least one"
-    elif spec.experiment_type is ExperimentType.EPITOPE_BINNING and not _fits_binning(count):
+    elif counts and not counts.allow(count):
         yield (
-            f"sequences: {count}; epitope_binning takes {BINNING_SEQUENCES_MIN} to {BINNING_SEQUENCES_MAX} "
-            f"in multiples of {BINNING_SEQUENCES_STEP}"
+            f"sequences: {count}; {spec.experiment_type} takes {counts.least} to {counts.most} "
+            f"in multiples of {counts.step}"
         )
-
-
-def _fits_binning(count: int) -> bool:
-    return BINNING_SEQUENCES_MIN <= count <= BINNING_SEQUENCES_MAX and count % BINNING_SEQUENCES_STEP == 0
 
 
 def _sequences(entries: Sequence[tuple[str, NamedResidues]]) -> Iterator[str]:

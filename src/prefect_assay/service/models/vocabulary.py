@@ -104,10 +104,6 @@ AFTER_MATERIALS: Final = frozenset(
         ExperimentStatus.DONE,
     }
 )
-BINDING_TYPES: Final = frozenset(
-    {ExperimentType.AFFINITY, ExperimentType.SCREENING, ExperimentType.EPITOPE_BINNING}
-)
-METHOD_TYPES: Final = frozenset({ExperimentType.AFFINITY, ExperimentType.SCREENING})
 MACHINE_RAILS: Final = frozenset({PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT})
 
 AMINO_ACIDS: Final = frozenset("ACDEFGHIKLMNPQRSTVWY")

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from assay_lab.measure.assays.assay_type import AssayType
 from assay_lab.measure.files import File, summary_file, table
 from assay_lab.measure.model import expression_of, mean, spread, unfolded_fraction
 from assay_lab.measure.request import AssayRequest, Design, seeded
+from assay_lab.vocabulary import ExperimentType
 
 FIRST_C: Final = 20.0
 LAST_C: Final = 95.0
@@ -162,3 +164,16 @@ def stability_files(request: AssayRequest) -> Iterator[File]:
         for curve in curves:
             rows = zip(curve.temperatures, (round(value, 5) for value in curve.ratio), strict=True)
             yield f"raw_data/{design.stem}_{curve.replicate}.csv", table(("T", "ratio"), rows)
+
+
+THERMOSTABILITY: Final = AssayType(
+    experiment_type=ExperimentType.THERMOSTABILITY,
+    title="Thermal stability",
+    unit_cents=4_900,
+    replicate_cents=1_200,
+    list_entries=stability_entries,
+    make_files=stability_files,
+    columns=(("T_m, °C", "tm", "{:.2f}"),),
+    landscape_facts=frozenset({"tm_C"}),
+    facts_if_missing={"unknown": {}, "none": {}},
+)

@@ -1,38 +1,12 @@
-"""The table of assays: the records and files that each makes."""
+"""What a release of results is: the record with its entries, and the data package."""
 
 import json
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from assay_lab.measure.binding import affinity_entries, screening_entries
+from assay_lab.measure.assays import ASSAY_TYPES
 from assay_lab.measure.files import File, pack
-from assay_lab.measure.readouts import (
-    activity_entries,
-    activity_files,
-    binning_entries,
-    binning_files,
-    expression_entries,
-    expression_files,
-    fluorescence_entries,
-    fluorescence_files,
-)
 from assay_lab.measure.request import AssayRequest
-from assay_lab.measure.sensorgrams import binding_files
-from assay_lab.measure.stability import stability_entries, stability_files
-from assay_lab.vocabulary import ExperimentType
-
-_Entries = Callable[[AssayRequest], list[dict[str, Any]]]
-_Files = Callable[[AssayRequest], Iterator[File]]
-
-_ASSAYS: Final[dict[str, tuple[str, _Entries, _Files]]] = {
-    ExperimentType.AFFINITY: ("Binding affinity", affinity_entries, binding_files),
-    ExperimentType.SCREENING: ("Binding screen", screening_entries, binding_files),
-    ExperimentType.EPITOPE_BINNING: ("Epitope binning", binning_entries, binning_files),
-    ExperimentType.THERMOSTABILITY: ("Thermal stability", stability_entries, stability_files),
-    ExperimentType.FLUORESCENCE: ("Fluorescence", fluorescence_entries, fluorescence_files),
-    ExperimentType.EXPRESSION: ("Expression yield", expression_entries, expression_files),
-    ExperimentType.ENZYME_ACTIVITY: ("Enzyme activity", activity_entries, activity_files),
-}
 
 
 def measure_records(**fields: Any) -> list[dict[str, Any]]:
@@ -40,13 +14,13 @@ def measure_records(**fields: Any) -> list[dict[str, Any]]:
 
     The fields are those of `AssayRequest`. K_D in M, k_on in 1/(M s), k_off in 1/s, Tm in degrees Celsius.
     """
-    request = AssayRequest(**fields)
-    title, entries_of, _ = _ASSAYS[request.experiment_type]
-    entries = entries_of(request)
+    request = _read_request(fields)
+    kind = ASSAY_TYPES[request.experiment_type]
+    entries = kind.list_entries(request)
     return [
         {
             "result_type": request.experiment_type,
-            "title": _title(title, request),
+            "title": _title(kind.title, request),
             "summary": entries,
             "metadata": _metadata(request, entries),
         }
@@ -55,12 +29,17 @@ def measure_records(**fields: Any) -> list[dict[str, Any]]:
 
 def build_package(**fields: Any) -> bytes:
     """The zip data package of the same fields, which give the same bytes at any later time."""
-    request = AssayRequest(**fields)
+    request = _read_request(fields)
     return pack(_files(request))
 
 
+def _read_request(fields: Mapping[str, Any]) -> AssayRequest:
+    default = ASSAY_TYPES[fields["experiment_type"]].concentrations_nm
+    return AssayRequest(**fields, default_concentrations=default)
+
+
 def _files(request: AssayRequest) -> Iterator[File]:
-    yield from _ASSAYS[request.experiment_type][2](request)
+    yield from ASSAY_TYPES[request.experiment_type].make_files(request)
     if request.landscape:
         shown = {name: value for name, value in request.landscape.items() if name != "facts"}
         yield "aux/landscape.json", json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
@@ -77,8 +56,9 @@ def _metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str,
     metadata: dict[str, Any] = {
         "preliminary": request.partial,
         "method": request.method,
-        # contract 2.2: rejected for epitope binning, so nothing was repeated there
-        "n_replicates": None if request.experiment_type == "epitope_binning" else request.n_replicates,
+        "n_replicates": request.n_replicates
+        if ASSAY_TYPES[request.experiment_type].takes_replicates
+        else None,
         "measured_sequences": [name for name, entry in named if entry.get("data_source") == "measured"],
         "modelled_sequences": [name for name, entry in named if entry.get("data_source") == "model"],
         "modelled_replicates": {name: added for name, entry in named if (added := _added_replicates(entry))},

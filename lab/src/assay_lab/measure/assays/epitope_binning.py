@@ -1,0 +1,105 @@
+"""Epitope binning, in a shape of the lab's own: no other is published.
+
+Every binder has one of `BINS` epitopes; two of one epitope block each other. Each pair is measured once.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from assay_lab.measure.assays.assay_type import AssayType
+from assay_lab.measure.assays.binding import BINDING_FACTS_IF_MISSING
+from assay_lab.measure.files import File, summary_file, table
+from assay_lab.measure.model import measured_of, nature_of
+from assay_lab.measure.request import AssayRequest, Design, seeded
+from assay_lab.vocabulary import (
+    BINNING_SEQUENCES_MAX,
+    BINNING_SEQUENCES_MIN,
+    BINNING_SEQUENCES_STEP,
+    ExperimentType,
+)
+
+BINS: Final = ("A", "B", "C", "D")
+BLOCKED_BELOW: Final = 0.5
+
+
+def epitope(request: AssayRequest, design: Design) -> str | None:
+    """The design's bin, or None when it does not bind and so cannot be binned."""
+    rows = measured_of(request, design.residues)
+    binds = (
+        any(row.binding == "true" for row in rows)
+        if rows
+        else nature_of(request, design.residues).binding == "true"
+    )
+    return seeded("epitope", design.residues, request.target_key).choice(BINS) if binds else None
+
+
+def response(request: AssayRequest, first: Design, second: Design) -> float | None:
+    """Normalised binding of `second` to the antigen that `first` holds: 1 unhindered, 0 blocked."""
+    bins = epitope(request, first), epitope(request, second)
+    if None in bins:
+        return None
+    level = 0.08 if bins[0] == bins[1] else 0.95
+    noise = seeded("pair", first.residues, second.residues, request.target_key).gauss(0, 0.04)
+    return round(min(1.1, max(0.0, level + noise)), 3)
+
+
+def binning_entries(request: AssayRequest) -> list[dict[str, Any]]:
+    """One entry per design: its bin and the designs that it blocks."""
+    measured = request.designs[: request.measured]
+    entries: list[dict[str, Any]] = []
+    for index, design in enumerate(request.designs):
+        head: dict[str, Any] = {
+            "result_type": "epitope_binning",
+            "sequence": design.as_sequence(),
+            "target": request.target_summary,
+        }
+        if index >= request.measured:
+            entries.append({**head, "state": "in_progress", "bin": None, "responses": {}})
+            continue
+        responses = {other.name: response(request, design, other) for other in measured}
+        entries.append(
+            {
+                **head,
+                "bin": epitope(request, design),
+                "binding": "true" if epitope(request, design) else "false",
+                "blocks": [
+                    name
+                    for name, value in responses.items()
+                    if value is not None and value < BLOCKED_BELOW and name != design.name
+                ],
+                "responses": responses,
+                "data_source": "model",
+            }
+        )
+    return entries
+
+
+def binning_files(request: AssayRequest) -> Iterator[File]:
+    """The bins, and the matrix of normalised responses (rows first, columns second)."""
+    measured = request.designs[: request.measured]
+    yield summary_file(
+        request.experiment_id,
+        ("name", "bin", "sequence"),
+        ((design.name, epitope(request, design), design.residues) for design in measured),
+    )
+    yield (
+        "raw_data/competition_matrix.csv",
+        table(
+            ("name", *(design.name for design in measured)),
+            ((first.name, *(response(request, first, second) for second in measured)) for first in measured),
+        ),
+    )
+
+
+EPITOPE_BINNING: Final = AssayType(
+    experiment_type=ExperimentType.EPITOPE_BINNING,
+    title="Epitope binning",
+    unit_cents=14_900,
+    takes_target=True,
+    takes_replicates=False,
+    sequence_counts=(BINNING_SEQUENCES_MIN, BINNING_SEQUENCES_MAX, BINNING_SEQUENCES_STEP),
+    list_entries=binning_entries,
+    make_files=binning_files,
+    columns=(("Bin", "bin", "{}"),),
+    facts_if_missing=BINDING_FACTS_IF_MISSING,
+)
