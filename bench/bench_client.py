@@ -53,14 +53,14 @@ def measure(base):
     taken = {name: [] for name in ("list, client", "list, plain", "read, client", "read, plain")}
     headers = {"Authorization": f"Bearer {TOKEN}"}
     with AssayClient(base, token=TOKEN) as client, httpx.Client(headers=headers, trust_env=False) as http:
-        first = next(client.iter_experiments()).id
+        first = next(client.experiments.iterate()).id
 
         def client_list():
-            assert len(list(client.iter_experiments())) == ROWS
+            assert len(list(client.experiments.iterate())) == ROWS
 
         def client_read():
             for _ in range(READS):
-                client.experiment(first)
+                client.experiments.get(first)
 
         def plain_read():
             for _ in range(READS):

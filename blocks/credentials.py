@@ -1,6 +1,6 @@
 """`AssayCredentials`: who orders, and where. Users bring their own scoped token (contract 5.6)."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from prefect.blocks.abstract import CredentialsBlock
 from pydantic import Field, SecretStr
@@ -9,7 +9,7 @@ from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.service.bounds import SECRET_MAX, Line
 
 if TYPE_CHECKING:
-    from prefect_assay.service.client import AssayClient, AsyncAssayClient
+    from prefect_assay.service.client import AssayClient
 
 _GB: Final = 10**9
 
@@ -23,7 +23,7 @@ class AssayCredentials(StrictFields, CredentialsBlock):
 
         credentials = AssayCredentials.load("BLOCK_NAME")
         with credentials.get_client() as client:
-            identity = client.whoami()
+            identity = client.tokens.whoami()
         ```
     """
 
@@ -64,32 +64,20 @@ class AssayCredentials(StrictFields, CredentialsBlock):
     )
 
     def get_client(self) -> "AssayClient":
-        """A synchronous client; use it as a context manager.
+        """A client; use it as a context manager. One for a flow run keeps to the rate that an operator has set.
 
         Raises:
             ConfigurationError: the address is not https and not loopback.
         """
-        from prefect_assay.service.client import AssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
-
-        return AssayClient(self.base_url, self.token, **self._options())
-
-    def get_async_client(self) -> "AsyncAssayClient":
-        """An asynchronous client; one per event loop, because Prefect runs each async task on its own.
-
-        Raises:
-            ConfigurationError: the address is not https and not loopback.
-        """
-        from prefect_assay.service.client import AsyncAssayClient  # noqa: PLC0415 - blocks load at Prefect's start-up
-
-        return AsyncAssayClient(self.base_url, self.token, **self._options())
-
-    def _options(self) -> dict[str, Any]:
-        """What both clients are made with; those of flow runs keep to the rate that an operator has set."""
+        # blocks load at Prefect's start-up
         from prefect_assay.blocks.request_rate import request_pace  # noqa: PLC0415
-        from prefect_assay.service.models.service import WireWords  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.service.client import AssayClient  # noqa: PLC0415
+        from prefect_assay.service.models.service import WireWords  # noqa: PLC0415
 
-        return {
-            "words": WireWords(provider=self.provider_word, service=self.service_word),
-            "max_download": int(self.max_package_gb * _GB),
-            "pace": request_pace(),
-        }
+        return AssayClient(
+            self.base_url,
+            self.token,
+            words=WireWords(provider=self.provider_word, service=self.service_word),
+            max_download=int(self.max_package_gb * _GB),
+            pace=request_pace(),
+        )

@@ -60,7 +60,7 @@ def _open(client: AssayClient, archive: Archive) -> Books:
 def identify_organisation(client: AssayClient) -> Organization | None:
     """The organisation that the token orders for; None if the service does not name one."""
     try:
-        identity = client.whoami()
+        identity = client.tokens.whoami()
     except NotFound as absent:  # contract: not shown, so a service need not have it
         if absent.genuine:
             return None
@@ -84,7 +84,7 @@ def organisation_of(identity: Identity) -> Organization | None:
 def _answers(client: AssayClient) -> bool:
     """Whether the service answers a call of the contract (4.4): then it is there, and does not have `GET /whoami`."""
     try:
-        client.targets(limit=1)
+        client.targets.list(limit=1)
     except (UnexpectedAnswer, NotFound, TransientError):
         return False
     return True

@@ -34,10 +34,9 @@ from prefect_assay.errors import (
     UnexpectedAnswer,
 )
 from prefect_assay.orders.job import Order, Payment
-from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client import AssayClient, RawDocument
 from prefect_assay.service.client.answers import require_answer_about
 from prefect_assay.service.client.http.failures import CLIENT_ERRORS
-from prefect_assay.service.client.operations.results import RawDocument
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.result import Result
 from prefect_assay.service.models.spec import ExperimentSpec
@@ -96,7 +95,7 @@ def retrieve_results(credentials: AssayCredentials, experiment_id: str) -> Retri
 def fetch_results(credentials: AssayCredentials, experiment_id: str) -> tuple[Result, ...]:
     """The results of an experiment as typed models, for your own flows."""
     with credentials.get_client() as client:
-        return client.results(experiment_id)
+        return tuple(client.experiments.iterate_results(experiment_id))
 
 
 @task(name="archive-experiment", task_run_name="archive-experiment-{experiment.id}", **READ)
@@ -205,7 +204,7 @@ def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> s
 
 def _received(client: AssayClient, experiment_id: str, notes: list[str]) -> Iterator[RawDocument]:
     """Every response body as received, byte for byte, before any of it is read."""
-    for document in client.documents(experiment_id):
+    for document in client.documents.iterate(experiment_id):
         if document.absent:
             notes.append(
                 f"raw/{document.name} takes the place of an answer that the service does not seem to have: it refused, or a page "
@@ -280,7 +279,7 @@ def _package(client: AssayClient, experiment_id: str, result_id: str, url: str, 
 
 def _address_now(client: AssayClient, experiment_id: str, result_id: str) -> str | None:
     try:
-        result = client.result(result_id)
+        result = client.results.get(result_id)
         require_answer_about(experiment_id, [result.experiment_id], "experiment")
     except TransientError:
         raise
@@ -293,7 +292,7 @@ def _address_now(client: AssayClient, experiment_id: str, result_id: str) -> str
 
 
 def _received_file(client: AssayClient, url: str, path: Path) -> Digest:
-    digest = save(client.download(url), path)
+    digest = save(client.documents.download(url), path)
     _refuse_page(path)
     return digest
 

@@ -31,7 +31,7 @@ def check_access(credentials: AssayCredentials) -> None:
     """
     with credentials.get_client() as client:
         try:
-            client.targets(limit=1)
+            client.targets.list(limit=1)
         except ServiceUnavailable as error:
             raise ServiceUnavailable(
                 f"nothing answers at {credentials.base_url}; nothing was ordered. Check the service address in "
@@ -63,7 +63,7 @@ def _name_of_designs(parameters: dict[str, Any]) -> str:
 def estimate_cost(credentials: AssayCredentials, spec: ExperimentSpec) -> CostEstimate:
     """The service's price for a specification, in US cents without VAT (contract 2.5). Creates nothing."""
     with credentials.get_client() as client:
-        return client.estimate(spec)
+        return client.experiments.estimate_cost(spec)
 
 
 class OpenPrice(Model):
@@ -84,7 +84,9 @@ def open_price(credentials: AssayCredentials, planned: PlannedExperiment, *, boo
         with suppress(OrderMismatch):  # the order's own run asks a person
             order = find_order(client, book, planned.spec)
         if order is None:
-            return OpenPrice(committed=False, total_cents=client.estimate(planned.spec).total_cents)
+            return OpenPrice(
+                committed=False, total_cents=client.experiments.estimate_cost(planned.spec).total_cents
+            )
         billing = read_billing(client, order.experiment_id)
         match billing.stage:
             case (

@@ -213,7 +213,7 @@ def _refuse_canceled(client: AssayClient, order: Order, invoice: Invoice, book: 
     """Contract 3 does not promise that a cancellation voids the invoice."""
     if invoice.status in {InvoiceStatus.PAID, InvoiceStatus.VOID}:
         return
-    if client.experiment(order.experiment_id).status != ExperimentStatus.CANCELED:
+    if client.experiments.get(order.experiment_id).status != ExperimentStatus.CANCELED:
         return
     remains = (
         f"experiment {order.experiment_code or order.experiment_id} was canceled, and its invoice {invoice.id} is "
@@ -335,11 +335,11 @@ def _own_invoice(client: AssayClient, due: DueInvoice, order: Order, book: Order
             or (state.payment.invoice_id if state.payment else None)
         )
         if own:
-            invoice = due.invoice_by_id(own)
+            invoice = due.get(own)
             if invoice.experiment_id in {None, order.experiment_id}:
                 return invoice.model_copy(update={"experiment_id": order.experiment_id})
     try:
-        found = client.find_invoice(order.experiment_id)
+        found = client.invoices.find_for_experiment(order.experiment_id)
     except AssayError as error:
         # The contract has no list of invoices, so an order goes on without it. If a payment was sent, the list was there.
         if state.payment is not None or not (
@@ -368,7 +368,7 @@ def _shown_page(client: AssayClient, order: Order) -> str | None:
 
 
 def _page_of(client: AssayClient, order: Order) -> str | None:
-    return client.invoice(order.experiment_id).provider_invoice_url
+    return client.experiments.get_invoice(order.experiment_id).provider_invoice_url
 
 
 def _by_hand(client: AssayClient, order: Order) -> PayByHand:
@@ -387,7 +387,7 @@ def _hosted_invoice_of(client: AssayClient, order: Order, book: OrderBook) -> In
     ordered = book.read().ordered
     if ordered is not None and ordered.invoice_id and ordered.experiment_id == order.experiment_id:
         try:
-            invoice = client.invoice_by_id(ordered.invoice_id)
+            invoice = client.invoices.get(ordered.invoice_id)
         except AssayError as error:
             if not is_absent(error):  # the contract does not have this call
                 raise

@@ -96,7 +96,7 @@ def confirm_quote(
             raise
         require_order(book, experiment_id)
         try:
-            answer = client.confirm_quote(experiment_id)
+            answer = client.experiments.confirm_quote(experiment_id)
         except Conflict as refusal:
             return _refused(client, experiment_id, refusal)
         book.record(lambda _: acceptance_of(client, answer, experiment_id))
@@ -126,12 +126,12 @@ def submit_draft(credentials: AssayCredentials, experiment_id: str) -> None:
         RequestRefused: it does not do it; `code` is the reason.
     """
     with credentials.get_client() as client:
-        if client.experiment(experiment_id).status != ExperimentStatus.DRAFT:
+        if client.experiments.get(experiment_id).status != ExperimentStatus.DRAFT:
             return
         try:
-            client.submit(experiment_id)
+            client.experiments.submit(experiment_id)
         except Conflict as refusal:
-            if client.experiment(experiment_id).status != ExperimentStatus.DRAFT:
+            if client.experiments.get(experiment_id).status != ExperimentStatus.DRAFT:
                 return  # submitted meanwhile by someone else
             if refusal.code in _PASSES:
                 raise TransientError(

@@ -97,7 +97,7 @@ def plan_campaign(
 
 def look(client: AssayClient, experiment_id: str, patience: timedelta) -> tuple[Experiment, Decision]:
     """Read an experiment and decide. The deadline counts from the order, by the service's clock."""
-    experiment = client.experiment(experiment_id)
+    experiment = client.experiments.get(experiment_id)
     deadline = deadline_of(experiment.created_at, patience)
     return experiment, decide(experiment.status, experiment.results_status, time_at(client), deadline)
 
@@ -118,4 +118,4 @@ def outcome_of(experiment: Experiment, kind: OutcomeKind) -> Outcome:
 def check_experiment(credentials: AssayCredentials, experiment_id: str) -> Experiment:
     """The experiment's detail record, for your own flows."""
     with credentials.get_client() as client:
-        return client.experiment(experiment_id)
+        return client.experiments.get(experiment_id)

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prefect_assay.errors import AssayError
-    from prefect_assay.service.client import AssayClient, AsyncAssayClient
+    from prefect_assay.service.client import AssayClient
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
     "AssayClient": "prefect_assay.service.client",
-    "AsyncAssayClient": "prefect_assay.service.client",
     "AssayError": "prefect_assay.errors",
 }
 
-__all__ = ["AssayClient", "AssayError", "AsyncAssayClient", "__version__"]
+__all__ = ["AssayClient", "AssayError", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from prefect_assay.blocks import (
     X402Wallet,
 )
 from prefect_assay.errors import ArchiveError, ConfigurationError, UnexpectedAnswer
-from prefect_assay.service.client import AssayClient, AsyncAssayClient
+from prefect_assay.service.client import AssayClient
 from prefect_assay.service.webhook_signature import derive_secret
 from prefect_assay.tasks.archive import check_archive, refuse_relative
 from support.archive.moto_s3 import moto_server
@@ -79,11 +79,10 @@ def test_a_local_archive_keeps_results(tmp_path):
     assert write_and_verify(archive).ok
 
 
-def test_credentials_build_both_clients_and_refuse_plain_http_elsewhere():
+def test_credentials_build_a_client_and_refuse_plain_http_elsewhere():
     credentials = AssayCredentials(base_url="https://lab.example", token=CANARY)
     with credentials.get_client() as client:
         assert isinstance(client, AssayClient)
-    assert isinstance(credentials.get_async_client(), AsyncAssayClient)
     with pytest.raises(ConfigurationError, match="https"):
         AssayCredentials(base_url="http://lab.example", token=CANARY).get_client()
 
@@ -206,10 +205,9 @@ def test_a_relative_folder_is_refused_for_deployed_runs():
     refuse_relative(S3Archive(bucket="b"))
 
 
-def test_credentials_carry_the_limit_of_a_data_package_to_both_clients():
+def test_credentials_carry_the_limit_of_a_data_package_to_the_client():
     credentials = AssayCredentials(base_url="https://lab.example", token=CANARY, max_package_gb=1e-6)
     with credentials.get_client() as client:
         client._http._transport = httpx.MockTransport(lambda _: httpx.Response(200, content=bytes(1001)))
         with pytest.raises(UnexpectedAnswer, match="1,000 bytes"):
-            list(client.download("/package.zip"))
-    assert credentials.get_async_client()._max_download == 1000
+            list(client.documents.download("/package.zip"))

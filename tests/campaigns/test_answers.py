@@ -35,6 +35,7 @@ class Service:
 
     def __init__(self, now=None):
         self.service_time = now
+        self.targets = SimpleNamespace(list=self._list)
 
     def get_client(self):
         return self
@@ -45,7 +46,7 @@ class Service:
     def __exit__(self, *error):
         """Nothing to close."""
 
-    def targets(self, *, limit):
+    def _list(self, *, limit):
         assert limit == 1
 
 

@@ -126,7 +126,7 @@ def with_past_orders(service):
     )
     with AssayClient(service.base_url, TOKEN) as client:
         for _ in range(2):
-            client.create(request)
+            client.experiments.create(request)
     done, begun = service.made.values()
     for _ in range(9):
         service.go_on(done)
@@ -183,7 +183,7 @@ def test_odd_values_and_new_words_are_named(tmp_path):
 
 def test_a_token_that_may_only_read_is_enough_to_rehearse_and_not_to_order(lab, sent, tmp_path):
     with AssayClient(lab.base_url, lab.token) as client:
-        token = client.attenuate_token(lab.token, Attenuation(read_only=True), name="rehearsal").token
+        token = client.tokens.attenuate(lab.token, Attenuation(read_only=True), name="rehearsal").token
     before = len(sent())
     found = played(account_of(lab.base_url, token.get_secret_value(), tmp_path))
     assert problems(found) == {"token": "read_only"}

@@ -1,6 +1,7 @@
 """What a canceled order leaves at the service, from what the service answers, and how it is said."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -36,31 +37,36 @@ class Service:
     def __init__(self, *, quote=None, invoice=None, status="quote_sent", known="q-1", rejecting=None):
         self.shown, self.billed, self.status = quote, invoice, status
         self.known, self.rejecting, self.rejected = known, rejecting, []
+        self.experiments = SimpleNamespace(
+            get=self._get, get_invoice=self._get_invoice, get_quote=self._get_quote
+        )
+        self.invoices = SimpleNamespace(find_for_experiment=self._find_invoice)
+        self.quotes = SimpleNamespace(get=self._get_by_id, iterate=self._iterate, reject=self._reject)
 
-    def invoice(self, _experiment_id):
+    def _get_invoice(self, _experiment_id):
         if self.billed is None:
             raise NotReady("no invoice")
         return ExperimentInvoice(experiment_id="e-1", status=self.billed)
 
-    def find_invoice(self, _experiment_id):
+    def _find_invoice(self, _experiment_id):
         return self.billed and Invoice(id="inv_1", status=self.billed, amount=21_900, experiment_id="e-1")
 
-    def experiment(self, _experiment_id):
+    def _get(self, _experiment_id):
         return Experiment(
             id="e-1", code="LAB-001-001", status=self.status, created_at=NOW, provider_quote_id=self.known
         )
 
-    def quote(self, _experiment_id):
+    def _get_quote(self, _experiment_id):
         if self.shown is None:
             raise NotReady("no quote")
         return Quote(status=self.shown, amount_total=21_900, provider_quote_url=f"{URL}/q/1")
 
-    def quote_by_id(self, quote_id):
+    def _get_by_id(self, quote_id):
         if quote_id != "q-1":
             raise NotFound(quote_id)
         return Quote(id="q-1", status=self.shown or "rejected")
 
-    def iter_quotes(self):
+    def _iterate(self):
         return iter(
             [
                 Quote(id="q-0", status="pending", provider_quote_url=f"{URL}/q/0"),
@@ -68,7 +74,7 @@ class Service:
             ]
         )
 
-    def reject_quote(self, quote_id, _reason, _feedback):
+    def _reject(self, quote_id, _reason, _feedback):
         if isinstance(self.rejecting, Conflict):
             self.billed = "open"  # somebody has accepted it meanwhile
             raise self.rejecting
@@ -228,6 +234,6 @@ def test_open_quotes_of_surplus_experiments_are_rejected_and_a_failure_is_left_f
 def test_an_address_that_several_quotes_share_names_none_of_them():
     service = Service(quote="open", known=None)
     same = Quote(id="q-9", status="pending", provider_quote_url=f"{URL}/q/1")
-    service.iter_quotes = lambda: iter([*Service.iter_quotes(service), same])
+    service.quotes.iterate = lambda: iter([*service._iterate(), same])
     assert end(service)[0].state is CanceledOrderState.QUOTE_OPEN
     assert service.rejected == []

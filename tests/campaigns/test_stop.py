@@ -64,7 +64,7 @@ class OneOrder:
         self.credentials = self.account.credentials
         name = name or f"c-{uuid4().hex[:8]}"
         with self.credentials.get_client() as client:
-            target = next(one.id for one in client.iter_targets() if one.name == TARGETS[route])
+            target = next(one.id for one in client.targets.iterate() if one.name == TARGETS[route])
         self.spec = ExperimentSpec.model_validate(
             {
                 "experiment_type": "affinity",
@@ -104,7 +104,7 @@ class OneOrder:
                 confirm_quote.fn(
                     self.credentials, experiment_id, book=book, approved_cents=billing.quote.amount_total
                 )
-            invoice = client.find_invoice(experiment_id)
+            invoice = client.invoices.find_for_experiment(experiment_id)
             offered = self.lab.x402
             policy = PaymentPolicy(
                 enabled=True,
@@ -137,12 +137,12 @@ class OneOrder:
     def experiments(self):
         """What the service has of it."""
         with self.credentials.get_client() as client:
-            return [one for one in client.iter_experiments() if self.name in one.name]
+            return [one for one in client.experiments.iterate() if self.name in one.name]
 
     def invoice(self):
         """The invoice of its experiment, or None."""
         with self.credentials.get_client() as client:
-            invoices = [client.find_invoice(one.id) for one in self.experiments()]
+            invoices = [client.invoices.find_for_experiment(one.id) for one in self.experiments()]
         return next(filter(None, invoices), None)
 
 

@@ -117,7 +117,7 @@ def test_an_estimate_has_the_price_of_each_experiment_line_by_line_and_orders_no
         assert sum(line["cents"] for line in one["lines"]) == one["cents"]
         assert one["unread"] == []
     assert (found["due_cents"], found["unpriced"], found["simulated"]) == (109_500, 0, True)
-    assert list(service.iter_experiments()) == []
+    assert list(service.experiments.iterate()) == []
 
 
 def test_an_estimate_leaves_no_trace_in_the_archive(account, designs, capsys):

@@ -101,10 +101,10 @@ class Payer:
 
     def settle(self, line):
         with AssayClient(self.lab.base_url, self.lab.token, transport=line) as client:
-            invoice = client.invoice_by_id(self.invoice_id)
+            invoice = client.invoices.get(self.invoice_id)
             ledger = OrderLedger(a_book(self.store, experiment=invoice.experiment_id))
             return settle(
-                client,
+                client.invoices,
                 self.invoice_id,
                 X402Rail(SecretStr("0x" + "22" * 32)),
                 self.policy,

@@ -61,7 +61,7 @@ class Place:
     def __init__(self, lab, proxy, folder, label):
         self.lab, self.proxy, self.folder, self.label = lab, proxy, folder, label
         with AssayClient(lab.base_url, lab.token) as client:
-            self.target = next(one.id for one in client.iter_targets(selfservice_only=True))
+            self.target = next(one.id for one in client.targets.iterate(selfservice_only=True))
 
     def run(self, name, residues, *, direct=False, route="hosted"):
         base = a_setup(SimpleNamespace(base_url=self.proxy.base_url, provider="provider"), self.folder, route)
@@ -144,7 +144,7 @@ def raw_text(place):
 
 def is_untouched(service, experiment_id):
     """Neither confirmed nor paid by any run of ours."""
-    found = service.find_invoice(experiment_id)
+    found = service.invoices.find_for_experiment(experiment_id)
     return found is None or not found.ended
 
 
@@ -166,7 +166,7 @@ def test_an_order_whose_create_is_answered_with_another_s_experiment_keeps_its_o
     assert state.named == (a,)
     assert (state.surplus, state.others) == ((), ())
     assert {residues for _, residues in values_of(kept).values()} <= {D1}
-    assert service.experiment(own).status == ExperimentStatus.DONE
+    assert service.experiments.get(own).status == ExperimentStatus.DONE
     first = place.run("a", D2, direct=True)
     book = first.book
     book.read()
@@ -215,11 +215,11 @@ def test_a_quote_is_not_confirmed_while_the_record_read_is_another_s(place, prox
     stays_open(run, monkeypatch)
     own = proxy.created()[0]["experiment_id"]
     assert not [one for one in proxy.seen if one[0] == "POST" and one[1].endswith("/confirm")]
-    assert service.find_invoice(own) is None
+    assert service.invoices.find_for_experiment(own) is None
     proxy.pass_everything()
     plays_until_confirmed(run, monkeypatch)
     assert run.book.read().ordered.experiment_id == own
-    assert service.find_invoice(own) is not None
+    assert service.invoices.find_for_experiment(own) is not None
 
 
 IN_CAPITALS = pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_upper_case_ids_in_some_answers_are_the_same_ids(place, proxy, service, 
     state = run.book.read()
     assert (state.ordered.experiment_id, state.surplus) == (own, ())
     assert kept
-    assert service.experiment(own).status == ExperimentStatus.DONE
+    assert service.experiments.get(own).status == ExperimentStatus.DONE
 
 
 @slowly
@@ -252,4 +252,4 @@ def test_a_quote_is_confirmed_and_not_rejected_whatever_the_case_of_ids(
     state = run.book.read()
     assert (state.ordered.experiment_id, state.surplus, state.confirmed) == (own, (), True)
     assert not [one for one in proxy.seen if one[1].endswith("/reject")]
-    assert service.find_invoice(own) is not None
+    assert service.invoices.find_for_experiment(own) is not None

@@ -94,7 +94,7 @@ def goes_on(flow, jobs, n, schedule, story):
     if story.end is not End.ASKS:
         jobs[n] = flow.again(jobs[n], schedule, story.end)
         return True
-    orders = [e.id for e in flow.service.iter_experiments(search=schedule.campaign_id)]
+    orders = [e.id for e in flow.service.experiments.iterate(search=schedule.campaign_id)]
     paid = any(s["experiment_id"] in orders for s in flow.lab.settlements())
     if not paid and schedule.rail == "mpp-spt":
         return False

@@ -41,7 +41,7 @@ def test_the_judge_sees_a_second_settlement_and_a_second_order(core):
     """What would be wrong is found: a payer without a guard, an orderer without a key."""
     story = play(core, Schedule("judged", "self-service", RAILS[0]))
     assert judge(core, story) == []
-    core.service.create(CreateRequest.model_validate(core.start(story.schedule)["request"]))
+    core.service.experiments.create(CreateRequest.model_validate(core.start(story.schedule)["request"]))
     assert any("neither the order nor a recorded surplus" in wrong for wrong in judge(core, story))
     wrong = play(core, Schedule("judged-too", "self-service", RAILS[0]))
     wrong.executions[0] = wrong.executions[0].__class__(0, (), ("credential a", "credential b"))

@@ -70,7 +70,7 @@ class Case:
         confirmed = f"/api/v1/experiments/{order.id}/quote/confirm" in paths
         assert confirmed == (self.kind not in BINDING_TYPES)
         (settled,) = world.settlements(self.campaign_id)
-        invoice = world.service.find_invoice(order.id)
+        invoice = world.service.invoices.find_for_experiment(order.id)
         assert (settled["payment_method"], settled["amount_cents"]) == (self.rail, invoice.amount)
         assert end.problems == ()
         assert end.rows >= len(DESIGNS)
@@ -93,7 +93,7 @@ def days(world, wanted, *, quiet=lambda: True):
         return {case: orders[0].id for case, orders in found.items()} if all(found.values()) else None
 
     def invoices(*, paid=frozenset()):
-        found = {invoice.experiment_id: invoice for invoice in world.service.iter_invoices()}
+        found = {invoice.experiment_id: invoice for invoice in world.service.invoices.iterate()}
         have = {case: found.get(order) for case, order in orders.items()}
         done = all(
             invoice and (case.rail not in paid or invoice.status == "paid") for case, invoice in have.items()

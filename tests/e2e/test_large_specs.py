@@ -42,7 +42,7 @@ def test_an_experiment_of_384_long_designs_is_ordered_woken_and_canceled_like_an
     run = world.campaign(world.designs("large", *designs), **given)
     world.asleep(run, seconds=200)
     (order,) = world.orders("large")
-    assert len(world.service.experiment(order.id).experiment_spec["sequences"]) == 384
+    assert len(world.service.experiments.get(order.id).experiment_spec["sequences"]) == 384
     assert len(json.dumps(world.run(run).parameters)) < PREFECT_STORES
     with get_client(sync_client=True) as client:  # woken without news, it reads its plan again
         client.resume_flow_run(run.id)
@@ -101,4 +101,4 @@ def test_a_job_of_384_long_designs_is_ordered_by_its_archived_plan(world):
     assert len(json.dumps(run.parameters)) < PREFECT_STORES // 100
     world.asleep(run, seconds=200)
     (order,) = world.orders("large-job")
-    assert len(world.service.experiment(order.id).experiment_spec["sequences"]) == 384
+    assert len(world.service.experiments.get(order.id).experiment_spec["sequences"]) == 384

@@ -198,8 +198,10 @@ def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_o
             assert not admits(PASSWORD)
             machine.ready()
             with AssayClient(lab.base_url, lab.token) as service:
-                (order,) = service.iter_experiments(search="changed")
-                address = service.find_invoice(order.id).provider_hosted_invoice_url.rstrip("/")
+                (order,) = service.experiments.iterate(search="changed")
+                address = service.invoices.find_for_experiment(order.id).provider_hosted_invoice_url.rstrip(
+                    "/"
+                )
             assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
             lab.advance(days=16)
             eventually(
@@ -247,8 +249,10 @@ def test_a_password_that_is_changed_while_a_run_executes_costs_that_execution_an
                         seconds=600,
                         what="the wait",
                     )
-                    (order,) = service.iter_experiments(search="executing")
-                    address = service.find_invoice(order.id).provider_hosted_invoice_url.rstrip("/")
+                    (order,) = service.experiments.iterate(search="executing")
+                    address = service.invoices.find_for_experiment(
+                        order.id
+                    ).provider_hosted_invoice_url.rstrip("/")
                     assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
                     lab.advance(days=16)
                     eventually(

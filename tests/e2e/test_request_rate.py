@@ -23,7 +23,7 @@ def requests_of(world):
     @task
     def look():
         with world.credentials.get_client() as client:
-            client.whoami()
+            client.tokens.whoami()
 
     @flow
     def looks():

@@ -71,7 +71,7 @@ def passing(lab):
 
 
 def orders_of(client, campaign_id):
-    return sorted(client.iter_experiments(search=campaign_id), key=lambda e: (e.created_at, e.code))
+    return sorted(client.experiments.iterate(search=campaign_id), key=lambda e: (e.created_at, e.code))
 
 
 def paid_for(lab, order):
@@ -110,7 +110,7 @@ def test_two_homes_order_at_the_same_moment(lab, client, empty, tmp_path, passin
     for other in orders:
         if other.id not in ended:
             assert any(other.id in state.surplus for state in states)
-            invoice = client.find_invoice(other.id)
+            invoice = client.invoices.find_for_experiment(other.id)
             assert invoice is None or (invoice.status != "paid" and target == EGFR)
 
 
@@ -136,16 +136,16 @@ def test_a_renamed_experiment_is_still_the_order(lab, client, empty, tmp_path):
     eventually(lambda: paid_for(lab, order), seconds=60, what="its payment")
     lab.event("stall_review", order.id)
     lab.advance(days=20)
-    assert client.experiment(order.id).status == "in_review"
+    assert client.experiments.get(order.id).status == "in_review"
     here.kill(first)
-    client.modify(order.id, name="what the laboratory calls it")
+    client.experiments.modify(order.id, name="what the laboratory calls it")
     again = here.start(tmp_path / "home-1", empty, **job(lab, "renamed", archive, EGFR))
     lab.event("release_review", order.id)
     lab.advance(days=20)
     assert here.said(again)["rows"]
     assert len(paid_for(lab, order)) == 1
     assert orders_of(client, "renamed") == []
-    assert sum(e.name == "what the laboratory calls it" for e in client.iter_experiments()) == 1
+    assert sum(e.name == "what the laboratory calls it" for e in client.experiments.iterate()) == 1
 
 
 def test_a_hosted_order_without_an_answer_is_never_sent_again_in_a_script(lab, client, empty, tmp_path):

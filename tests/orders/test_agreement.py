@@ -48,7 +48,7 @@ def experiment(record, **changes):
 
 @pytest.fixture(scope="module")
 def targets(service):
-    return [target.id for target in service.iter_targets()]
+    return [target.id for target in service.targets.iterate()]
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def ordered(service):
 
     def make(wanted):
         request = CreateRequest(experiment_spec=wanted, name="agreement")
-        return service.experiment(service.create(request).experiment_id)
+        return service.experiments.get(service.experiments.create(request).experiment_id)
 
     return make
 
@@ -109,8 +109,10 @@ def test_a_draft_that_was_changed_later_is_named(service, ordered, targets):
     wanted = spec(target=targets[0])
     found = ordered(wanted)
     many = [ProteinSequence(name=f"n{i}", aa_string="ACDEFGHI" + "K" * i) for i in range(20)]
-    service.modify(found.id, n_replicates=5, antigen_concentrations=[10, 2.5], target_id=None, sequences=many)
-    assert evidence(wanted, service.experiment(found.id)).differs == (
+    service.experiments.modify(
+        found.id, n_replicates=5, antigen_concentrations=[10, 2.5], target_id=None, sequences=many
+    )
+    assert evidence(wanted, service.experiments.get(found.id)).differs == (
         "n_replicates: 5, not 3",
         "antigen_concentrations: [2.5, 10.0], not [0.0, 31.6, 100.0, 316.2, 1000.0]",
         "sequences: the experiment has 20, the specification 4; they differ in 'fab', 'four', 'n0' and 21 more",

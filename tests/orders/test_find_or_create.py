@@ -1,6 +1,7 @@
 """Find, else create; after a lost answer look first. One log, and a service in memory that counts."""
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -30,7 +31,7 @@ from prefect_assay.orders.ledger.log import (
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.services.order_service import OrderService, books
+from support.services.order_service import OrderService, ScheduledService, books
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
@@ -219,7 +220,7 @@ def test_the_answer_is_recorded_before_anything_else_is_asked(book):
         return service._read(experiment_id)
 
     new_view = book.books.order("camp", KEY)
-    service.experiment = experiment
+    service.experiments.get = experiment
     ordered(service, book)
     assert asked[0] == ["planned", "sending", "named", "id-1"]
 
@@ -233,7 +234,7 @@ def test_an_acceptance_that_names_no_experiment_is_resolved_by_its_invoice(book)
 
 def test_an_acceptance_whose_invoice_names_nothing_is_looked_up_with_patience(book):
     service = OrderService(answer="accepted", lag=2)
-    service.invoices = {"inv-id-1": None}
+    service.billed = {"inv-id-1": None}
     order, slept = ordered(service, book, MACHINE)
     assert (order.experiment_id, slept, service.creates) == ("id-1", [0.0, 1.0, 2.0], 1)
     assert book.read().ordered.invoice_id is None
@@ -354,7 +355,7 @@ def killed(book, request=QUOTED):
 
 
 class _Dying(OrderService):
-    def create(self, request):
+    def _create_experiment(self, request):
         raise KeyboardInterrupt
 
 
@@ -400,20 +401,25 @@ def test_a_create_that_is_answered_after_another_is_committed_is_surplus(book):
 def test_many_writers_of_one_log_agree_and_all_but_one_experiment_are_surplus(tmp_path):
     service, lock = OrderService(lag=3), threading.Lock()
 
-    class Locked:
-        def __getattr__(self, name):
-            def call(*given, **options):
-                with lock:
-                    found = getattr(service, name)(*given, **options)
-                    return list(found) if name == "iter_experiments" else found
+    def locked(call):
+        def run(*arguments, **options):
+            with lock:
+                value = call(*arguments, **options)
+                return list(value) if isinstance(value, Iterator) else value
 
-            return call
+        return run
 
     barrier = threading.Barrier(8)
 
     def run(_):
         barrier.wait(20)
-        return find_or_create(Locked(), QUOTED, new_book(tmp_path), sleep=lambda s: None, patience=(0, 0))
+        return find_or_create(
+            ScheduledService(service, locked),
+            QUOTED,
+            new_book(tmp_path),
+            sleep=lambda s: None,
+            patience=(0, 0),
+        )
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(run, range(8)))
@@ -502,9 +508,9 @@ def test_the_reservation_stays_while_an_earlier_create_may_be_carried_out(book):
 
 def test_an_acceptance_that_names_the_invoice_of_another_experiment_ties_none_to_the_order(book):
     service = OrderService(answer="accepted")
-    create = service.create
-    service.create = lambda request: create(request).model_copy(update={"experiment_id": "id-1"})
-    service.invoices = {"inv-id-1": "id-2"}
+    create = service.experiments.create
+    service.experiments.create = lambda request: create(request).model_copy(update={"experiment_id": "id-1"})
+    service.billed = {"inv-id-1": "id-2"}
     order, _ = ordered(service, book, MACHINE)
     assert (order.experiment_id, book.read().ordered.invoice_id) == ("id-1", None)
 

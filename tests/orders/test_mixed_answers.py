@@ -46,14 +46,14 @@ class MixingService(OrderService):
         made = self.add(request.name, request.experiment_spec)
         self.hidden[made.id] = self.looks + self.lag
         wrong = self.other.id
-        self.invoices |= {"inv-wrong": wrong}
+        self.billed |= {"inv-wrong": wrong}
         match self.names:
             case "created":
                 return Created(experiment_id=wrong, provider_hosted_invoice_url="https://pay.example/wrong")
             case "partial":
                 raise PartialOrder("failed", experiment_id=wrong, invoice_id="inv-wrong")
             case "accepted":
-                self.invoices = {}
+                self.billed = {}
                 return QuoteAcceptance(status="accepted", invoice_id="inv-wrong", experiment_id=wrong)
             case _:
                 return QuoteAcceptance(status="accepted", invoice_id="inv-wrong")
@@ -197,7 +197,7 @@ def test_a_recorded_order_that_does_not_agree_is_neither_confirmed_nor_paid(book
 def test_what_the_service_leaves_a_draft_is_submitted(book):
     service = OrderService()
     service.before_answer = lambda made: service.change(made.id, status=ExperimentStatus.DRAFT)
-    service.submit = lambda experiment_id: service.change(
+    service.experiments.submit = lambda experiment_id: service.change(
         experiment_id, status=ExperimentStatus.WAITING_FOR_CONFIRMATION
     )
     assert order(service, book, QUOTED).status == ExperimentStatus.WAITING_FOR_CONFIRMATION

@@ -105,7 +105,7 @@ class History:
         self.orders.append(made)
         book = self.book(made)
         if route is OrderRoute.SELF_SERVICE:
-            total = self.client.estimate(spec).total_cents
+            total = self.client.experiments.estimate_cost(spec).total_cents
             book.record(lambda _: Approved(amount_cents=total, approver="a rule"))
         fate = self.random.random()
         if fate < 0.06:  # killed before the request left
@@ -113,8 +113,8 @@ class History:
             return
         if fate < 0.14:  # killed before the answer came
             book.record(lambda _: Sending(attempt=1, route=route, rail=rail))
-            self.client.create(self.request(made))
-            (found,) = self.client.iter_experiments(search=f"pa-{key}")
+            self.client.experiments.create(self.request(made))
+            (found,) = self.client.experiments.iterate(search=f"pa-{key}")
             self.ours[found.id] = made
             return
         self.place(made)
@@ -194,9 +194,9 @@ class History:
     def twice(self, order):
         """Another place without this archive has ordered the same."""
         current = self.placed(order).experiment_id
-        self.client.create(self.request(order))
+        self.client.experiments.create(self.request(order))
         token = f"pa-{order[1]}"
-        others = {row.id for row in self.client.iter_experiments(search=token)} - {current}
+        others = {row.id for row in self.client.experiments.iterate(search=token)} - {current}
         self.beside |= others
         record_surplus(self.read(order), sorted(others))
 

@@ -13,13 +13,13 @@ def test_a_search_finds_the_order_whatever_its_label_says(service, tmp_path):
     key, other = "0a" * 10, "1b" * 10
     label = f"notes {search_token(other)} {search_token(other).upper()} x{search_token(other)}x"
     name = experiment_name(label, 0, 2, key)
-    made = service.create(CreateRequest(experiment_spec=SPEC, name=name))
+    made = service.experiments.create(CreateRequest(experiment_spec=SPEC, name=name))
     logs = books(tmp_path)
     assert find_order(service, logs.order("camp", key), SPEC).experiment_id == made.experiment_id
     assert find_order(service, logs.order("camp", other), SPEC) is None
-    assert service.experiments(search=search_token(other)).items == ()
+    assert service.experiments.list(search=search_token(other)).items == ()
 
 
 def test_a_search_finds_part_of_a_name_in_any_letter_case(service):
-    made = service.create(CreateRequest(experiment_spec=SPEC, name="one two-three four"))
-    assert [e.id for e in service.experiments(search="O-THREE F").items] == [made.experiment_id]
+    made = service.experiments.create(CreateRequest(experiment_spec=SPEC, name="one two-three four"))
+    assert [e.id for e in service.experiments.list(search="O-THREE F").items] == [made.experiment_id]

@@ -55,7 +55,7 @@ def test_another_target_is_never_taken(service, wanted):
 
 def test_a_name_that_two_targets_have_is_refused_with_both():
     twins = [Target(id=f"0000000{n}-0000-4000-8000-000000000000", name="EGFR") for n in (1, 2)]
-    service = SimpleNamespace(iter_targets=lambda **_: iter(twins))
+    service = SimpleNamespace(targets=SimpleNamespace(iterate=lambda **_: iter(twins)))
     with pytest.raises(InvalidSpec, match=r"names 2 targets: .*00000001-.*00000002-.*; use the id"):
         resolved(service, "EGFR")
 

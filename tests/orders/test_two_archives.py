@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +12,7 @@ from prefect_assay.orders.find import confirm_order
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
-from support.services.order_service import OrderService, books
+from support.services.order_service import OrderService, ScheduledService, books
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
@@ -31,20 +32,19 @@ class Schedule:
     def service(self, service, me):
         schedule = self
 
-        class Scheduled:
-            def __getattr__(self, name):
-                def call(*given, **options):
-                    with schedule._turn:
-                        schedule._turn.wait_for(lambda: not schedule._left or schedule._left[0] == me, 20)
-                        found = getattr(service, name)(*given, **options)
-                        if schedule._left:
-                            schedule._left.pop(0)
-                        schedule._turn.notify_all()
-                        return list(found) if name == "iter_experiments" else found
+        def scheduled(call):
+            def run(*arguments, **options):
+                with schedule._turn:
+                    schedule._turn.wait_for(lambda: not schedule._left or schedule._left[0] == me, 20)
+                    value = call(*arguments, **options)
+                    if schedule._left:
+                        schedule._left.pop(0)
+                    schedule._turn.notify_all()
+                    return list(value) if isinstance(value, Iterator) else value
 
-                return call
+            return run
 
-        return Scheduled()
+        return ScheduledService(service, scheduled)
 
     def ended(self, me):
         with self._turn:

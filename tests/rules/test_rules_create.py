@@ -9,8 +9,8 @@ from assay_lab.testing import LocalLab
 from lab_support.core import PRICED, UNPRICED, spec
 from prefect_assay.errors import NotFound, PartialOrder, RequestRefused
 from prefect_assay.service.client.http.request import NO_BODY, Operation, Request
-from prefect_assay.service.client.operations import experiments as operations
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
+from support.client import operations
 from support.lab.organisations import organisation, refused, typed
 from support.rules.register import client_holds, lab_holds
 
@@ -27,7 +27,7 @@ def request(specification=None, **fields):
 
 @client_holds("4.2.create.fields")
 def test_the_client_needs_a_name(org):
-    org.refuses(lambda client: client.create(request(name="")))
+    org.refuses(lambda client: client.experiments.create(request(name="")))
     with pytest.raises(ValidationError):
         CreateRequest(experiment_spec=typed(spec()), name="x", colour="red")
     with pytest.raises(ValidationError):
@@ -63,7 +63,7 @@ BAD_URLS = [
 @client_holds("4.2.create.url")
 @pytest.mark.parametrize("url", BAD_URLS)
 def test_the_client_takes_https_only(org, url):
-    org.refuses(lambda client: client.create(request(webhook_url=url)))
+    org.refuses(lambda client: client.experiments.create(request(webhook_url=url)))
 
 
 @lab_holds("4.2.create.url")
@@ -85,7 +85,7 @@ def test_the_secret_is_never_returned(org):
 
 @client_holds("4.2.create.method")
 def test_the_client_knows_two_machine_rails(org):
-    org.refuses(lambda client: client.create(request(payment_method="async_invoice")))
+    org.refuses(lambda client: client.experiments.create(request(payment_method="async_invoice")))
     with pytest.raises(ValidationError):
         request(payment_method="cash")
 
@@ -115,7 +115,7 @@ def test_it_is_a_draft_by_default(org):
 
 @client_holds("4.2.create.auto")
 def test_the_client_sees_that_nothing_can_be_accepted_without_a_target(org):
-    org.refuses(lambda client: client.create(request(spec(**THERMO), auto_accept_quote=True)))
+    org.refuses(lambda client: client.experiments.create(request(spec(**THERMO), auto_accept_quote=True)))
 
 
 @lab_holds("4.2.create.auto")
@@ -152,15 +152,19 @@ def test_header_and_body_select_alike(org, method):
 
 @client_holds("4.2.create.2.header")
 def test_the_client_selects_by_body_or_header(org):
-    by_body = org.client.create(request(auto_accept_quote=True, payment_method="x402-exact"))
-    by_header = org.client.create(request(auto_accept_quote=True), payment_header="x402-exact")
+    by_body = org.client.experiments.create(request(auto_accept_quote=True, payment_method="x402-exact"))
+    by_header = org.client.experiments.create(request(auto_accept_quote=True), payment_header="x402-exact")
     assert by_body.payment.methods == by_header.payment.methods == ("x402-exact",)
-    org.refuses(lambda client: client.create(request(), payment_header="cash"))
+    org.refuses(lambda client: client.experiments.create(request(), payment_header="cash"))
 
 
 @client_holds("4.2.create.2.conflict", "7.400.conflict")
 def test_the_client_sees_the_conflict(org):
-    org.refuses(lambda client: client.create(request(payment_method="x402-exact"), payment_header="mpp-spt"))
+    org.refuses(
+        lambda client: client.experiments.create(
+            request(payment_method="x402-exact"), payment_header="mpp-spt"
+        )
+    )
 
 
 @lab_holds("4.2.create.2.conflict", "7.400.conflict")
@@ -187,7 +191,7 @@ def test_accepted_at_once_on_a_hosted_invoice(org):
     assert org.http.get(f"/experiments/{made['experiment_id']}/quote").json()["status"] == "accepted"
     assert org.http.get(f"/invoices/{made['provider_invoice_id']}").json()["status"] == "draft"
     assert org.http.get(made["provider_hosted_invoice_url"]).status_code == 200
-    assert isinstance(org.client.create(request(auto_accept_quote=True)), Created)
+    assert isinstance(org.client.experiments.create(request(auto_accept_quote=True)), Created)
 
 
 @lab_holds("4.2.create.4")
@@ -202,7 +206,7 @@ def test_accepted_at_once_on_a_machine_rail(org, method):
     assert org.http.get(f"/invoices/{made['invoice_id']}").json()["status"] == "open"
     settled = [row for row in org.running.settlements() if row["invoice_id"] == made["invoice_id"]]
     assert settled == []
-    ordered = org.client.create(request(auto_accept_quote=True, payment_method=method))
+    ordered = org.client.experiments.create(request(auto_accept_quote=True, payment_method=method))
     assert isinstance(ordered, QuoteAcceptance)
 
 
@@ -223,7 +227,7 @@ def test_what_fails_after_its_invoice_voids_it_and_says_what_exists(org):
 
 def test_the_client_adopts_a_partial_order(org):
     org.lab.fault("partial_create", "/experiments", "POST")
-    error = org.reads(PartialOrder, lambda client: client.create(request(auto_accept_quote=True)))
+    error = org.reads(PartialOrder, lambda client: client.experiments.create(request(auto_accept_quote=True)))
     assert org.http.get(f"/experiments/{error.experiment_id}").json()["id"] == error.experiment_id
     assert org.http.get(f"/invoices/{error.invoice_id}").json()["status"] == "void"
 
@@ -248,14 +252,16 @@ def test_no_price_is_no_error(org, target):
     whole, part = answer.json()["breakdown"], answer.json()["incomplete"]
     assert (whole is None) is (target is UNPRICED)
     assert (part is None) is (target is PRICED)
-    read = org.client.estimate(typed(spec(target_id=target["id"])))
+    read = org.client.experiments.estimate_cost(typed(spec(target_id=target["id"])))
     assert (read.breakdown is None) is (target is UNPRICED)
 
 
 @lab_holds("4.2.estimate.unknown", "7.422.estimate")
 def test_an_unknown_target_has_no_price(org):
     refused(estimated(org.http, spec(target_id=UNKNOWN)), 422, UNKNOWN)
-    error = org.reads(RequestRefused, lambda client: client.estimate(typed(spec(target_id=UNKNOWN))))
+    error = org.reads(
+        RequestRefused, lambda client: client.experiments.estimate_cost(typed(spec(target_id=UNKNOWN)))
+    )
     assert error.status_code == 422
 
 
@@ -263,7 +269,7 @@ def test_an_unknown_target_has_no_price(org):
 def test_nothing_has_a_price_before_the_first_prices():
     with LocalLab(options=("--epoch", "2024-12-31T00:00:00Z")) as lab, organisation(lab) as org:
         refused(estimated(org.http, spec()), 422, "pricing")
-        error = org.reads(RequestRefused, lambda client: client.estimate(typed(spec())))
+        error = org.reads(RequestRefused, lambda client: client.experiments.estimate_cost(typed(spec())))
         assert error.status_code == 422
         org.advance(days=2)
         assert estimated(org.http, spec()).json()["breakdown"]["pricing_version"] == "v1_2025-01-01"
@@ -271,7 +277,7 @@ def test_nothing_has_a_price_before_the_first_prices():
 
 @client_holds("4.2.estimate.schema")
 def test_the_client_refuses_an_estimate_off_the_limits(org):
-    org.refuses(lambda client: client.estimate(typed(spec(n_replicates=9))))
+    org.refuses(lambda client: client.experiments.estimate_cost(typed(spec(n_replicates=9))))
     with pytest.raises(ValidationError):
         typed(spec(n_replicates="many"))
 
@@ -293,7 +299,7 @@ def test_the_lab_distinguishes_a_wrong_shape_from_a_broken_rule(org, changes, st
 @lab_holds("7.404.target")
 def test_an_order_for_an_unknown_target_is_404(org):
     refused(org.post(spec(target_id=UNKNOWN)), 404, UNKNOWN)
-    org.reads(NotFound, lambda client: client.create(request(spec(target_id=UNKNOWN))))
+    org.reads(NotFound, lambda client: client.experiments.create(request(spec(target_id=UNKNOWN))))
     assert org.http.get("/experiments").json()["total"] == 0
 
 
@@ -301,7 +307,7 @@ def test_an_order_for_an_unknown_target_is_404(org):
 def test_what_cannot_be_quoted_cannot_be_accepted(org):
     refused(org.post(spec(target_id=UNPRICED["id"]), auto_accept_quote=True), 400, "auto_accept_quote")
     unpriced = request(spec(target_id=UNPRICED["id"]), auto_accept_quote=True)
-    assert org.reads(RequestRefused, lambda client: client.create(unpriced)).status_code == 400
+    assert org.reads(RequestRefused, lambda client: client.experiments.create(unpriced)).status_code == 400
 
 
 def test_a_request_made_by_hand_is_not_checked_and_the_lab_refuses_it(org):
@@ -314,4 +320,4 @@ def test_a_request_made_by_hand_is_not_checked_and_the_lab_refuses_it(org):
         request=Request(method="POST", path="/experiments", json=NO_BODY), read=lambda answer: answer
     )
     assert org.reads(RequestRefused, lambda client: client.run(empty)).status_code == 415
-    assert operations.create(request()).request.method == "POST"
+    assert operations.experiments.create(request()).request.method == "POST"

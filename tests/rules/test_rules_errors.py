@@ -89,7 +89,7 @@ def test_the_lab_refuses_what_is_no_token(lab, nobody, token):
     sent = b"Bearer " + token if isinstance(token, bytes) else f"Bearer {token}"
     refused(nobody.get("/whoami", headers={"Authorization": sent}), 401)
     with AssayClient(lab.base_url, "nobody") as client, pytest.raises(Unauthorized):
-        client.whoami()
+        client.tokens.whoami()
 
 
 @lab_holds("7.403")
@@ -104,9 +104,9 @@ def test_a_viewer_writes_nowhere(shared, route):
 
 def test_the_client_raises_forbidden(lab, org):
     with AssayClient(lab.base_url, org.lab.viewer_token) as client:
-        assert client.experiments().total == 0
+        assert client.experiments.list().total == 0
         with pytest.raises(Forbidden):
-            client.submit(UNKNOWN)
+            client.experiments.submit(UNKNOWN)
 
 
 @lab_holds("7.404.absent")
@@ -153,21 +153,21 @@ def test_ids_of_another_organisation(org, stranger):
     for path in ("/experiments", "/quotes", "/invoices", "/sequences", "/results", "/updates"):
         assert stranger.http.get(path).json()["total"] == 0
     assert stranger.http.get("/webhooks").json() == []
-    stranger.reads(AssayError, lambda client: client.invoice(made["experiment_id"]))
+    stranger.reads(AssayError, lambda client: client.experiments.get_invoice(made["experiment_id"]))
 
 
 @client_holds("7.404.dots")
 @pytest.mark.parametrize("value", ["", ".", "..", " "])
 def test_the_client_never_changes_the_path(org, value):
-    org.refuses(lambda client: client.experiment(value))
-    org.refuses(lambda client: client.submit(value))
+    org.refuses(lambda client: client.experiments.get(value))
+    org.refuses(lambda client: client.experiments.submit(value))
 
 
 @lab_holds("7.404.dots")
 def test_the_lab_takes_no_ids_of_dots(org):
     for path in ("/experiments/..%2Fwhoami", "/experiments/%2e%2e/submit", "/experiments//submit"):
         refused(org.http.post(path), 404)
-    org.reads(NotFound, lambda client: client.experiment("../whoami"))
+    org.reads(NotFound, lambda client: client.experiments.get("../whoami"))
 
 
 @lab_holds("7.415")
@@ -235,7 +235,7 @@ def test_the_lab_knows_the_types_to_filter_by(org):
 )
 def test_the_client_refuses_the_rows_of_create(org, changes):
     broken = CreateRequest(experiment_spec=typed(spec(**changes)), name="x")
-    org.refuses(lambda client: client.create(broken))
+    org.refuses(lambda client: client.experiments.create(broken))
 
 
 @lab_holds("7.400.target_id", "7.400.inapplicable", "7.422.letters")
@@ -269,7 +269,7 @@ def test_too_many_requests(org):
     answer = org.http.get("/whoami")
     refused(answer, 429)
     assert answer.headers["retry-after"] == "120"
-    assert org.reads(RateLimited, lambda client: client.whoami()).retry_after == 120
+    assert org.reads(RateLimited, lambda client: client.tokens.whoami()).retry_after == 120
 
 
 @lab_holds("7.500")
@@ -283,7 +283,7 @@ def test_an_internal_error(org):
         AssayClient(org.lab.base_url, org.lab.token, retries=0) as client,
         pytest.raises(ServiceUnavailable) as caught,
     ):
-        client.whoami()
+        client.tokens.whoami()
     assert caught.value.status_code == 500
     org.lab.clear_faults()
 

@@ -1,5 +1,7 @@
 """Filter, sort and per-field tests over HTTP (contract 4.1): what the client builds, the lab reads, and what is wrong it refuses."""
 
+from operator import attrgetter
+
 import pytest
 
 from lab_support.core import spec
@@ -60,31 +62,33 @@ def three(lab):
 @pytest.mark.parametrize(("operator", "built", "by_hand", "found"), FILTERS, ids=[row[0] for row in FILTERS])
 def test_every_operator(three, operator, built, by_hand, found):
     assert f"{operator}(" in str(built)
-    assert three.client.experiments(filter=built).total == found
+    assert three.client.experiments.list(filter=built).total == found
     assert three.http.get("/experiments", params={"filter": by_hand}).json()["total"] == found
 
 
 @pytest.mark.parametrize(("form", "sort", "first"), SORTS, ids=[row[0] for row in SORTS])
 def test_every_form_of_sort(three, form, sort, first):
-    assert three.client.experiments(sort=sort).items[0].name == first
+    assert three.client.experiments.list(sort=sort).items[0].name == first
     assert three.http.get("/experiments", params={"sort": str(sort)}).json()["items"][0]["name"] == first
 
 
 @pytest.mark.parametrize(("word", "build", "found"), TESTS, ids=[row[0] for row in TESTS])
-@pytest.mark.parametrize("method", ["experiments", "quotes", "result_summaries"])
+@pytest.mark.parametrize("method", ["experiments.list", "quotes.list", "results.list"])
 def test_every_test_of_a_field(three, method, word, build, found):
     where = [build("created_at", "2000-01-01")]
     assert where[0].parameter == f"{word}(created_at)"
-    assert getattr(three.client, method)(where=where).total == (found if method == "experiments" else 0)
+    assert attrgetter(method)(three.client)(where=where).total == (
+        found if method == "experiments.list" else 0
+    )
 
 
 def test_search_and_plain_status(three):
-    assert three.client.experiments(search="ALPH").total == 1
-    assert three.client.experiments(search="%").total == 0
-    assert three.client.experiments(status="draft").total == 3
-    assert three.client.experiments(status="done").total == 0
-    code = three.client.experiments().items[0].code
-    assert three.client.experiments(search=code).total == 1
+    assert three.client.experiments.list(search="ALPH").total == 1
+    assert three.client.experiments.list(search="%").total == 0
+    assert three.client.experiments.list(status="draft").total == 3
+    assert three.client.experiments.list(status="done").total == 0
+    code = three.client.experiments.list().items[0].code
+    assert three.client.experiments.list(search=code).total == 1
 
 
 @client_holds("4.1.filter")

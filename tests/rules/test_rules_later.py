@@ -55,20 +55,20 @@ def test_most_fields_are_closed_after_the_draft_and_open_in_review(org, status):
             assert answer.status_code == 200, answer.text
         else:
             refused(answer, 409, status)
-            org.reads(Conflict, lambda client: client.modify(experiment_id, name="new"))
+            org.reads(Conflict, lambda client: client.experiments.modify(experiment_id, name="new"))
     # Naming one is enough, whatever its value. A field that no experiment has is a 400 in every status.
     for body in ({"n_replicates": 9}, {"name": ""}, {"sequences": []}, {"name": 1, "color": "red"}):
         refused(patch(org, experiment_id, body), 400 if status in EDITABLE else 409)
     for body in ({"color": "red"}, {"webhook_url": "http://example.org"}, [], "name"):
         refused(patch(org, experiment_id, body), 400)
     assert patch(org, experiment_id, {"webhook_url": "https://example.org/y"}).json()["updated"] is True
-    assert org.client.modify(experiment_id, webhook_url=None).updated is True
+    assert org.client.experiments.modify(experiment_id, webhook_url=None).updated is True
 
 
 @client_holds("4.2.patch.3", "7.400.duplicate")
 def test_the_client_sees_duplicates_in_a_replacement(org):
-    org.refuses(lambda client: client.modify("x", sequences=designs(*DOUBLE)))
-    org.refuses(lambda client: client.add_sequences("ORG-001-001", designs(*DOUBLE)))
+    org.refuses(lambda client: client.experiments.modify("x", sequences=designs(*DOUBLE)))
+    org.refuses(lambda client: client.sequences.add("ORG-001-001", designs(*DOUBLE)))
 
 
 @lab_holds("4.2.patch.3", "7.400.duplicate")
@@ -108,7 +108,7 @@ def test_an_empty_change_is_fine(org):
     assert (answer.status_code, answer.json()["updated"]) == (200, False)
     org.lab.event("force_status", experiment_id, status="done")
     assert patch(org, experiment_id, {}).status_code == 200
-    assert org.client.modify(experiment_id).updated is False
+    assert org.client.experiments.modify(experiment_id).updated is False
 
 
 @client_holds("4.2.patch.fields")
@@ -117,7 +117,7 @@ def test_an_empty_change_is_fine(org):
     [{"n_replicates": 9}, {"name": ""}, {"target_id": "EGFR"}, {"webhook_url": "http://example.org"}, {"antigen_concentrations": [-1.0]}, {"sequences": []}],
 )  # fmt: skip
 def test_the_client_refuses_changes_off_the_limits(org, change):
-    org.refuses(lambda client: client.modify("x", **change))
+    org.refuses(lambda client: client.experiments.modify("x", **change))
 
 
 @lab_holds("4.2.patch.fields")
@@ -150,12 +150,14 @@ def test_quote_and_invoice_come_one_after_the_other(org):
     def waits(next_call=None):
         if next_call:
             refused(org.http.get(f"{path}/invoice"), 404, next_call)
-            assert next_call in str(org.reads(NotReady, lambda client: client.invoice(experiment_id)))
+            assert next_call in str(
+                org.reads(NotReady, lambda client: client.experiments.get_invoice(experiment_id))
+            )
         else:
             refused(org.http.get(f"{path}/invoice"), 404)
 
     refused(org.http.get(f"{path}/quote"), 404)
-    org.reads(NotReady, lambda client: client.quote(experiment_id))
+    org.reads(NotReady, lambda client: client.experiments.get_quote(experiment_id))
     waits(submit)
     refused(org.http.post(f"{path}/quote/confirm", json={}), 404)
     assert org.http.post(f"{path}/submit").json()["status"] == "waiting_for_confirmation"
@@ -169,7 +171,7 @@ def test_quote_and_invoice_come_one_after_the_other(org):
     invoice = org.http.get(f"{path}/invoice").json()
     assert set(invoice) >= {"experiment_id", "status", "provider_invoice_url"}
     assert invoice["provider_invoice_url"] == accepted["hosted_invoice_url"]
-    assert org.client.invoice(experiment_id).status == invoice["status"]
+    assert org.client.experiments.get_invoice(experiment_id).status == invoice["status"]
 
 
 @lab_holds("4.2.quote.once")
@@ -181,11 +183,11 @@ def test_a_quote_is_accepted_once(org):
     for again in (path, f"/quotes/{quote_id}/confirm"):
         refused(org.http.post(again, json={}), 409)
     refused(org.http.post(f"/quotes/{quote_id}/reject", json={"reason": "price"}), 409)
-    org.reads(Conflict, lambda client: client.confirm_quote(experiment_id))
+    org.reads(Conflict, lambda client: client.experiments.confirm_quote(experiment_id))
     expired = org.quoted()
     org.lab.event("expire_quote", expired)
     refused(org.http.post(f"/experiments/{expired}/quote/confirm", json={}), 409)
-    org.reads(Conflict, lambda client: client.confirm_quote(expired))
+    org.reads(Conflict, lambda client: client.experiments.confirm_quote(expired))
 
 
 @lab_holds("shapes.quote.body")
@@ -212,7 +214,7 @@ def test_a_rejected_quote_makes_a_draft(org):
 
 @client_holds("shapes.quote.reason")
 def test_the_client_knows_five_reasons(org):
-    org.refuses(lambda client: client.reject_quote("qt_1", "mood"))
+    org.refuses(lambda client: client.quotes.reject("qt_1", "mood"))
 
 
 @lab_holds("shapes.quote.reason")
@@ -231,7 +233,7 @@ def test_a_draft_is_submitted_once(org):
     answer = org.http.post(f"/experiments/{experiment_id}/submit").json()
     assert (answer["previous_status"], answer["status"]) == ("draft", "waiting_for_confirmation")
     refused(org.http.post(f"/experiments/{experiment_id}/submit"), 409, "waiting_for_confirmation")
-    org.reads(Conflict, lambda client: client.submit(experiment_id))
+    org.reads(Conflict, lambda client: client.experiments.submit(experiment_id))
 
 
 @lab_holds("4.3.draft", "7.409.sequences")
@@ -242,7 +244,7 @@ def test_sequences_are_added_to_a_draft_only(org, status):
     body = {"experiment_code": made["experiment_code"], "sequences": [{"name": "z", "aa_string": "MKV"}]}
     refused(org.http.post("/sequences", json=body), 409, "draft")
     new = designs({"name": "z", "aa_string": "MKV"})
-    org.reads(Conflict, lambda client: client.add_sequences(made["experiment_code"], new))
+    org.reads(Conflict, lambda client: client.sequences.add(made["experiment_code"], new))
 
 
 @lab_holds("4.3.answer")
@@ -268,7 +270,7 @@ def test_metadata_is_any_json_value(org, metadata):
     body = {"experiment_code": made["experiment_code"], "sequences": [{"name": "z", "aa_string": "MKV"}]}
     body["sequences"][0]["metadata"] = metadata
     (sequence_id,) = org.http.post("/sequences", json=body).json()["sequence_ids"]
-    assert org.client.sequence(sequence_id).metadata == metadata
+    assert org.client.sequences.get(sequence_id).metadata == metadata
 
 
 BAD_ENTRIES = [
@@ -321,7 +323,7 @@ def test_an_experiment_needs_no_name(org):
 @client_holds("4.3.entries")
 @pytest.mark.parametrize("entries", BAD_ENTRIES)
 def test_the_client_refuses_bad_entries(org, entries):
-    org.refuses(lambda client: client.add_sequences("ORG-001-001", designs(*entries)))
+    org.refuses(lambda client: client.sequences.add("ORG-001-001", designs(*entries)))
 
 
 @lab_holds("4.3.entries")

@@ -82,8 +82,8 @@ ids = [f"{rule}-{number}" for number, (rule, _, _) in enumerate(BROKEN)]
 def test_the_client_refuses_a_broken_specification(org, rule, changes, status):
     broken = typed(spec(**changes))
     request = CreateRequest(experiment_spec=broken, name="x")
-    assert isinstance(org.refuses(lambda client: client.create(request)), InvalidSpec)
-    org.refuses(lambda client: client.estimate(broken))
+    assert isinstance(org.refuses(lambda client: client.experiments.create(request)), InvalidSpec)
+    org.refuses(lambda client: client.experiments.estimate_cost(broken))
 
 
 @lab_holds("2.2.method", "2.2.target", "2.2.replicates", "2.2.concentrations", "2.2.sequences")
@@ -99,7 +99,7 @@ def test_the_lab_refuses_a_broken_specification(org, rule, changes, status):
 
 @pytest.mark.parametrize("raw", FINE)
 def test_both_take_a_good_specification(org, raw):
-    org.client.create(CreateRequest(experiment_spec=typed(raw), name="x"))
+    org.client.experiments.create(CreateRequest(experiment_spec=typed(raw), name="x"))
     org.made(raw)
 
 
@@ -127,7 +127,7 @@ _MANY = {
 @client_holds("2.2.all")
 def test_the_client_reports_everything_at_once(org):
     request = CreateRequest(experiment_spec=typed(spec(**_MANY)), name="", webhook_url="http://example.org")
-    findings = org.refuses(lambda client: client.create(request)).findings
+    findings = org.refuses(lambda client: client.experiments.create(request)).findings
     said = {finding.partition(":")[0] for finding in findings}
     assert said >= {"method", "n_replicates", "antigen_concentrations", "sequences['b']", "sequences['c']"}
     assert said >= {"name", "webhook_url"}

@@ -17,7 +17,7 @@ ORDER = [
 
 def seen(org, experiment_id):
     raw = org.http.get(f"/experiments/{experiment_id}").json()
-    read = org.client.experiment(experiment_id)
+    read = org.client.experiments.get(experiment_id)
     assert (read.status, read.results_status) == (
         ExperimentStatus(raw["status"]),
         ResultsStatus(raw["results_status"]),
@@ -28,20 +28,20 @@ def seen(org, experiment_id):
 def test_the_whole_way_of_a_draft(org):
     experiment_id = org.made()["experiment_id"]
     assert seen(org, experiment_id) == ("draft", "none")
-    org.client.submit(experiment_id)
+    org.client.experiments.submit(experiment_id)
     assert seen(org, experiment_id) == ("waiting_for_confirmation", "none")
     org.advance(until="next")
     assert seen(org, experiment_id) == ("quote_sent", "none")
-    assert org.client.quote(experiment_id).status == QuoteStatus.OPEN
-    assert org.client.quotes().items[0].status == QuoteStatus.PENDING
-    org.client.confirm_quote(experiment_id)
+    assert org.client.experiments.get_quote(experiment_id).status == QuoteStatus.OPEN
+    assert org.client.quotes.list().items[0].status == QuoteStatus.PENDING
+    org.client.experiments.confirm_quote(experiment_id)
     passed = [seen(org, experiment_id)]
     while passed[-1][0] != "done":
         org.advance(until="next")
         if (now := seen(org, experiment_id)) != passed[-1]:
             passed.append(now)
     assert passed == ORDER
-    assert org.client.quote(experiment_id).status == QuoteStatus.ACCEPTED
+    assert org.client.experiments.get_quote(experiment_id).status == QuoteStatus.ACCEPTED
 
 
 def test_skipping_the_draft(org):
@@ -63,9 +63,12 @@ def test_an_expired_quote_and_a_rejected_one_make_a_draft(org):
     expired, rejected = org.quoted(), org.quoted()
     org.lab.event("expire_quote", expired)
     assert seen(org, expired)[0] == "draft"
-    assert org.client.quote(expired).status == QuoteStatus.STALE
-    quote = next(row for row in org.client.quotes().items if row.status == QuoteStatus.PENDING)
-    org.client.reject_quote(quote.id, "timeline")
+    assert org.client.experiments.get_quote(expired).status == QuoteStatus.STALE
+    quote = next(row for row in org.client.quotes.list().items if row.status == QuoteStatus.PENDING)
+    org.client.quotes.reject(quote.id, "timeline")
     assert seen(org, rejected)[0] == "draft"
-    assert org.client.quote(rejected).status == QuoteStatus.CANCELED
-    assert {row.status for row in org.client.quotes().items} == {QuoteStatus.EXPIRED, QuoteStatus.REJECTED}
+    assert org.client.experiments.get_quote(rejected).status == QuoteStatus.CANCELED
+    assert {row.status for row in org.client.quotes.list().items} == {
+        QuoteStatus.EXPIRED,
+        QuoteStatus.REJECTED,
+    }

@@ -41,7 +41,7 @@ def test_attenuating_takes_token_read(lab, org):
         with plain(lab, token) as http:
             refused(attenuate(http, org.lab.token, read_only=True), 403, "token:read")
         with AssayClient(lab.base_url, token) as client, pytest.raises(Forbidden):
-            client.attenuate_token(org.lab.token, Attenuation(read_only=True), "x")
+            client.tokens.attenuate(org.lab.token, Attenuation(read_only=True), "x")
     # A viewer can hand out less than a viewer's rights.
     assert attenuate(org.viewer, org.lab.viewer_token, allowed_resources=["experiment"]).status_code == 201
 
@@ -92,7 +92,7 @@ def test_organisations_expiry_and_payment_are_restricted_as_well(lab, org, stran
         refused(http.get("/experiments"), 401)
     assert org.http.get("/experiments").is_success
     with AssayClient(lab.base_url, short) as client, pytest.raises(Unauthorized):
-        client.whoami()
+        client.tokens.whoami()
 
 
 @lab_holds("4.6.attenuate.inherits", "4.6.attenuate.readonly", "4.6.attenuate.parent")
@@ -151,10 +151,10 @@ def test_only_who_holds_a_token_attenuates_it(org, stranger):
     [{"allowed_actions": ("fly",)}, {"allowed_org_ids": ("x",)}, {"expires_at": datetime.fromisoformat("2020-01-01T00:00:00+00:00")}],
 )  # fmt: skip
 def test_the_client_refuses_bad_restrictions(org, restrictions):
-    org.refuses(lambda client: client.attenuate_token("t", Attenuation(**restrictions), "x"))
-    org.refuses(lambda client: client.attenuate_token("t", Attenuation(), ""))
+    org.refuses(lambda client: client.tokens.attenuate("t", Attenuation(**restrictions), "x"))
+    org.refuses(lambda client: client.tokens.attenuate("t", Attenuation(), ""))
     org.refuses(
-        lambda client: client.attenuate_token("t", Attenuation(), "x", attenuated_parent_token_id="y")
+        lambda client: client.tokens.attenuate("t", Attenuation(), "x", attenuated_parent_token_id="y")
     )
     with pytest.raises(ValidationError):
         Attenuation(allowed_everything=True)
@@ -191,7 +191,7 @@ def test_minting_takes_the_partner_role(org):
     for http in (org.http, org.viewer):
         refused(http.post("/partners/mint-token", json=new_org(f"a@{org.id}.example")), 403)
     request = MintRequest(org=NewOrg(name="Customer"), email=f"a@{org.id}.example")
-    org.reads(Forbidden, lambda client: client.mint_token(request))
+    org.reads(Forbidden, lambda client: client.tokens.mint(request))
 
 
 @lab_holds("4.6.mint.new", "4.6.mint.existing", "4.6.mint.email", "7.409.email")
@@ -217,14 +217,14 @@ def test_a_partner_brings_organisations_and_users(lab, org, stranger):
         foreign = rival.post("/partners/mint-token", json={"org": there, "user": {"email": f"c@{domain}"}})
         assert foreign.status_code in (403, 404)
     with AssayClient(lab.base_url, org.lab.partner_token) as client, pytest.raises(Conflict):
-        client.mint_token(MintRequest(org=NewOrg(name="Customer"), email=f"a@{domain}"))
+        client.tokens.mint(MintRequest(org=NewOrg(name="Customer"), email=f"a@{domain}"))
 
 
 @client_holds("4.6.mint.type")
 def test_the_client_knows_two_kinds_of_organisation(org):
     with pytest.raises(ValidationError):
         MintRequest.model_validate({"org": {"type": "old_org"}, "email": "a@b.example"})
-    org.refuses(lambda client: client.mint_token(MintRequest(org=NewOrg(name=""), email="nobody")))
+    org.refuses(lambda client: client.tokens.mint(MintRequest(org=NewOrg(name=""), email="nobody")))
 
 
 @lab_holds("4.6.mint.type")

@@ -177,4 +177,4 @@ def test_the_feed_holds_the_same_updates(org, hook):
     assert sent == [row["id"] for row in reversed(feed)]
     oldest_first = org.http.get(f"/experiments/{experiment_id}/updates").json()["items"]
     assert sent == [row["id"] for row in oldest_first]
-    assert sent == [update.id for update in org.client.experiment_updates(experiment_id)]
+    assert sent == [update.id for update in org.client.experiments.iterate_updates(experiment_id)]

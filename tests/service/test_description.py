@@ -3,6 +3,7 @@
 import json
 import re
 from importlib.resources import files
+from operator import attrgetter
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -10,8 +11,10 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from assay_lab.api import ROUTES, document
 from prefect_assay.errors import AssayError
+from prefect_assay.service.client import parameters
 from prefect_assay.service.client.http.address import API_PREFIX
 from prefect_assay.service.description import Need, get_call_facts, load_description
+from support.client import operations
 from support.client_calls import answer_call, list_client_calls
 from support.description import find_operation, find_problems, list_operations, resolve_reference
 
@@ -163,6 +166,34 @@ def test_the_client_has_the_same_calls():
     names = [call.operation.operation_id for call in list_client_calls()]
     assert len(set(names)) == len(names)
     assert {operation.operation_id for operation in list_operations()} - set(names) == {"description.get"}
+    openapi = operations.service.get_openapi().request
+    assert find_operation(openapi.method, API_PREFIX + openapi.path).operation_id == "description.get"
+
+
+BY_FIELD = {f"{word}(created_at)": build for word, build in vars(parameters).items() if callable(build)}
+
+
+@CALLS
+def test_every_query_parameter_is_one_of_the_method(call):
+    """Those of a single field are made by `where`."""
+    described = {part["name"] for part in call.operation.parameters if part["in"] == "query"}
+    assert described - BY_FIELD.keys() <= {name for request in call.requests for name in request.url.params}
+    for name in described & BY_FIELD.keys():
+        where = [BY_FIELD[name]("created_at", "2026-11-21")]
+        operation = attrgetter(call.method)(operations)(where=where)
+        assert operation.request.params == ((name, "2026-11-21"),)
+
+
+@pytest.mark.parametrize(
+    "sort", ["desc(created_at)", "asc(created_at)", "-name", "+name", "name", "name:asc,code:desc"]
+)
+def test_every_form_of_filter_and_sort_is_sent_as_it_is(sort):
+    lists = [call for call in list_client_calls() if call.method.endswith(".list")]
+    assert len(lists) == 10
+    for call in lists:
+        if call.method != "webhooks.list":  # it has no pages
+            operation = attrgetter(call.method)(operations)(filter="not(is_null(name))", sort=sort)
+            assert operation.request.params == (("filter", "not(is_null(name))"), ("sort", sort))
 
 
 @CALLS

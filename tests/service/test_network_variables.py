@@ -20,7 +20,7 @@ from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import CertificatesUnreadable, ConfigurationError
 from prefect_assay.orders.payments.balance import balance_cents
 from prefect_assay.orders.payments.issuer import HttpTokenIssuer
-from prefect_assay.service.client import AssayClient, AsyncAssayClient
+from prefect_assay.service.client import AssayClient
 from prefect_assay.service.network_variables import check_http_variables, drop_unreadable_exceptions
 from support.command import command
 
@@ -45,7 +45,6 @@ def balance():
 
 HTTP = {
     "service": lambda: AssayClient(REMOTE, "t"),
-    "asynchronous": lambda: AsyncAssayClient(REMOTE, "t"),
     "issuer": lambda: HttpTokenIssuer(REMOTE, SecretStr("k" * 20))({}),
     "balance": balance,
     "prefect": prefect,

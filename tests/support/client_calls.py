@@ -9,7 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from inspect import Parameter, getmembers, isfunction, signature
+from inspect import Parameter, getmembers, ismethod, signature
+from operator import attrgetter
 from typing import Any, Final
 
 import httpx
@@ -17,6 +18,7 @@ from pydantic import SecretStr
 
 from prefect_assay.errors import AssayError
 from prefect_assay.service.client import AssayClient
+from prefect_assay.service.client.resources.resource import Resource
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.sequences import ProteinSequence
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
@@ -29,16 +31,13 @@ from prefect_assay.service.models.tokens import (
 from support.description import Operation, find_operation
 
 ID: Final = "00000000-0000-4000-8000-000000000000"
-# What the client offers beside the calls of the service: walks over several pages, and what they are made of.
+# They read what other calls describe, or the description itself.
 NO_CALLS: Final = {
-    "close",
-    "documents",
-    "download",
-    "find_invoice",
-    "list_states",
-    "openapi",
-    "run",
-    "walk",
+    "documents.download",
+    "documents.iterate",
+    "experiments.list_states",
+    "invoices.find_for_experiment",
+    "service.get_openapi",
 }
 _URL: Final = "https://example.org"
 _LATER: Final = datetime(9999, 1, 1, tzinfo=UTC)
@@ -77,7 +76,7 @@ _ALL: Final[Mapping[str, Any]] = {
         payment_policy=("x402-exact",),
         read_only=True,
     ),
-    "create.request": CreateRequest(
+    "experiments.create.request": CreateRequest(
         experiment_spec=_SPEC,
         name="a",
         skip_draft=True,
@@ -86,13 +85,13 @@ _ALL: Final[Mapping[str, Any]] = {
         webhook_url=_URL,
         webhook_secret=SecretStr("0" * 32),
     ),
-    "mint_token.request": _MINT,
+    "tokens.mint.request": _MINT,
     "feedback_type": "feedback",
     "headers": {"a": "b"},
     "json_body": {"a": 1},
     "n_replicates": 3,
     "parameters": {},
-    "pay.headers": {},  # the rail names the headers of a credential
+    "invoices.pay.headers": {},  # the rail names the headers of a credential
     "payment_header": "x402-exact",
     "pdb_id": "1ABC",
     "reason": "price",
@@ -103,13 +102,13 @@ _ALL: Final[Mapping[str, Any]] = {
 # For required parameters with several forms.
 _LEAST: Final[Mapping[str, Any]] = {
     "attenuation": Attenuation(),
-    "create.request": CreateRequest(experiment_spec=_LEAST_SPEC, name="a"),
+    "experiments.create.request": CreateRequest(experiment_spec=_LEAST_SPEC, name="a"),
     "designs": (ProteinSequence(name="a", aa_string="MKT"),),
-    "mint_token.request": MintRequest(org=NewOrg(name="a"), email="a@b.example"),
-    "request_custom_target.sequence": "MKT",
+    "tokens.mint.request": MintRequest(org=NewOrg(name="a"), email="a@b.example"),
+    "custom_targets.request.sequence": "MKT",
     "spec": _LEAST_SPEC,
 }
-_OTHERWISE: Final = {**_LEAST, "mint_token.request": _MINT.model_copy(update={"org": ExistingOrg(id=ID)})}
+_OTHERWISE: Final = {**_LEAST, "tokens.mint.request": _MINT.model_copy(update={"org": ExistingOrg(id=ID)})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +129,23 @@ class ClientCall:
 @cache
 def list_client_calls() -> tuple[ClientCall, ...]:
     """Every call of the client to the service."""
-    return tuple(
-        _make_call(name, method)
-        for name, method in getmembers(AssayClient, isfunction)
-        if not name.startswith(("_", "iter_")) and name not in NO_CALLS
-    )
+    with AssayClient("https://lab.example", "token") as client:
+        return tuple(
+            _make_call(name, method)
+            for name, method in list_methods(client).items()
+            if not name.endswith(".iterate") and name not in NO_CALLS
+        )
+
+
+def list_methods(client: AssayClient) -> Mapping[str, Any]:
+    """Every method of every resource, such as `experiments.create`."""
+    resources = {name: value for name, value in vars(client).items() if isinstance(value, Resource)}
+    return {
+        f"{name}.{verb}": method
+        for name, resource in resources.items()
+        for verb, method in getmembers(resource, ismethod)
+        if not verb.startswith("_")
+    }
 
 
 def _make_call(name: str, method: Any) -> ClientCall:
@@ -149,7 +160,7 @@ def answer_call(call: ClientCall, status: int, body: Any) -> Any:
     """What the client makes of an answer to a call; raises what the client raises."""
     transport = httpx.MockTransport(lambda _: httpx.Response(status, json=body))
     with AssayClient("https://lab.example", "token", transport=transport, retries=0) as client:
-        return collect(getattr(client, call.method)(**call.arguments[0]))
+        return collect(attrgetter(call.method)(client)(**call.arguments[0]))
 
 
 def collect(value: Any) -> Any:
@@ -170,7 +181,7 @@ def _record(method: str, arguments: dict[str, Any]) -> httpx.Request:
         ) as client,
         suppress(AssayError),
     ):
-        collect(getattr(client, method)(**arguments))
+        collect(attrgetter(method)(client)(**arguments))
     assert sent, f"{method} sends nothing"
     return sent[0]
 
@@ -178,8 +189,7 @@ def _record(method: str, arguments: dict[str, Any]) -> httpx.Request:
 def _arguments(name: str, method: Any, least: Mapping[str, Any] | None) -> dict[str, Any]:
     """Every parameter; with `least`, which takes precedence, only the required ones and those in it."""
     values = {}
-    _, *parameters = signature(method).parameters.values()
-    for parameter in parameters:
+    for parameter in signature(method).parameters.values():
         words = (f"{name}.{parameter.name}", parameter.name)
         required = parameter.default is Parameter.empty
         if least is None or required or words[0] in least:
@@ -187,6 +197,6 @@ def _arguments(name: str, method: Any, least: Mapping[str, Any] | None) -> dict[
             values[parameter.name] = next(
                 (table[word] for table in (least or {}, _ALL) for word in words if word in table), default
             )
-    if name == "modify":
+    if name == "experiments.modify":
         values.pop("status", None)  # a field of the earlier variant (contract 9.4)
     return values

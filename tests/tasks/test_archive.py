@@ -241,7 +241,7 @@ def test_a_unit_that_is_not_known_is_named_where_people_look(tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
 def test_a_package_that_finds_no_space_is_fetched_again_later(tmp_path):
     (tmp_path / "0.zip").symlink_to("/dev/full")
-    client = SimpleNamespace(download=lambda _url: iter([b"PK"]))
+    client = SimpleNamespace(documents=SimpleNamespace(download=lambda _url: iter([b"PK"])))
     result = SimpleNamespace(id="r-1", data_package_url="https://lab.example/p.zip")
     with pytest.raises(ArchiveUnavailable, match="no space left"):
         list(_packages(client, "e-1", [result], tmp_path, [], []))

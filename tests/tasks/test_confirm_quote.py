@@ -103,5 +103,5 @@ def test_a_draft_that_somebody_else_has_submitted_meanwhile_is_submitted():
         service.status = "in_review"
         raise Conflict("409: not a draft")
 
-    service.submit = submit
+    service.experiments.submit = submit
     submit_draft.fn(service, "exp_1")

@@ -67,7 +67,7 @@ def test_a_payment_is_seen_also_where_invoices_are_not_listed():
 
 def test_an_invoice_without_an_id_is_not_probed():
     service = a_service(INVOICED)
-    service.pay = lambda _invoice_id: pytest.fail("probed")
+    service.invoices.pay = lambda _invoice_id: pytest.fail("probed")
     payment = hosted(read_invoice(service, "exp_1"))
     assert (payment.invoice_id, payment.amount_cents) == ("of LAB-1", 21_900)
     assert read_invoice(service, "exp_1").status is InvoiceStatus.OPEN

@@ -17,7 +17,7 @@ def service(*, age, ahead):
     """The service's clock is `ahead` of this machine's; the order is `age` old by the service's."""
     clock = None if ahead is None else NOW + ahead
     made = Experiment(id="e", code="c", status="in_production", created_at=(clock or NOW) - age)
-    return SimpleNamespace(service_time=clock, experiment=lambda _experiment_id: made)
+    return SimpleNamespace(service_time=clock, experiments=SimpleNamespace(get=lambda _experiment_id: made))
 
 
 @pytest.mark.parametrize(

@@ -66,15 +66,15 @@ def test_once_a_payment_was_sent_its_invoice_is_known(book):
     assert OrderLedger(book).begin(sent, previous=None)
     asked = []
 
-    def invoice_by_id(invoice_id):
+    def get_invoice(invoice_id):
         asked.append(invoice_id)
         raise UnexpectedAnswer("maintenance", status_code=502)
 
     service = a_service(404)
-    service.invoice_by_id = invoice_by_id
-    service.pay = lambda _invoice_id: pytest.fail("asked")
-    service.invoice = lambda _experiment_id: ExperimentInvoice(status="paid")
-    service.experiment = lambda _experiment_id: pytest.fail("a paid invoice is never refused")
+    service.invoices.get = get_invoice
+    service.invoices.pay = lambda _invoice_id: pytest.fail("asked")
+    service.experiments.get_invoice = lambda _experiment_id: ExperimentInvoice(status="paid")
+    service.experiments.get = lambda _experiment_id: pytest.fail("a paid invoice is never refused")
     assert due(service, book) is None
     assert asked == ["inv"]
 

@@ -407,7 +407,7 @@ class _Performing:
         order = self.order.known_order(seen)
         with self.credentials.get_client() as client:
             try:
-                is_paid = client.invoice(order.experiment_id).status == InvoiceStatus.PAID
+                is_paid = client.experiments.get_invoice(order.experiment_id).status == InvoiceStatus.PAID
             except NotReady:
                 is_paid = False
         if is_paid:
@@ -553,7 +553,7 @@ class _Performing:
                 f"{self.order.name} is not in the service's list; its results are read later"
             )
         with self.credentials.get_client() as client:
-            experiment = client.experiment(order.experiment_id)
+            experiment = client.experiments.get(order.experiment_id)
         # The contract shows the two words in the list's row only, so that row decides (2.1).
         experiment = experiment.model_copy(
             update={"status": row.status, "results_status": row.results_status, "code": row.code}

@@ -360,8 +360,8 @@ def _read_rows(campaign: Campaign) -> tuple[dict[str, ExperimentSummary], dateti
             label = campaign.orders[0].name.rsplit(" ", 2)[
                 0
             ]  # the names of all its experiments begin with it
-            return client.list_states(ids, search=label), time_at(client)
-        client.targets(limit=1)
+            return client.experiments.list_states(ids, search=label), time_at(client)
+        client.targets.list(limit=1)
         return {}, time_at(client)
 
 
@@ -484,7 +484,7 @@ def _has_order_news(
     if stage is Stage.QUOTE:
         return read_billing(client, experiment_id).stage is not BillingStage.QUOTE_PENDING
     is_hosted = state.settled is None and state.invoiced is not None and state.payment is None
-    if is_hosted and client.invoice(experiment_id).status == InvoiceStatus.PAID:
+    if is_hosted and client.experiments.get_invoice(experiment_id).status == InvoiceStatus.PAID:
         return True
     if _words_of(row) == _words_of(before):
         return False

@@ -213,7 +213,7 @@ class _Rehearsing:
 
     def _look_at_description(self) -> str:
         try:
-            self._described = facts_of(self._service.openapi(), self._words)
+            self._described = facts_of(self._service.service.get_openapi(), self._words)
         except AssayError as error:
             if error.retriable or isinstance(error, AccessError):
                 raise
@@ -237,7 +237,7 @@ class _Rehearsing:
         return f"{differences} from the interface that the client knows; none breaks what a campaign needs"
 
     def _look_at_targets(self) -> str:
-        page = self._service.targets(limit=PAGE_LIMIT_MAX)
+        page = self._service.targets.list(limit=PAGE_LIMIT_MAX)
         priced = [target for target in page.items if target.pricing]
         has_target = ASSAY_TYPES[self._assay.experiment_type].takes_target
         if has_target and not self._assay.target:
@@ -255,7 +255,7 @@ class _Rehearsing:
         return f"{words}; the designs are priced against {self._target.name or self._target.id}{why}"
 
     def _look_at_token(self) -> str:
-        identity = self._optional("GET /whoami", self._service.whoami)
+        identity = self._optional("GET /whoami", self._service.tokens.whoami)
         if isinstance(identity, str):
             return f"it is accepted; whose it is and what it may do, the service does not say ({identity})"
         expires = identity.token_expires_at
@@ -278,7 +278,7 @@ class _Rehearsing:
             raise _Finding("not tried: there is no target", "let the step targets succeed first", "not_tried")
         target_id = self._target.id if self._target else None
         estimates = [
-            self._service.estimate(ExperimentSpec.of(self._assay, batch, target_id))
+            self._service.experiments.estimate_cost(ExperimentSpec.of(self._assay, batch, target_id))
             for batch in split(self._sequences, self._assay, self._reading.designs_per_experiment)
         ]
         prices = [one.total_cents for one in estimates if one.total_cents is not None]
@@ -289,7 +289,7 @@ class _Rehearsing:
         return f"{words}: {usd(sum(prices))} without VAT, {_describe_limit(self._account.policy, prices)}"
 
     def _look_at_experiments(self) -> str:
-        page = self._service.experiments(limit=PAGE_LIMIT_MAX)
+        page = self._service.experiments.list(limit=PAGE_LIMIT_MAX)
         # The newest of each type and status: their records differ most.
         kinds: dict[tuple[str, str], ExperimentSummary] = {}
         for row in page.items:
@@ -298,10 +298,10 @@ class _Rehearsing:
         if not self._records:
             return "none yet: fields of experiments, quotes, invoices and results were not seen"
         for row in self._records:
-            self._service.experiment(row.id)
+            self._service.experiments.get(row.id)
         self._require_search()
         try:
-            self._service.list_states([row.id for row in self._records])
+            self._service.experiments.list_states([row.id for row in self._records])
         except RequestRefused:
             remark = "; a filter by ids is refused, so states are searched by name"
         else:
@@ -314,7 +314,9 @@ class _Rehearsing:
         row = next((row for row in self._records if row.name and row.name.split()), None)
         if row is None or row.name is None:
             return
-        rows = self._service.experiments(search=max(row.name.split(), key=len), limit=PAGE_LIMIT_MAX).items
+        rows = self._service.experiments.list(
+            search=max(row.name.split(), key=len), limit=PAGE_LIMIT_MAX
+        ).items
         if row.id not in {one.id for one in rows}:
             raise _Finding(
                 "a search by name does not show an experiment that exists, so an order could not be found again",
@@ -323,32 +325,34 @@ class _Rehearsing:
             )
 
     def _look_at_quotes(self) -> str:
-        page = self._optional("GET /quotes", lambda: self._service.quotes(limit=PAGE_LIMIT_MAX))
-        of_experiments = self._of_each(self._service.quote)
+        page = self._optional("GET /quotes", lambda: self._service.quotes.list(limit=PAGE_LIMIT_MAX))
+        of_experiments = self._of_each(self._service.experiments.get_quote)
         quotes = [*([] if isinstance(page, str) else page.items), *of_experiments]
         return _amounts("quote", quotes, page if isinstance(page, str) else "")
 
     def _look_at_invoices(self) -> str:
-        page = self._optional("GET /invoices", lambda: self._service.invoices(limit=PAGE_LIMIT_MAX))
-        self._of_each(self._service.invoice)
+        page = self._optional("GET /invoices", lambda: self._service.invoices.list(limit=PAGE_LIMIT_MAX))
+        self._of_each(self._service.experiments.get_invoice)
         if not isinstance(page, str):
-            self._of_each(self._service.find_invoice)
+            self._of_each(self._service.invoices.find_for_experiment)
         return _amounts(
             "invoice", [] if isinstance(page, str) else page.items, page if isinstance(page, str) else ""
         )
 
     def _look_at_updates(self) -> str:
-        page = self._optional("GET /updates", lambda: self._service.updates(limit=PAGE_LIMIT_MAX))
+        page = self._optional("GET /updates", lambda: self._service.updates.list(limit=PAGE_LIMIT_MAX))
         return page if isinstance(page, str) else f"{many(page.total, 'update')} in the feed"
 
     def _look_at_results(self) -> str:
-        self._optional("GET /results", lambda: self._service.result_summaries(limit=PAGE_LIMIT_MAX))
+        self._optional("GET /results", lambda: self._service.results.list(limit=PAGE_LIMIT_MAX))
         with_results = [row for row in self._records if row.results_status != ResultsStatus.NONE]
         if not with_results:
             return "none yet: the first ones will be read by the campaign that orders them"
         entries, unread, odd = 0, 0, Counter[str]()
         for row in with_results:
-            documents = [one for one in self._service.documents(row.id) if one.name.startswith("results-")]
+            documents = [
+                one for one in self._service.documents.iterate(row.id) if one.name.startswith("results-")
+            ]
             results, lines = results_in({one.name: one.body for one in documents if not one.absent})
             reader, unread = RecordReader.of(results), unread + len(lines)
             for result in results:

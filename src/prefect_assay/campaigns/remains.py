@@ -120,9 +120,9 @@ def reject_quote(client: AssayClient, experiment_id: str) -> bool:
     if quote_id is None:
         return False
     try:
-        client.reject_quote(quote_id, RejectReason.OTHER, _FEEDBACK)
+        client.quotes.reject(quote_id, RejectReason.OTHER, _FEEDBACK)
     except OutcomeUnknown:
-        return client.quote_by_id(quote_id).status in {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
+        return client.quotes.get(quote_id).status in {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
     except (Conflict, NotFound):
         return False
     return True
@@ -130,17 +130,17 @@ def reject_quote(client: AssayClient, experiment_id: str) -> bool:
 
 def _quote_id(client: AssayClient, experiment_id: str) -> str | None:
     """Find the quote's id, which the experiment's quote lacks: in the detail record, else in the list."""
-    known = client.experiment(experiment_id).provider_quote_id
+    known = client.experiments.get(experiment_id).provider_quote_id
     if known is not None:
         try:
-            named = client.quote_by_id(known)
+            named = client.quotes.get(known)
             if named.experiment_id in {None, experiment_id}:
                 return named.id or known
         except NotFound:  # the provider's id, and not the service's
             pass
-    page = client.quote(experiment_id).provider_quote_url
+    page = client.experiments.get_quote(experiment_id).provider_quote_url
     same_page = []
-    for quote in client.iter_quotes():
+    for quote in client.quotes.iterate():
         if quote.experiment_id == experiment_id:
             return quote.id
         if page and quote.provider_quote_url == page:

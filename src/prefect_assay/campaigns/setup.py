@@ -91,7 +91,7 @@ class CampaignSetup:
     def read_service_time(self) -> datetime:
         """The service's clock, by an answer of now; raises if it does not answer."""
         with self.credentials.get_client() as client:
-            client.targets(limit=1)
+            client.targets.list(limit=1)
             return time_at(client)
 
     def log(self, campaign_id: str) -> CampaignLog:
@@ -108,7 +108,7 @@ class CampaignSetup:
         is_simulated = self.books.is_simulated
         if is_simulated is None:
             with self.credentials.get_client() as client:
-                client.targets(limit=1)  # raises if the service does not answer
+                client.targets.list(limit=1)  # raises if the service does not answer
                 is_simulated = client.is_simulated
         pays = self.payment_method in MACHINE_RAILS
         service = address(self.credentials.base_url)

@@ -101,7 +101,7 @@ def _described(
 
 def _fetched(client: AssayClient) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = client.openapi()
+        found: dict[str, Any] = client.service.get_openapi()
     except UnexpectedAnswer as error:
         raise InputError(f"{client.base_url} does not describe itself: {error}") from None
     return found

@@ -54,7 +54,7 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
     A quote expires by the service's clock (its `Date`), because this machine's may be wrong.
     """
     try:
-        if client.invoice(experiment_id).status != InvoiceStatus.VOID:
+        if client.experiments.get_invoice(experiment_id).status != InvoiceStatus.VOID:
             return Billing(stage=BillingStage.INVOICED)
     except NotReady:
         pass
@@ -62,11 +62,11 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
         if not _has_invoice(client, experiment_id):
             raise
         return Billing(stage=BillingStage.INVOICED)
-    status = client.experiment(experiment_id).status
+    status = client.experiments.get(experiment_id).status
     if status == ExperimentStatus.CANCELED:
         return Billing(stage=BillingStage.CANCELED)
     try:
-        quote = client.quote(experiment_id)
+        quote = client.experiments.get_quote(experiment_id)
     except NotReady:
         draft = status == ExperimentStatus.DRAFT
         return Billing(stage=BillingStage.NOT_SUBMITTED if draft else BillingStage.QUOTE_PENDING)
@@ -78,10 +78,10 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
 
 def _has_invoice(client: AssayClient, experiment_id: str) -> bool:
     """Whether the experiment or its quote says that an invoice exists (contract 3, 4.2)."""
-    if client.experiment(experiment_id).status in _INVOICED:
+    if client.experiments.get(experiment_id).status in _INVOICED:
         return True
     try:
-        return client.quote(experiment_id).status == QuoteStatus.ACCEPTED
+        return client.experiments.get_quote(experiment_id).status == QuoteStatus.ACCEPTED
     except NotReady:
         return False
 

@@ -197,7 +197,7 @@ class _Ordering:
 
     def create(self, sent: Sending, release: Callable[[], None]) -> Order:
         try:
-            created = self.api.create(self.request)
+            created = self.api.experiments.create(self.request)
         except PartialOrder as partial:
             # contract 4.2, create rule 6: the experiment exists.
             return self.order_named(sent, partial.experiment_id)
@@ -239,7 +239,7 @@ class _Ordering:
 
     def owner(self, invoice_id: str | None) -> str | None:
         try:
-            return self.api.invoice_by_id(invoice_id).experiment_id if invoice_id else None
+            return self.api.invoices.get(invoice_id).experiment_id if invoice_id else None
         except _UNREAD:
             return None
 
@@ -305,8 +305,8 @@ class _Ordering:
     def submit(self, draft: Experiment) -> Experiment:
         """Submit what the service has left a draft although `skip_draft` was set (contract 3); this commits nothing."""
         with suppress(*_UNREAD, Conflict, OutcomeUnknown):
-            self.api.submit(draft.id)
-            return self.api.experiment(draft.id)
+            self.api.experiments.submit(draft.id)
+            return self.api.experiments.get(draft.id)
         return draft
 
     def lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:

@@ -84,17 +84,17 @@ def carrying(
     """
     passed = set(skip)
     candidates: list[Found] = []
-    for row in api.iter_experiments(search=search_token(key)):
+    for row in api.experiments.iterate(search=search_token(key)):
         if row.id in passed or (row.name and not carries_key(row.name, key)):
             continue
         passed.add(row.id)
-        record = api.experiment(row.id)
+        record = api.experiments.get(row.id)
         if row.name or carries_key(record.name, key):  # the name is optional in the list (contract 2.1)
             candidates.append(Found(row, evidence(spec, record)))
     for experiment_id in dict.fromkeys(named):
         if experiment_id not in passed:
             with suppress(NotFound):
-                record = api.experiment(experiment_id)
+                record = api.experiments.get(experiment_id)
                 if carries_key(record.name, key):
                     candidates.append(Found(record, evidence(spec, record)))
     return sorted(candidates, key=lambda one: _seniority(one.row))
@@ -141,7 +141,7 @@ def read_named(api: AssayClient, key: str, spec: ExperimentSpec, experiment_id: 
         OrderMismatch: a person has to decide, because the service shows no name of it at all.
     """
     try:
-        record = api.experiment(experiment_id)
+        record = api.experiments.get(experiment_id)
         row = record if record.name else _listed_row(api, key, experiment_id)
     except (TransientError, UnexpectedAnswer, NotFound, AccessError) as error:
         return NamedExperiment(experiment_id, error=error)
@@ -156,7 +156,7 @@ def read_named(api: AssayClient, key: str, spec: ExperimentSpec, experiment_id: 
 
 
 def _listed_row(api: AssayClient, key: str, experiment_id: str) -> ExperimentSummary | None:
-    rows = api.iter_experiments(search=search_token(key))
+    rows = api.experiments.iterate(search=search_token(key))
     return next((row for row in rows if row.id == experiment_id), None)
 
 
@@ -209,7 +209,7 @@ def find_order(
 def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple[str, ...] = ()) -> Order:
     """The order whose experiment is known; OrderNotVisible when it cannot be seen any more."""
     try:
-        return order_of(api.experiment(experiment_id), key, adopted=True, surplus=surplus)
+        return order_of(api.experiments.get(experiment_id), key, adopted=True, surplus=surplus)
     except NotFound as error:
         raise OrderNotVisible(
             f"experiment {experiment_id} was ordered, and these credentials cannot see it; nothing is ordered again. "
@@ -277,7 +277,7 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
         if one.row.status not in _INACTIVE and not one.evidence.differs
     ]
     try:
-        known = api.experiment(current)
+        known = api.experiments.get(current)
     except NotFound:
         return current
     against = () if state.ordered.by_person else contradictions(spec, book.order_key, known)

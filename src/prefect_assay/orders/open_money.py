@@ -143,13 +143,15 @@ class _Service:
     def _experiment(self, book: OrderBook) -> Experiment | None:
         """The experiment of an order; also of one that was sent without an answer, by the key in its name."""
         if book.state.ordered is not None:
-            return self.api.experiment(book.state.ordered.experiment_id)
+            return self.api.experiments.get(book.state.ordered.experiment_id)
         if not book.state.open_attempts:
             return None
         token = search_token(book.order_key)
-        rows = [row for row in self.api.iter_experiments(search=token) if token in (row.name or "").split()]
+        rows = [
+            row for row in self.api.experiments.iterate(search=token) if token in (row.name or "").split()
+        ]
         oldest = min(rows, key=lambda row: (row.created_at, row.code), default=None)
-        return self.api.experiment(oldest.id) if oldest else None
+        return self.api.experiments.get(oldest.id) if oldest else None
 
     def surplus(self, book: OrderBook) -> Iterable[OpenItem]:
         """Experiments with the order's key that are not the order, and have a bill."""
@@ -158,7 +160,7 @@ class _Service:
             if experiment_id == current:
                 continue
             try:
-                experiment = self.api.experiment(experiment_id)
+                experiment = self.api.experiments.get(experiment_id)
                 invoice = self._invoice(experiment)
             except AssayError:
                 continue  # neither confirmed nor paid by any run
@@ -178,7 +180,7 @@ class _Service:
         if rows and rows[0].amount is not None:
             return rows[0]
         try:
-            shown = self.api.invoice(experiment.id)
+            shown = self.api.experiments.get_invoice(experiment.id)
         except NotReady:
             return rows[0] if rows else None
         return Invoice(
@@ -192,7 +194,7 @@ class _Service:
     def _require_paid_again(self, experiment: Experiment) -> None:
         """What only one answer shows as paid is not recorded: a wrong answer would be final in the ledger."""
         try:
-            status = self.api.invoice(experiment.id).status
+            status = self.api.experiments.get_invoice(experiment.id).status
         except NotReady:
             status = None
         if status != InvoiceStatus.PAID:
@@ -203,7 +205,7 @@ class _Service:
     def _listed(self) -> Mapping[str, list[Invoice]]:
         found: defaultdict[str, list[Invoice]] = defaultdict(list)
         try:
-            for row in self.api.iter_invoices():
+            for row in self.api.invoices.iterate():
                 if row.experiment_id:
                     found[row.experiment_id].append(row)
         except AssayError:
@@ -246,7 +248,7 @@ class _Service:
         if experiment.status not in _WAITS:
             return self._unsure(book, experiment, invoice, _at(experiment))
         try:
-            quote = self.api.quote(experiment.id)
+            quote = self.api.experiments.get_quote(experiment.id)
         except NotReady:
             return Look(
                 book, self._item(book, experiment, OpenKind.QUOTE, None, "the laboratory prepares it")

@@ -36,17 +36,17 @@ def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
 def _find(client: AssayClient, wanted: str) -> Target:
     if is_uuid(wanted):
         try:
-            return client.target(wanted)
+            return client.targets.get(wanted)
         except AssayError as error:
             if not is_absent(error):  # the contract has the list only
                 raise
-    near = list(client.iter_targets(search=wanted, detailed=True))
+    near = list(client.targets.iterate(search=wanted, detailed=True))
     named = [t for t in near if _is_named(t, wanted)]
     # The search covers names; a catalog number may need the whole list. Conjugated forms are listed on request only.
     listed: dict[str, Target] = {}
     for conjugated in (None, True):
         if not named:
-            page = list(client.iter_targets(show_conjugated=conjugated, detailed=True))
+            page = list(client.targets.iterate(show_conjugated=conjugated, detailed=True))
             named = [t for t in page if _is_named(t, wanted)]
             listed |= {t.id: t for t in page}
     if len(named) == 1:

@@ -28,15 +28,16 @@ class Service:
     """The feed of one account; its clock is so far ahead."""
 
     def __init__(self, ahead=timedelta()):
-        self.updates, self.read = [], 0
+        self.rows, self.read = [], 0
+        self.updates = SimpleNamespace(iterate=self._iterate)
         self.service_time = NOW + ahead
 
     def publish(self, experiment, at=NOW):
-        self.updates.insert(0, Update(id=f"u-{uuid4()}", experiment_id=experiment, timestamp=at))
+        self.rows.insert(0, Update(id=f"u-{uuid4()}", experiment_id=experiment, timestamp=at))
 
-    def iter_updates(self):
+    def _iterate(self):
         self.read += 1
-        return iter(self.updates)
+        return iter(self.rows)
 
 
 class Prefect:

@@ -29,6 +29,8 @@ class Service:
 
     def __init__(self):
         self.rows, self.fault, self.token = [], None, NOW + 90 * DAY
+        self.tokens = SimpleNamespace(whoami=self._whoami)
+        self.experiments = SimpleNamespace(iterate=self._iterate)
 
     def show(self, experiment, status, results="none", age=timedelta()):
         self.rows = [
@@ -37,12 +39,12 @@ class Service:
             )
         ]
 
-    def whoami(self):
+    def _whoami(self):
         if self.token is None:
             raise NotFound("no such path")
         return SimpleNamespace(token_expires_at=self.token)
 
-    def iter_experiments(self, *, filter):  # noqa: A002 - the client's own name
+    def _iterate(self, *, filter):  # noqa: A002 - the client's own name
         del filter
         if self.fault:
             raise self.fault

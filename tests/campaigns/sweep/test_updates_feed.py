@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from prefect_assay.campaigns.artifacts import label_of
 from prefect_assay.campaigns.sweep.memory import Watermark
 from prefect_assay.campaigns.sweep.updates_feed import read_feed
 from prefect_assay.campaigns.sweep.watermarks import SweepState
-from prefect_assay.service.client.operations.updates import iter_updates
+from prefect_assay.service.client.resources.updates import Updates
 from prefect_assay.service.models.base import Page
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.update import Update
@@ -28,6 +29,14 @@ def rows_at(minutes):
     ]
 
 
+def page_of(rows, operation):
+    """What the service answers to a request for a page of these rows."""
+    asked = dict(operation.request.params)
+    offset, limit = int(asked.get("offset", 0)), int(asked["limit"])
+    page = rows[offset : offset + limit]
+    return Page(items=page, total=len(rows), count=len(page), offset=offset)
+
+
 class Feed:
     """Updates newest first; counts how many rows are read."""
 
@@ -35,28 +44,28 @@ class Feed:
         self.rows = sorted(rows_at(minutes), key=lambda u: u.timestamp, reverse=True)
         self.read = 0
 
-    def iter_updates(self):
+    @property
+    def updates(self):
+        return SimpleNamespace(iterate=self._iterate)
+
+    def _iterate(self):
         for row in self.rows:
             self.read += 1
             yield row
 
 
 class GrowingFeed:
-    """The real client's walk over pages of a feed that grows in front while it is read."""
+    """The client's own pages of a feed that grows in front while it is read."""
 
     def __init__(self, minutes, grow):
         self.rows, self.grow, self.pages = rows_at(minutes), grow, 0
+        self.updates = Updates(self)
 
-    def iter_updates(self):
-        pager = iter_updates()
-        while (operation := pager.operation()) is not None:
-            asked = dict(operation.request.params)
-            offset, limit = int(asked.get("offset", 0)), int(asked["limit"])
-            listed = sorted(self.rows, key=lambda u: u.timestamp, reverse=True)
-            page = listed[offset : offset + limit]
-            yield from pager.feed(Page(items=page, total=len(listed), count=len(page), offset=offset))
-            self.pages += 1
+    def run(self, operation):
+        if self.pages:
             self.rows += self.grow(self.pages)
+        self.pages += 1
+        return page_of(sorted(self.rows, key=lambda u: u.timestamp, reverse=True), operation)
 
 
 def test_without_a_watermark_one_page_is_read_and_all_of_it_is_news():
@@ -161,6 +170,7 @@ class OddFeed:
     def __init__(self, history, *, by_time):
         self.by_time = by_time
         self.rows, self.now, self.pages = [], START, 0
+        self.updates = Updates(self)
         self.add([START - timedelta(hours=n) for n in range(history, 0, -1)])
 
     def add(self, times):
@@ -171,17 +181,12 @@ class OddFeed:
         self.rows += new
         return {row.experiment_id for row in new}
 
-    def iter_updates(self):
+    def run(self, operation):
+        self.pages += 1
         listed = self.rows[::-1]
         if self.by_time:
             listed.sort(key=lambda row: row.timestamp or START - timedelta(hours=3), reverse=True)
-        pager = iter_updates()
-        while (operation := pager.operation()) is not None:
-            self.pages += 1
-            asked = dict(operation.request.params)
-            offset, limit = int(asked.get("offset", 0)), int(asked["limit"])
-            page = listed[offset : offset + limit]
-            yield from pager.feed(Page(items=page, total=len(listed), count=len(page), offset=offset))
+        return page_of(listed, operation)
 
 
 # Minutes from the service's clock; None is a time that cannot be read.

@@ -46,9 +46,9 @@ def through(lab, path, change):
 
 
 def pay(payer, client, approved):
-    experiment_id = client.invoice_by_id(payer.invoice_id).experiment_id
+    experiment_id = client.invoices.get(payer.invoice_id).experiment_id
     return settle(
-        client,
+        client.invoices,
         payer.invoice_id,
         payer.rail,
         payer.policy,
@@ -66,7 +66,7 @@ def payer(request, lab, tmp_path):
 
 def approved_cents(payer):
     with through(payer.lab, "-", lambda body: body) as client:
-        return client.invoice_by_id(payer.invoice_id).amount
+        return client.invoices.get(payer.invoice_id).amount
 
 
 CHANGES = [
@@ -141,16 +141,16 @@ def test_an_estimate_that_is_not_the_sum_of_its_parts_is_refused(lab, change):
         ) as client,
         pytest.raises(UnexpectedAnswer, match="add up to"),
     ):
-        client.estimate(asked)
+        client.experiments.estimate_cost(asked)
     with through(lab, "/cost-estimate", lambda body: body) as client:
-        assert client.estimate(asked).total_cents > 0
+        assert client.experiments.estimate_cost(asked).total_cents > 0
 
 
 def test_an_order_restored_from_an_older_backup_never_gets_a_second_token(lab, tmp_path):
     """Played: with the log's tail gone, `mpp-spt` issued a second token in 2 of 3 tries."""
     payer = Payer(lab, "mpp-spt", tmp_path / "archive")
     with through(lab, "-", lambda body: body) as client:
-        invoice = client.invoice_by_id(payer.invoice_id)
+        invoice = client.invoices.get(payer.invoice_id)
     a_book(payer.store, experiment=invoice.experiment_id)
     (order,) = (tmp_path / "archive").glob("**/k")
     shutil.copytree(order, tmp_path / "backup")

@@ -49,12 +49,12 @@ def pay(base_url, rail, store=None, *, twice=False):
     """Another run's payment of the order; with `twice` the network delivers the credential two times."""
     with AssayClient(base_url, TOKEN, timeout=60) as client:
         if twice:
-            send = client.pay
-            client.pay = lambda invoice_id, headers=None: [
+            send = client.invoices.pay
+            client.invoices.pay = lambda invoice_id, headers=None: [
                 send(invoice_id, headers) for _ in range(2 if headers else 1)
             ][-1]
         return settle(
-            client,
+            client.invoices,
             "inv_1",
             rail,
             policy_for(base_url),

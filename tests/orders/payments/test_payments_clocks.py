@@ -39,7 +39,7 @@ class World:
 
     base_url = "https://lab.example.org"
 
-    def invoice_by_id(self, invoice_id):
+    def get(self, invoice_id):
         return self.invoices[invoice_id]
 
     def pay(self, invoice_id, headers=None):

@@ -34,8 +34,8 @@ class KillingApi:
         self._api, self.killer = api, killer
         self.base_url = api.base_url
 
-    def invoice_by_id(self, invoice_id):
-        return self.killer.around(self._api.invoice_by_id, invoice_id)
+    def get(self, invoice_id):
+        return self.killer.around(self._api.get, invoice_id)
 
     def pay(self, invoice_id, headers=None):
         return self.killer.around(self._api.pay, invoice_id, headers)
@@ -65,7 +65,7 @@ class MppOrder:
         self.api = LabPayApi(core, core.lab.settings.base_url)
         self.before = len(self.api.settlements())
         self.invoice_id = ordered_invoice(core, "mpp-spt")
-        invoice = self.api.invoice_by_id(self.invoice_id)
+        invoice = self.api.get(self.invoice_id)
         self.cents, self.experiment_id, self.store = invoice.amount, invoice.experiment_id, MemoryStore()
         self.tokens = 0
 
@@ -168,7 +168,7 @@ def attempt(order, killer=None):
 
 def test_x402_is_paid_exactly_once_and_counted_once():
     with running(PayServer()) as server:
-        api = pay_client(server.base_url)
+        api = pay_client(server.base_url).invoices
         for order in every_death(lambda: X402Order(server, api)):
             assert run(order).state is PaymentState.SETTLED
             assert run(order).already_paid
@@ -180,7 +180,7 @@ def test_x402_is_paid_exactly_once_and_counted_once():
 
 def test_x402_is_settled_once_whatever_another_run_does_meanwhile():
     with running(PayServer()) as server:
-        api = pay_client(server.base_url)
+        api = pay_client(server.base_url).invoices
         for order in every_pause(lambda: X402Order(server, api), 10):
             assert run(order).state is PaymentState.SETTLED
             assert order.settled() == 1

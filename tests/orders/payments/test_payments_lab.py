@@ -61,9 +61,9 @@ class Payer:
 
     def settle(self):
         with client_of(self.lab) as client:
-            invoice = client.invoice_by_id(self.invoice_id)
+            invoice = client.invoices.get(self.invoice_id)
             return settle(
-                client,
+                client.invoices,
                 self.invoice_id,
                 self.rail,
                 self.policy,
@@ -152,7 +152,7 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
 ):
     invoice_id = open_invoice(lab, "mpp-spt")
     with client_of(lab) as client:
-        invoice = client.invoice_by_id(invoice_id)
+        invoice = client.invoices.get(invoice_id)
     order = Order(
         order_key="k",
         experiment_id=invoice.experiment_id,
@@ -198,8 +198,8 @@ def ordered(client, name, method=PaymentMethod.ASYNC_INVOICE):
     """An order at the estimated price."""
     rail = method if method in MACHINE_RAILS else None
     request = {"experiment_spec": spec(), "name": name, "auto_accept_quote": True, "payment_method": rail}
-    client.create(CreateRequest.model_validate(request))
-    (found,) = client.iter_experiments(search=name)
+    client.experiments.create(CreateRequest.model_validate(request))
+    (found,) = client.experiments.iterate(search=name)
     return Order(
         order_key="k", experiment_id=found.id, experiment_code=found.code, status=found.status, adopted=False
     )
@@ -210,8 +210,8 @@ def ordered(client, name, method=PaymentMethod.ASYNC_INVOICE):
 def test_a_person_pays_at_the_experiments_own_page_where_invoices_are_not_listed(lab, status, known):
     with client_of(lab) as client:
         order = ordered(client, f"not listed, {status}, {known}")
-        page = client.invoice(order.experiment_id).provider_invoice_url
-        billed = client.find_invoice(order.experiment_id)
+        page = client.experiments.get_invoice(order.experiment_id).provider_invoice_url
+        billed = client.invoices.find_for_experiment(order.experiment_id)
     book = a_book(experiment=None)
     # What the answer to the order said; neither is GET /invoices/{id} in the contract.
     book.record(
@@ -247,7 +247,7 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
     credentials = AssayCredentials(base_url=lab.base_url, token=lab.token)
     with client_of(lab) as client:
         order = ordered(client, f"canceled, {method}", method)
-        invoice = client.find_invoice(order.experiment_id)
+        invoice = client.invoices.find_for_experiment(order.experiment_id)
     cents = invoice.amount
     policy = SpendingPolicy(
         per_experiment_cents=cents, per_campaign_cents=cents, rolling_cents=cents, machine_payments=True

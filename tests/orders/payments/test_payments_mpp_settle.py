@@ -39,11 +39,11 @@ class World:
     def __init__(self, core):
         self.invoice_id = ordered_invoice(core, "mpp-spt")
         self.api = LabPayApi(core, core.lab.settings.base_url)
-        self.cents = self.api.invoice_by_id(self.invoice_id).amount
+        self.cents = self.api.get(self.invoice_id).amount
         self.issued = []
         self.token = CANARY
         self.rail = MppRail(self.issue)
-        self.experiment_id = self.api.invoice_by_id(self.invoice_id).experiment_id
+        self.experiment_id = self.api.get(self.invoice_id).experiment_id
         self.store = MemoryStore()
         self.policy = PaymentPolicy(
             enabled=True,

@@ -60,7 +60,7 @@ def test_racing_runs_on_one_invoice_settle_it_once(world):
         barrier.wait(5)
         try:
             return settle(
-                api,
+                api.invoices,
                 "inv_1",
                 world.rail,
                 world.policy,

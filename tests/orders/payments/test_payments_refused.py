@@ -50,7 +50,7 @@ def test_a_refused_payment_of_an_open_invoice_is_a_failure_with_the_reason(world
 @pytest.mark.parametrize("status", ["void", "frozen", None])
 def test_a_refusal_is_believed_only_while_the_invoice_reads_as_open(world, monkeypatch, status):
     world.server.faults.add("always_402")
-    read = world.api.invoice_by_id
+    read = world.api.invoices.get
 
     def read_after_the_refusal(invoice_id):
         if world.server.credentials and status is None:
@@ -58,7 +58,7 @@ def test_a_refusal_is_believed_only_while_the_invoice_reads_as_open(world, monke
         found = read(invoice_id)
         return found.model_copy(update={"status": status}) if world.server.credentials else found
 
-    monkeypatch.setattr(world.api, "invoice_by_id", read_after_the_refusal)
+    monkeypatch.setattr(world.api.invoices, "get", read_after_the_refusal)
     with pytest.raises(PaymentOutcomeUnknown):
         world.settle()
     assert world.entry().state is PaymentState.UNKNOWN

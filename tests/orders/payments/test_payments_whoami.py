@@ -42,7 +42,7 @@ class Payer:
         self.whoami = None  # in place of the service's answer
         self.lose_credentials = False
         with self.client() as client:
-            invoice = client.invoice_by_id(self.invoice_id)
+            invoice = client.invoices.get(self.invoice_id)
         self.experiment_id, self.cents = invoice.experiment_id, invoice.amount
 
     def client(self):
@@ -84,7 +84,7 @@ class Payer:
         )
         with self.client() as client:
             return settle(
-                client,
+                client.invoices,
                 self.invoice_id,
                 MppRail(self.issue),
                 policy,

@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from support.interface.faces import CANARY, Face
+from support.client import CANARY, Caller
 from support.services.fault_server import fault_server
 
 
@@ -12,10 +12,10 @@ def server():
         yield running
 
 
-@pytest.fixture(params=["sync", "async"])
-def face(request, server):
-    """Either face, with a server that can fail."""
-    return Face(request.param, server.base_url)
+@pytest.fixture
+def call(server):
+    """Calls on a server that can fail."""
+    return Caller(server.base_url)
 
 
 @pytest.fixture(autouse=True)

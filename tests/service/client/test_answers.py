@@ -8,16 +8,9 @@ from prefect_assay import errors
 from prefect_assay.service.client.http.exchange import RetryPolicy
 from prefect_assay.service.client.http.failures import result
 from prefect_assay.service.client.http.request import Answer
-from prefect_assay.service.client.operations import (
-    billing,
-    experiments,
-    results,
-    sequences,
-    targets,
-    updates,
-)
 from prefect_assay.service.models.identifiers import normalize_id
 from prefect_assay.service.models.sequences import ProteinSequence
+from support.client import first_operation, operations
 from support.services.fault_server import reply
 
 E1 = "2f1a3c55-0000-4000-8000-00000000abcd"
@@ -30,34 +23,39 @@ def read(operation, body):
     return result(operation, Answer(status=200, content=json.dumps(body).encode()))
 
 
-def first_page(pager):
-    return pager.operation()
-
-
 READS = [
-    (experiments.experiment(E1), {**RECORD, "id": E2}),
-    (experiments.experiment(E1), {**RECORD, "id": E1, "experiment_id": E2}),
-    (experiments.experiment(E1), {"data": {**RECORD, "id": E2}}),
-    (billing.quote(E1), {"experiment_id": E2, "status": "open"}),
-    (billing.invoice(E1), {"experiment_id": E2, "status": "open"}),
-    (billing.quote_by_id("q-1"), {"id": "q-2"}),
-    (billing.invoice_by_id("inv_1"), {"id": "inv_2", "status": "paid"}),
+    (operations.experiments.get(E1), {**RECORD, "id": E2}),
+    (operations.experiments.get(E1), {**RECORD, "id": E1, "experiment_id": E2}),
+    (operations.experiments.get(E1), {"data": {**RECORD, "id": E2}}),
+    (operations.experiments.get_quote(E1), {"experiment_id": E2, "status": "open"}),
+    (operations.experiments.get_invoice(E1), {"experiment_id": E2, "status": "open"}),
+    (operations.quotes.get("q-1"), {"id": "q-2"}),
+    (operations.invoices.get("inv_1"), {"id": "inv_2", "status": "paid"}),
     (
-        billing.invoice_by_id("inv_1"),
+        operations.invoices.get("inv_1"),
         {"id": E2, "provider_invoice_id": "INV_1"},
     ),  # exact text, if it is no UUID
-    (results.result("r-1"), {**ROW, "id": "r-2"}),
+    (operations.results.get("r-1"), {**ROW, "id": "r-2"}),
     (
-        first_page(results.results(E1)),
+        first_operation(lambda client: client.experiments.iterate_results(E1)),
         {"items": [{**ROW, "experiment_id": E1}, {**ROW, "experiment_id": E2}]},
     ),
-    (sequences.sequence("s-1"), {"id": "s-2"}),
-    (sequences.experiment_sequences(E1), [{"id": "s-1", "experiment_id": E2}]),
-    (sequences.experiment_sequences(E1), {"items": [{"id": "s-1", "experiment": {"experiment_id": E2}}]}),
-    (sequences.sequences(experiment_id=E1), {"items": [{"id": "s-1", "experiment_id": E2}]}),
-    (first_page(updates.experiment_updates(E1)), {"items": [{"id": "u-1", "experiment_id": E2}]}),
-    (updates.updates(experiment_id=E1), {"items": [{"id": "u-1", "experiment_id": E2}]}),
-    (targets.target(E1), {"id": E2, "name": "EGFR"}),
+    (operations.sequences.get("s-1"), {"id": "s-2"}),
+    (
+        first_operation(lambda client: client.experiments.iterate_sequences(E1)),
+        [{"id": "s-1", "experiment_id": E2}],
+    ),
+    (
+        first_operation(lambda client: client.experiments.iterate_sequences(E1)),
+        {"items": [{"id": "s-1", "experiment": {"experiment_id": E2}}]},
+    ),
+    (operations.sequences.list(experiment_id=E1), {"items": [{"id": "s-1", "experiment_id": E2}]}),
+    (
+        first_operation(lambda client: client.experiments.iterate_updates(E1)),
+        {"items": [{"id": "u-1", "experiment_id": E2}]},
+    ),
+    (operations.updates.list(experiment_id=E1), {"items": [{"id": "u-1", "experiment_id": E2}]}),
+    (operations.targets.get(E1), {"id": E2, "name": "EGFR"}),
 ]
 
 
@@ -70,13 +68,13 @@ def test_a_read_about_something_else_is_an_error_that_may_pass(operation, body):
 
 
 ACTS = [
-    (experiments.submit(E1), {"experiment_id": E2}),
-    (experiments.modify(E1, name="n"), {"id": E2, "updated": True}),
-    (billing.confirm_quote(E1), {"id": "q-1", "status": "accepted", "experiment_id": E2}),
-    (billing.confirm_quote_by_id("q-1"), {"id": "q-2", "status": "accepted"}),
-    (billing.reject_quote("q-1", "price"), {"id": "q-2", "status": "rejected"}),
+    (operations.experiments.submit(E1), {"experiment_id": E2}),
+    (operations.experiments.modify(E1, name="n"), {"id": E2, "updated": True}),
+    (operations.experiments.confirm_quote(E1), {"id": "q-1", "status": "accepted", "experiment_id": E2}),
+    (operations.quotes.confirm("q-1"), {"id": "q-2", "status": "accepted"}),
+    (operations.quotes.reject("q-1", "price"), {"id": "q-2", "status": "rejected"}),
     (
-        sequences.add_sequences("X-1", [ProteinSequence(name="a", aa_string="ACD")]),
+        operations.sequences.add("X-1", [ProteinSequence(name="a", aa_string="ACD")]),
         {"added_count": 1, "experiment_code": "X-2"},
     ),
 ]
@@ -91,15 +89,18 @@ def test_an_act_that_is_answered_about_something_else_has_an_unknown_outcome(ope
 @pytest.mark.parametrize(
     ("operation", "body"),
     [
-        (experiments.experiment(E1), {**RECORD, "id": E1.upper()}),
-        (experiments.experiment(E1.upper()), {**RECORD, "id": E1}),
-        (billing.quote(E1), {"status": "open"}),
-        (billing.invoice(E1.upper()), {"experiment_id": E1}),
-        (billing.invoice_by_id("in_1"), {"id": "inv_1", "provider_invoice_id": "in_1"}),
-        (billing.invoice_by_id(E1.upper()), {"id": E1}),
-        (first_page(results.results(E1)), {"items": [{**ROW, "experiment_id": E1.upper()}, ROW]}),
-        (experiments.submit(E1), {"status": "waiting_for_confirmation"}),
-        (experiments.modify(E1, name="n"), {"updated": True}),
+        (operations.experiments.get(E1), {**RECORD, "id": E1.upper()}),
+        (operations.experiments.get(E1.upper()), {**RECORD, "id": E1}),
+        (operations.experiments.get_quote(E1), {"status": "open"}),
+        (operations.experiments.get_invoice(E1.upper()), {"experiment_id": E1}),
+        (operations.invoices.get("in_1"), {"id": "inv_1", "provider_invoice_id": "in_1"}),
+        (operations.invoices.get(E1.upper()), {"id": E1}),
+        (
+            first_operation(lambda client: client.experiments.iterate_results(E1)),
+            {"items": [{**ROW, "experiment_id": E1.upper()}, ROW]},
+        ),
+        (operations.experiments.submit(E1), {"status": "waiting_for_confirmation"}),
+        (operations.experiments.modify(E1, name="n"), {"updated": True}),
     ],
 )
 def test_another_letter_case_or_no_id_contradicts_nothing(operation, body):
@@ -118,9 +119,9 @@ def test_a_uuid_has_one_form_and_any_other_id_stays_as_it_is():
         assert normalize_id(other) == other
 
 
-def test_an_answer_that_is_mixed_up_once_is_asked_for_again(face, server):
+def test_an_answer_that_is_mixed_up_once_is_asked_for_again(call, server):
     server.will(reply(200, {**RECORD, "id": E2}), reply(200, {**RECORD, "id": E1}))
-    assert face("experiment", E1).id == E1
+    assert call("experiments.get", E1).id == E1
     assert len(server.seen) == 2
 
 
@@ -135,7 +136,7 @@ MIXED = {
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_no_document_of_another_experiment_is_handed_to_an_archive(face, server, name):
+def test_no_document_of_another_experiment_is_handed_to_an_archive(call, server, name):
     answers = {
         **{one: reply(404, {"error": "no"}) for one in MIXED},
         "experiment": reply(200, {**RECORD, "id": E1}),
@@ -143,12 +144,15 @@ def test_no_document_of_another_experiment_is_handed_to_an_archive(face, server,
     before = list(MIXED)[: list(MIXED).index(name)]
     server.will(*[answers[one] for one in before], *[reply(200, MIXED[name])] * (1 + RetryPolicy().repeats))
     with pytest.raises(errors.MixedAnswer, match="names experiment"):
-        face("documents", E1)
+        call("documents.iterate", E1)
 
 
-def test_what_a_user_or_a_measurement_calls_an_experiment_id_is_no_id_of_the_answer(face, server):
+def test_what_a_user_or_a_measurement_calls_an_experiment_id_is_no_id_of_the_answer(call, server):
     entry = {"sequence": {"name": "d1", "metadata": {"experiment_id": E2}}, "experiment_id": "batch 7"}
     rows = {"items": [{**ROW, "experiment_id": E1, "summary": [entry], "metadata": {"experiment_id": E2}}]}
     absent = reply(404, {"error": "no"})
     server.will(reply(200, {**RECORD, "id": E1}), absent, absent, absent, absent, reply(200, rows))
-    assert [document.name for document in face("documents", E1)] == ["experiment.json", "results-0001.json"]
+    assert [document.name for document in call("documents.iterate", E1)] == [
+        "experiment.json",
+        "results-0001.json",
+    ]

@@ -8,12 +8,11 @@ from prefect_assay import errors
 from prefect_assay.blocks import AssayCredentials
 from prefect_assay.service.client.http.failures import result
 from prefect_assay.service.client.http.request import Answer
-from prefect_assay.service.client.operations import billing, experiments
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import ExperimentType
 from prefect_assay.tasks.quote import confirm_quote
 from support.archive.memory_store import a_book
-from support.interface.faces import CANARY
+from support.client import CANARY, operations
 from support.services.fault_server import reply
 
 SPEC = ExperimentSpec(
@@ -56,10 +55,10 @@ def refused(operation, body, amount):
 def test_an_amount_of_a_quote_that_is_no_whole_cents_is_no_total(field, amount):
     """A person is asked then."""
     body = {"status": "pending", "currency": "usd", field: "AMOUNT"}
-    for operation in (billing.quote("e1"), billing.quote_by_id("q1")):
+    for operation in (operations.experiments.get_quote("e1"), operations.quotes.get("q1")):
         assert read(operation, body, amount).total is None
         assert read(operation, {**body, "totals": {"total": 5}}, amount).total is None
-    (row,) = read(billing.quotes(), {"items": [body]}, amount).items
+    (row,) = read(operations.quotes.list(), {"items": [body]}, amount).items
     assert row.total is None
 
 
@@ -68,8 +67,8 @@ def test_an_amount_of_a_quote_that_is_no_whole_cents_is_no_total(field, amount):
 def test_an_amount_of_an_invoice_that_is_no_whole_cents_is_no_amount_and_named(field, amount):
     """Its status is still read: a paid invoice must not be paid again for its odd amount."""
     body = {"id": "inv_1", "status": "open", "currency": "usd", field: "AMOUNT"}
-    (row,) = read(billing.invoices(), {"items": [body]}, amount).items
-    for invoice in (read(billing.invoice_by_id("inv_1"), body, amount), row):
+    (row,) = read(operations.invoices.list(), {"items": [body]}, amount).items
+    for invoice in (read(operations.invoices.get("inv_1"), body, amount), row):
         assert (invoice.status, invoice.amount) == ("open", None)
         assert invoice.money.problem.startswith(f"{field} is ")
 
@@ -82,14 +81,16 @@ def test_an_amount_of_an_invoice_that_is_no_whole_cents_is_no_amount_and_named(f
     ],
 )
 def test_an_amount_of_an_estimate_that_is_no_whole_cents_is_refused_by_name(body, place, amount):
-    assert f"{place}: " in refused(experiments.estimate(SPEC), body, amount)
+    assert f"{place}: " in refused(operations.experiments.estimate_cost(SPEC), body, amount)
 
 
 @wrong
 @pytest.mark.parametrize("part", ["assay", "materials"])
 def test_an_amount_of_a_part_of_an_estimate_that_is_no_whole_cents_is_refused_by_name(part, amount):
     body = {"breakdown": {**PRICED, "total_cents": 5, part: {"subtotal_cents": "AMOUNT"}}}
-    assert f"breakdown.{part}.subtotal_cents: " in refused(experiments.estimate(SPEC), body, amount)
+    assert f"breakdown.{part}.subtotal_cents: " in refused(
+        operations.experiments.estimate_cost(SPEC), body, amount
+    )
 
 
 LOTS = [{"lot_price_cents": 300, "quantity": 2}, {"lot_price_cents": 100, "quantity": 1}]
@@ -125,8 +126,8 @@ WHOLE = {
 )
 def test_an_estimate_that_contradicts_its_parts_is_refused(changes):
     """Played: 219 beside parts of 21,900 was ordered."""
-    assert read(experiments.estimate(SPEC), {"breakdown": WHOLE}, "0").total_cents == 1_900
-    refused(experiments.estimate(SPEC), {"breakdown": WHOLE | changes}, "0")
+    assert read(operations.experiments.estimate_cost(SPEC), {"breakdown": WHOLE}, "0").total_cents == 1_900
+    refused(operations.experiments.estimate_cost(SPEC), {"breakdown": WHOLE | changes}, "0")
 
 
 def test_both_published_shapes_of_an_estimate_are_read():
@@ -140,7 +141,7 @@ def test_both_published_shapes_of_an_estimate_are_read():
     }
     for assay in (one, other):
         body = {"breakdown": {"assay": assay, "total_cents": 3_600}}
-        assert read(experiments.estimate(SPEC), body, "0").total_cents == 3_600
+        assert read(operations.experiments.estimate_cost(SPEC), body, "0").total_cents == 3_600
 
 
 CONTRADICTIONS = [
@@ -158,7 +159,9 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize("changes", CONTRADICTIONS)
 def test_a_quote_that_contradicts_itself_has_no_total_and_says_what_was_read(changes):
-    quote = read(billing.quote("e1"), {"amount_total": 21_900, "currency": "usd", **changes}, "0")
+    quote = read(
+        operations.experiments.get_quote("e1"), {"amount_total": 21_900, "currency": "usd", **changes}, "0"
+    )
     assert quote.total is None
     assert quote.money.unreadable
     assert ("amount_total", "21900") in quote.money.stated
@@ -175,49 +178,55 @@ def test_a_quote_that_contradicts_itself_has_no_total_and_says_what_was_read(cha
     ],
 )
 def test_amounts_are_compared_without_a_stated_tax(body, cents):
-    assert read(billing.quote("e1"), body, "0").total == cents
+    assert read(operations.experiments.get_quote("e1"), body, "0").total == cents
 
 
 @pytest.mark.parametrize("currency", ["EUR", "", {"code": "usd"}, ["usd"], 840, True, [], {}])
 def test_a_currency_that_is_not_the_dollar_is_refused_alike_everywhere(currency):
-    quote = read(billing.quote("e1"), {"amount_total": 5, "currency": currency}, "0")
-    inside = read(billing.quote("e1"), {"currency": None, "totals": {"total": 5, "currency": currency}}, "0")
-    invoice = read(billing.invoice_by_id("i"), {"id": "i", "amount": 5, "currency": currency}, "0")
+    quote = read(operations.experiments.get_quote("e1"), {"amount_total": 5, "currency": currency}, "0")
+    inside = read(
+        operations.experiments.get_quote("e1"),
+        {"currency": None, "totals": {"total": 5, "currency": currency}},
+        "0",
+    )
+    invoice = read(operations.invoices.get("i"), {"id": "i", "amount": 5, "currency": currency}, "0")
     for money in (quote.money, inside.money, invoice.money):
         assert (money.cents, money.currency) == (None, f"its currency is {currency!a}, not USD")
     assert (quote.total, invoice.amount) == (None, None)
     detail = {"id": "e", "code": "c", "status": "in_queue"}
     costs = {"type": "invoiced", "amount_cents": 5, "currency": currency}
-    assert read(experiments.experiment("e"), {**detail, "costs": costs}, "0").billed_cents is None
-    refused(experiments.estimate(SPEC), {"breakdown": {**PRICED, "currency": currency}}, "0")
+    assert read(operations.experiments.get("e"), {**detail, "costs": costs}, "0").billed_cents is None
+    refused(operations.experiments.estimate_cost(SPEC), {"breakdown": {**PRICED, "currency": currency}}, "0")
 
 
 def test_two_amounts_of_an_invoice_that_differ_are_no_amount():
-    invoice = read(billing.invoice_by_id("i"), {"id": "i", "amount": 219, "amount_cents": 21_900}, "0")
+    invoice = read(operations.invoices.get("i"), {"id": "i", "amount": 219, "amount_cents": 21_900}, "0")
     assert invoice.money.problem == "its amounts differ: amount 219, amount_cents 21900"
     assert invoice.amount is None
     assert (
-        read(billing.invoice_by_id("i"), {"id": "i", "amount": 219, "amount_cents": 219}, "0").amount == 219
+        read(operations.invoices.get("i"), {"id": "i", "amount": 219, "amount_cents": 219}, "0").amount == 219
     )
 
 
 @pytest.mark.parametrize(("amount", "cents"), [("0", 0), ("-0", 0), ("43800", 43800), ("null", None)])
 def test_whole_cents_are_read_and_null_is_no_amount(amount, cents):
-    quote = read(billing.quote("e1"), {"status": "pending", "amount_total": "AMOUNT"}, amount)
-    invoice = read(billing.invoice_by_id("inv_1"), {"id": "inv_1", "amount": "AMOUNT"}, amount)
+    quote = read(
+        operations.experiments.get_quote("e1"), {"status": "pending", "amount_total": "AMOUNT"}, amount
+    )
+    invoice = read(operations.invoices.get("inv_1"), {"id": "inv_1", "amount": "AMOUNT"}, amount)
     assert quote.amount_total == invoice.amount == cents
 
 
 def test_an_absent_amount_is_none():
-    assert read(billing.quote("e1"), {"status": "draft"}, "0").amount_total is None
-    assert read(billing.invoice_by_id("inv_1"), {"id": "inv_1"}, "0").amount is None
+    assert read(operations.experiments.get_quote("e1"), {"status": "draft"}, "0").amount_total is None
+    assert read(operations.invoices.get("inv_1"), {"id": "inv_1"}, "0").amount is None
 
 
 @wrong
 def test_an_amount_that_decides_nothing_is_left_empty_and_never_made_into_a_number(amount):
     line = {"description": "assay", "unit_price_cents": "AMOUNT", "total_cents": "AMOUNT"}
     body = {"status": "pending", "amount_total": 5, "tax_cents": "AMOUNT", "line_items": [line]}
-    quote = read(billing.quote("e1"), body, amount)
+    quote = read(operations.experiments.get_quote("e1"), body, amount)
     assert (quote.amount_total, quote.tax_cents) == (5, None)
     assert [(item.description, item.unit_price_cents, item.total_cents) for item in quote.line_items] == [
         ("assay", None, None)
@@ -227,7 +236,7 @@ def test_an_amount_that_decides_nothing_is_left_empty_and_never_made_into_a_numb
 @pytest.mark.parametrize(("quantity", "number"), [("2", 2.0), ("1.5", 1.5), ('"2"', None), ("true", None)])
 def test_a_quantity_is_a_number_or_left_empty(quantity, number):
     body = {"status": "pending", "line_items": [{"quantity": "AMOUNT"}]}
-    assert read(billing.quote("e1"), body, quantity).line_items[0].quantity == number
+    assert read(operations.experiments.get_quote("e1"), body, quantity).line_items[0].quantity == number
 
 
 @pytest.mark.parametrize("amount", ["60000.00", True, -5, 1000.0])

@@ -6,15 +6,6 @@ import pytest
 
 from prefect_assay import errors
 from prefect_assay.service.client import AssayClient
-from prefect_assay.service.client.operations import (
-    billing,
-    experiments,
-    sequences,
-    service,
-    targets,
-    tokens,
-    updates,
-)
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.sequences import ProteinSequence, SequenceEntry
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
@@ -25,7 +16,7 @@ from prefect_assay.service.models.tokens import (
     NewOrg,
 )
 from prefect_assay.service.models.vocabulary import ExperimentType, PaymentMethod
-from support.interface.faces import Face
+from support.client import Caller, operations
 from support.services.fault_server import reply
 
 GOOD = ExperimentSpec(
@@ -59,7 +50,7 @@ def starts(found, *places):
 
 def test_an_order_is_refused_with_everything_that_is_wrong():
     found = findings(
-        lambda: experiments.create(
+        lambda: operations.experiments.create(
             order(
                 BAD,
                 name="",
@@ -102,7 +93,7 @@ def test_an_order_is_refused_with_everything_that_is_wrong():
 )
 def test_the_two_ways_to_select_a_rail_must_agree(body, header, count):
     def make():
-        return experiments.create(order(payment_method=body), payment_header=header)
+        return operations.experiments.create(order(payment_method=body), payment_header=header)
 
     if not count:
         assert make().request.headers == ({"X-Service-Payment-Method": header} if header else {})
@@ -112,10 +103,10 @@ def test_the_two_ways_to_select_a_rail_must_agree(body, header, count):
 
 def test_an_unknown_option_of_a_list_is_a_type_error():
     for make, option in (
-        (tokens.tokens, "page_size"),
-        (tokens.iter_tokens, "limit"),
-        (experiments.experiments, "colour"),
-        (experiments.iter_experiments, "offset"),
+        (operations.tokens.list, "page_size"),
+        (operations.tokens.iterate, "limit"),
+        (operations.experiments.list, "colour"),
+        (operations.experiments.iterate, "offset"),
     ):
         with pytest.raises(TypeError, match=option):
             make(**{option: 5})
@@ -134,30 +125,29 @@ def test_an_unknown_option_of_a_list_is_a_type_error():
 )
 def test_webhook_addresses_are_https(url):
     for make in (
-        lambda: experiments.create(order(webhook_url=url)),
-        lambda: experiments.modify("e", webhook_url=url),
-        lambda: updates.create_webhook(url),
+        lambda: operations.experiments.create(order(webhook_url=url)),
+        lambda: operations.experiments.modify("e", webhook_url=url),
+        lambda: operations.webhooks.create(url),
     ):
         assert len(findings(make)) == 1
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8100/a", "http://localhost/a", "http://[::1]:1/a"])
 def test_plain_http_to_this_machine_is_for_a_lab_on_it(server, url):
-    server.will(*[reply(201, {"experiment_id": "e"})] * 2)
-    for kind in ("sync", "async"):
-        assert Face(kind, server.base_url)("create", order(webhook_url=url)).experiment_id == "e"
+    server.will(reply(201, {"experiment_id": "e"}))
+    assert Caller(server.base_url)("experiments.create", order(webhook_url=url)).experiment_id == "e"
     with AssayClient("https://lab.example.org", "t") as client:
         for call in (
-            lambda: client.create(order(webhook_url=url)),
-            lambda: client.modify("e", webhook_url=url),
-            lambda: client.create_webhook(url),
+            lambda: client.experiments.create(order(webhook_url=url)),
+            lambda: client.experiments.modify("e", webhook_url=url),
+            lambda: client.webhooks.create(url),
         ):
             assert "lab" in findings(call)[0]
 
 
 def test_a_modification_is_checked_field_by_field():
     found = findings(
-        lambda: experiments.modify(
+        lambda: operations.experiments.modify(
             "e",
             name="",
             target_id="EGFR",
@@ -175,12 +165,12 @@ def test_a_modification_is_checked_field_by_field():
         "sequences",
         "webhook_url",
     }
-    assert experiments.modify("e", target_id=None, webhook_url=None).request.json == {
+    assert operations.experiments.modify("e", target_id=None, webhook_url=None).request.json == {
         "target_id": None,
         "webhook_url": None,
     }
     with pytest.raises(TypeError):
-        experiments.modify("e", colour="red")
+        operations.experiments.modify("e", colour="red")
 
 
 def test_added_sequences_are_checked_like_ordered_ones():
@@ -190,14 +180,14 @@ def test_added_sequences_are_checked_like_ordered_ones():
         ProteinSequence(name="", aa_string=""),
         ProteinSequence(name="b", aa_string="mkt"),
     ]
-    found = findings(lambda: sequences.add_sequences("", wrong))
+    found = findings(lambda: operations.sequences.add("", wrong))
     assert [
         part
         for part in ("experiment_code", "X", "2 sequences", "residues", "same residues")
         if part not in str(found)
     ] == []
     assert len(found) >= 6
-    starts(findings(lambda: sequences.add_sequences("c", [])), "sequences")
+    starts(findings(lambda: operations.sequences.add("c", [])), "sequences")
 
 
 @pytest.mark.parametrize(
@@ -205,49 +195,56 @@ def test_added_sequences_are_checked_like_ordered_ones():
 )
 def test_metadata_of_ordered_added_and_replaced_sequences_is_free(metadata):
     free = [ProteinSequence(name="a", aa_string="MKT", metadata=metadata)]
-    for made in (sequences.add_sequences("c", free), experiments.modify("e", sequences=free)):
+    for made in (operations.sequences.add("c", free), operations.experiments.modify("e", sequences=free)):
         assert made.request.json["sequences"][0]["metadata"] == metadata
     ordered = GOOD.model_copy(update={"sequences": {"a": SequenceValue(aa_string="MKT", metadata=metadata)}})
-    sent = experiments.create(order(ordered)).request.json["experiment_spec"]["sequences"]
+    sent = operations.experiments.create(order(ordered)).request.json["experiment_spec"]["sequences"]
     assert sent["a"]["metadata"] == metadata
     odd = [ProteinSequence(name="a", aa_string="MKT", metadata={"score": float("nan")})]
-    assert "not JSON" in findings(lambda: sequences.add_sequences("c", odd))[0]
+    assert "not JSON" in findings(lambda: operations.sequences.add("c", odd))[0]
 
 
 @pytest.mark.parametrize("metadata", ["round 2", 7, 0, False, [1, "a"], [], {"a": {"b": None}}])
 def test_metadata_of_an_entry_is_any_json_value(metadata):
     # contract 2.4
     entries = [SequenceEntry("a", "MKT", metadata=metadata), SequenceEntry("b", "MKV")]
-    for made in (sequences.add_sequences("c", entries), experiments.modify("e", sequences=entries)):
+    for made in (
+        operations.sequences.add("c", entries),
+        operations.experiments.modify("e", sequences=entries),
+    ):
         assert [entry.get("metadata") for entry in made.request.json["sequences"]] == [metadata, None]
         assert "metadata" not in made.request.json["sequences"][1]
 
 
 def test_small_bodies_are_checked():
-    starts(findings(lambda: billing.reject_quote("q", "because")), "reason")
-    starts(findings(lambda: service.feedback("praise", "1")), "feedback_type", "request_uuid")
+    starts(findings(lambda: operations.quotes.reject("q", "because")), "reason")
     starts(
-        findings(lambda: targets.request_custom_target("", "", None, "")),
+        findings(lambda: operations.service.submit_feedback("praise", "1")), "feedback_type", "request_uuid"
+    )
+    starts(
+        findings(lambda: operations.custom_targets.request("", "", None, "")),
         "name",
         "product_id",
         "pdb_id",
     )
-    starts(findings(lambda: targets.request_custom_target("n", "p")), "sequence")
+    starts(findings(lambda: operations.custom_targets.request("n", "p")), "sequence")
     product = {"vendor": "", "product_url": "ftp://x/y", "molecular_weight": float("nan")}
     starts(
-        findings(lambda: targets.request_custom_target("n", "p", "MKT", **product)),
+        findings(lambda: operations.custom_targets.request("n", "p", "MKT", **product)),
         "vendor",
         "product_url",
         "molecular_weight",
     )
     for weight in (0, -1.5, ""):
         starts(
-            findings(lambda w=weight: targets.request_custom_target("n", "p", "M", molecular_weight=w)),
+            findings(lambda w=weight: operations.custom_targets.request("n", "p", "M", molecular_weight=w)),
             "molecular_weight",
         )
-    assert "not an amino acid" in findings(lambda: targets.request_custom_target("n", "p", "MK1"))[0]
+    assert "not an amino acid" in findings(lambda: operations.custom_targets.request("n", "p", "MK1"))[0]
     starts(
-        findings(lambda: updates.create_webhook("https://h.example", secret=SECRET, headers={"a b": "x\n"})),
+        findings(
+            lambda: operations.webhooks.create("https://h.example", secret=SECRET, headers={"a b": "x\n"})
+        ),
         "secret",
         "headers",
         "headers",
@@ -259,7 +256,7 @@ def test_tokens_are_narrowed_to_something_that_exists():
         allowed_actions=("read", "fly"), allowed_org_ids=("x",), allowed_resources=("",), expires_at=PAST
     )
     starts(
-        findings(lambda: tokens.attenuate_token("", wrong, "", attenuated_parent_token_id="x")),
+        findings(lambda: operations.tokens.attenuate("", wrong, "", attenuated_parent_token_id="x")),
         "token",
         "name",
         "attenuation.allowed_actions",
@@ -270,17 +267,21 @@ def test_tokens_are_narrowed_to_something_that_exists():
     )
     starts(
         findings(
-            lambda: tokens.mint_token(MintRequest(org=ExistingOrg(id="x"), email="nobody", expires_at=PAST))
+            lambda: operations.tokens.mint(
+                MintRequest(org=ExistingOrg(id="x"), email="nobody", expires_at=PAST)
+            )
         ),
         "org.id",
         "email",
         "expires_at",
     )
-    starts(findings(lambda: tokens.mint_token(MintRequest(org=NewOrg(name=""), email="a@b.c"))), "org.name")
+    starts(
+        findings(lambda: operations.tokens.mint(MintRequest(org=NewOrg(name=""), email="a@b.c"))), "org.name"
+    )
 
 
 def test_a_dictionary_in_place_of_a_specification_is_refused_with_the_way_to_make_one():
     with pytest.raises(
         errors.InvalidSpec, match=r"an ExperimentSpec is needed, not dict: ExperimentSpec\.model_validate"
     ):
-        experiments.estimate({"experiment_type": "affinity"})
+        operations.experiments.estimate_cost({"experiment_type": "affinity"})

@@ -14,7 +14,7 @@ def listed(count, start=0, total=9):
     return {"items": [{"id": f"r{n}"} for n in range(start, start + count)], "total": total, "count": count}
 
 
-def test_every_body_is_kept_as_it_came(face, server):
+def test_every_body_is_kept_as_it_came(call, server):
     server.will(
         reply(200, ODD, content_type="application/json; charset=utf-8"),
         reply(200, listed(100)),
@@ -24,7 +24,7 @@ def test_every_body_is_kept_as_it_came(face, server):
         reply(404, {"error": "unknown path"}),
         reply(200, []),
     )
-    documents = face("documents", "e1")
+    documents = call("documents.iterate", "e1")
     assert [d.name for d in documents] == [
         "experiment.json",
         "sequences-0001.json",
@@ -46,59 +46,59 @@ def test_every_body_is_kept_as_it_came(face, server):
     ]
 
 
-def test_an_empty_last_page_is_no_document(face, server):
+def test_an_empty_last_page_is_no_document(call, server):
     absent = reply(404, {"error": "no"})
     server.will(
         reply(200, ODD), reply(200, listed(100)), reply(200, listed(0)), absent, absent, absent, absent
     )
-    assert [d.name for d in face("documents", "e1")] == ["experiment.json", "sequences-0001.json"]
+    assert [d.name for d in call("documents.iterate", "e1")] == ["experiment.json", "sequences-0001.json"]
 
 
 ABSENT = reply(404, {"error": "no"})
 
 
-def archived(face):
+def archived(call):
     """The pages of sequences, and the requests for them."""
-    return [d.name for d in face("documents", "e1") if d.name.startswith("sequences-")]
+    return [d.name for d in call("documents.iterate", "e1") if d.name.startswith("sequences-")]
 
 
 def asked(server):
     return [r.target.partition("offset=")[2] for r in server.seen if "/sequences" in r.target]
 
 
-def test_a_list_on_shorter_pages_is_kept_to_its_total(face, server):
+def test_a_list_on_shorter_pages_is_kept_to_its_total(call, server):
     pages = [reply(200, listed(40, start, total=103)) for start in (0, 40)]
     server.will(reply(200, ODD), *pages, reply(200, listed(23, 80, total=103)), *[ABSENT] * 4)
-    assert archived(face) == [f"sequences-000{page}.json" for page in (1, 2, 3)]
+    assert archived(call) == [f"sequences-000{page}.json" for page in (1, 2, 3)]
     assert asked(server) == ["0", "40", "80"]
 
 
-def test_a_total_that_promises_too_much_ends_at_the_empty_page(face, server):
+def test_a_total_that_promises_too_much_ends_at_the_empty_page(call, server):
     server.will(
         reply(200, ODD), reply(200, listed(40, total=50)), reply(200, listed(0, total=50)), *[ABSENT] * 4
     )
-    assert archived(face) == ["sequences-0001.json"]
+    assert archived(call) == ["sequences-0001.json"]
     server.will(reply(200, ODD), reply(200, listed(0, total=50)), *[ABSENT] * 4)
-    assert archived(face) == ["sequences-0001.json"]
+    assert archived(call) == ["sequences-0001.json"]
 
 
 @pytest.mark.parametrize(("count", "total"), [(40, 103), (100, 250)])
-def test_a_service_that_ignores_the_offset_does_not_fill_the_archive(face, server, count, total):
+def test_a_service_that_ignores_the_offset_does_not_fill_the_archive(call, server, count, total):
     same = [{**listed(count, total=total), "offset": offset} for offset in (0, count)]
     server.will(reply(200, ODD), *[reply(200, body) for body in same], *[ABSENT] * 4)
-    assert archived(face) == ["sequences-0001.json"]
+    assert archived(call) == ["sequences-0001.json"]
 
 
 @pytest.mark.parametrize("total", [None, "many", True])
-def test_a_total_that_is_no_number_does_not_count(face, server, total):
+def test_a_total_that_is_no_number_does_not_count(call, server, total):
     server.will(reply(200, ODD), reply(200, listed(3, total=total)), *[ABSENT] * 4)
-    assert archived(face) == ["sequences-0001.json"]
+    assert archived(call) == ["sequences-0001.json"]
 
 
-def test_an_experiment_that_does_not_exist_is_no_empty_archive(face, server):
+def test_an_experiment_that_does_not_exist_is_no_empty_archive(call, server):
     server.will(reply(404, {"error": "no"}))
     with pytest.raises(errors.NotFound):
-        face("documents", "e1")
+        call("documents.iterate", "e1")
 
 
 GATEWAY = b"<html>404 Not Found</html>"
@@ -122,17 +122,17 @@ def whole():
 
 @pytest.mark.parametrize("body", ROUTERS)
 @pytest.mark.parametrize("name", ["results"])
-def test_what_a_gateway_does_not_find_is_not_left_out(face, server, name, body):
+def test_what_a_gateway_does_not_find_is_not_left_out(call, server, name, body):
     server.will(*whole_but(name, body))
     with pytest.raises(errors.UnexpectedAnswer, match=f"{name}: the service answered 404"):
-        face("documents", "e1")
+        call("documents.iterate", "e1")
 
 
 @pytest.mark.parametrize("body", ROUTERS)
 @pytest.mark.parametrize("name", ["sequences", "quote", "invoice", "updates"])
-def test_a_note_takes_the_place_of_an_answer_that_results_do_not_need(face, server, name, body):
+def test_a_note_takes_the_place_of_an_answer_that_results_do_not_need(call, server, name, body):
     server.will(*whole_but(name, body))
-    documents = {document.name: document for document in face("documents", "e1")}
+    documents = {document.name: document for document in call("documents.iterate", "e1")}
     note = documents.pop(f"{name}.absent.json")
     assert (note.absent, json.loads(note.body)) == (True, {"status_code": 404})
     assert len(documents) == len(WHOLE) - 1
@@ -143,25 +143,25 @@ def test_a_note_takes_the_place_of_an_answer_that_results_do_not_need(face, serv
     "answer", [reply(403, {"error": "no access"}), reply(410, b""), reply(204, b""), reply(200, GATEWAY)]
 )
 @pytest.mark.parametrize("name", ["sequences", "quote", "invoice", "updates"])
-def test_results_do_not_wait_for_what_the_service_refuses_beside_them(face, server, name, answer):
+def test_results_do_not_wait_for_what_the_service_refuses_beside_them(call, server, name, answer):
     answers = whole()
     answers[WHOLE.index(name)] = answer
     server.will(*answers)
-    documents = {document.name: document.absent for document in face("documents", "e1")}
+    documents = {document.name: document.absent for document in call("documents.iterate", "e1")}
     assert documents[f"{name}.absent.json"]
     assert not documents["results-0001.json"]
 
 
 @pytest.mark.parametrize("answer", [reply(202, {"status": "processing"}), reply(204, b""), reply(200, b" ")])
-def test_results_that_are_not_there_yet_are_no_document(face, server, answer):
+def test_results_that_are_not_there_yet_are_no_document(call, server, answer):
     server.will(*whole()[:-1], answer)
-    assert "results-0001.json" not in [document.name for document in face("documents", "e1")]
+    assert "results-0001.json" not in [document.name for document in call("documents.iterate", "e1")]
 
 
 @pytest.mark.parametrize("body", [b"name,kd\nd1,1e-9\n", b'{"name": "d1"}\n{"name": "d2"}\n'])
-def test_results_that_are_no_json_are_kept_as_they_came(face, server, body):
+def test_results_that_are_no_json_are_kept_as_they_came(call, server, body):
     server.will(*whole()[:-1], reply(200, body, content_type="text/csv"))
-    *_, document = face("documents", "e1")
+    *_, document = call("documents.iterate", "e1")
     assert (document.name, document.body) == ("results-0001.txt", body)
 
 
@@ -184,80 +184,80 @@ def pages(*answers):
         ([{"id": "r1"}], {"Link": "</x?offset=1>; rel=next"}, "limit=100&offset=1"),
     ],
 )
-def test_results_on_pages_are_kept_to_the_last(face, server, body, headers, second):
+def test_results_on_pages_are_kept_to_the_last(call, server, body, headers, second):
     server.will(*pages(reply(200, body, **headers), reply(200, {"items": [{"id": "r2"}], "next": None})))
-    names = [document.name for document in face("documents", "e1")]
+    names = [document.name for document in call("documents.iterate", "e1")]
     assert names[-2:] == ["results-0001.json", "results-0002.json"]
     assert server.seen[-1].target == f"/api/v1/experiments/e1/results?{second}"
 
 
 @pytest.mark.parametrize("body", [GATEWAY, {"error": "no"}])
-def test_a_list_that_breaks_off_is_not_archived_as_a_whole(face, server, body):
+def test_a_list_that_breaks_off_is_not_archived_as_a_whole(call, server, body):
     server.will(reply(200, ODD), reply(200, listed(100, total=103)), reply(404, body))
     with pytest.raises(errors.UnexpectedAnswer):
-        face("documents", "e1")
+        call("documents.iterate", "e1")
 
 
-def test_a_page_of_a_proxy_is_no_document(face, server):
+def test_a_page_of_a_proxy_is_no_document(call, server):
     server.will(reply(200, b"<html>please log in</html>"))
     with pytest.raises(errors.UnexpectedAnswer):
-        face("documents", "e1")
+        call("documents.iterate", "e1")
 
 
 def invoices(*rows):
     return reply(200, {"items": [{"id": i, "experiment_id": e, "status": s} for i, e, s in rows]})
 
 
-def test_the_invoice_of_an_experiment_is_found_by_filter(face, server):
+def test_the_invoice_of_an_experiment_is_found_by_filter(call, server):
     server.will(invoices(("i3", "e1", "void"), ("i2", "e1", "paid"), ("i1", "e1", "void")))
-    assert face("find_invoice", "e1").id == "i2"
+    assert call("invoices.find_for_experiment", "e1").id == "i2"
     assert "filter=eq%28experiment_id%2Ce1%29" in server.seen[0].target
 
 
-def test_an_ignored_filter_finds_no_other_experiments_invoice(face, server):
+def test_an_ignored_filter_finds_no_other_experiments_invoice(call, server):
     server.will(invoices(("i2", "e2", "open"), ("i3", None, "open")))
-    assert face("find_invoice", "e1") is None
+    assert call("invoices.find_for_experiment", "e1") is None
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_filter_that_is_refused_means_reading_the_list(face, server, status):
+def test_a_filter_that_is_refused_means_reading_the_list(call, server, status):
     server.will(
         reply(status, {"error": "unknown column"}), invoices(("i2", "e2", "open"), ("i1", "e1", "open"))
     )
-    assert face("find_invoice", "e1").id == "i1"
+    assert call("invoices.find_for_experiment", "e1").id == "i1"
     assert "filter" not in server.seen[1].target
 
 
-def test_a_list_that_is_refused_is_an_error(face, server):
+def test_a_list_that_is_refused_is_an_error(call, server):
     server.will(reply(400, {"error": "no"}), reply(400, {"error": "no"}))
     with pytest.raises(errors.RequestRefused):
-        face("find_invoice", "e1")
+        call("invoices.find_for_experiment", "e1")
 
 
 @pytest.mark.parametrize("status", [404, 405])
-def test_without_a_list_of_invoices_none_is_found(face, server, status):
+def test_without_a_list_of_invoices_none_is_found(call, server, status):
     server.will(reply(status, {"error": "no such path"}))
-    assert face("find_invoice", "e1") is None
+    assert call("invoices.find_for_experiment", "e1") is None
     assert len(server.seen) == 1
 
 
 @pytest.mark.parametrize("status", [404, 405])
-def test_the_refusal_of_a_gateway_does_not_say_that_there_is_no_list(face, server, status):
+def test_the_refusal_of_a_gateway_does_not_say_that_there_is_no_list(call, server, status):
     server.will(reply(status, GATEWAY))
     with pytest.raises(errors.UnexpectedAnswer, match=f"the service answered {status}"):
-        face("find_invoice", "e1")
+        call("invoices.find_for_experiment", "e1")
 
 
-def test_a_list_of_invoices_that_breaks_off_is_an_error(face, server):
+def test_a_list_of_invoices_that_breaks_off_is_an_error(call, server):
     first = [{"id": f"i{n}", "experiment_id": "e2", "status": "open"} for n in range(100)]
     server.will(reply(200, {"items": first, "total": 150}), reply(404, {"error": "no"}))
     with pytest.raises(errors.UnexpectedAnswer):
-        face("find_invoice", "e1")
+        call("invoices.find_for_experiment", "e1")
     assert len(server.seen) == 2
 
 
-def test_a_void_invoice_is_found_if_there_is_no_other(face, server):
+def test_a_void_invoice_is_found_if_there_is_no_other(call, server):
     server.will(invoices(("i2", "e1", "void"), ("i1", "e1", "void")))
-    assert face("find_invoice", "e1").id == "i2"
+    assert call("invoices.find_for_experiment", "e1").id == "i2"
     server.will(invoices())
-    assert face("find_invoice", "e1") is None
+    assert call("invoices.find_for_experiment", "e1") is None

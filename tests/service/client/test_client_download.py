@@ -6,7 +6,7 @@ import pytest
 from prefect_assay import errors
 from prefect_assay.service.client.http.exchange import Download, RetryPolicy, open_file
 from prefect_assay.service.client.http.request import Answer
-from support.interface.faces import CANARY, Face
+from support.client import CANARY, Caller
 from support.services.fault_server import fault_server, reply, reset, truncated
 
 DATA = bytes(range(256)) * 1000
@@ -22,15 +22,21 @@ def file(content=DATA):
     return reply(200, content, content_type="application/zip")
 
 
-def opening(base_url, url):
-    """The flow that opens a file, and its first attempt."""
-    flow = open_file(Download(url=url), base_url, RetryPolicy(), ())
-    return flow, next(flow)
+def opening(base_url, url, *answers):
+    """The attempts to open a file, which the answers redirect; the last one opens it."""
+    attempts, left = [], [*answers, "an open response"]
+
+    def send(attempt):
+        attempts.append(attempt)
+        return left.pop(0)
+
+    open_file(Download(url=url), base_url, RetryPolicy(), (), send, lambda seconds: None)
+    return attempts
 
 
-def test_a_file_of_the_service_is_fetched_with_the_token(face, server):
+def test_a_file_of_the_service_is_fetched_with_the_token(call, server):
     server.will(file())
-    pieces = face("download", f"{server.base_url}/files/package.zip?v=1", chunk_size=1000)
+    pieces = call("documents.download", f"{server.base_url}/files/package.zip?v=1", chunk_size=1000)
     assert b"".join(pieces) == DATA
     assert max(map(len, pieces)) <= 1000
     assert server.seen[0].target == "/files/package.zip?v=1"
@@ -38,71 +44,71 @@ def test_a_file_of_the_service_is_fetched_with_the_token(face, server):
     assert server.seen[0].headers["accept-encoding"] == "identity"
 
 
-def test_a_relative_address_belongs_to_the_service(face, server):
+def test_a_relative_address_belongs_to_the_service(call, server):
     server.will(file())
-    assert b"".join(face("download", "/files/package.zip")) == DATA
+    assert b"".join(call("documents.download", "/files/package.zip")) == DATA
     assert server.seen[0].target == "/files/package.zip"
 
 
-def test_a_file_elsewhere_is_fetched_without_the_token(face, server, elsewhere):
+def test_a_file_elsewhere_is_fetched_without_the_token(call, server, elsewhere):
     elsewhere.will(file())
-    assert b"".join(face("download", f"{elsewhere.base_url}/package.zip?sig=abc")) == DATA
+    assert b"".join(call("documents.download", f"{elsewhere.base_url}/package.zip?sig=abc")) == DATA
     assert "authorization" not in elsewhere.seen[0].headers
 
 
-def test_a_redirect_is_followed_without_the_token(face, server, elsewhere):
+def test_a_redirect_is_followed_without_the_token(call, server, elsewhere):
     server.will(reply(307, location=f"{elsewhere.base_url}/x.pdf?sig=abc"))
     elsewhere.will(reply(302, location="/y.pdf"), file())
-    assert b"".join(face("download", f"{server.base_url}/api/v1/invoices/i/pdf")) == DATA
+    assert b"".join(call("documents.download", f"{server.base_url}/api/v1/invoices/i/pdf")) == DATA
     assert "authorization" in server.seen[0].headers
     assert [r.target for r in elsewhere.seen] == ["/x.pdf?sig=abc", "/y.pdf"]
     assert not any("authorization" in r.headers for r in elsewhere.seen)
 
 
-def test_a_redirect_back_to_the_service_carries_no_token_either(face, server):
+def test_a_redirect_back_to_the_service_carries_no_token_either(call, server):
     server.will(reply(302, location="/other"), file())
-    face("download", "/file")
+    call("documents.download", "/file")
     assert "authorization" not in server.seen[1].headers
 
 
-def test_a_file_that_breaks_off_is_an_error(face, server):
+def test_a_file_that_breaks_off_is_an_error(call, server):
     server.will(reply(200, DATA, content_length=len(DATA) + 1))
     with pytest.raises(errors.ServiceUnavailable, match="broke"):
-        face("download", "/file")
+        call("documents.download", "/file")
 
 
-def test_opening_a_file_is_repeated(face, server):
+def test_opening_a_file_is_repeated(call, server):
     server.will(reply(503), reset(), truncated(503), file(b"x"))
-    assert face("download", "/file") == [b"x"]
-    assert len(face.waits) == 3
+    assert call("documents.download", "/file") == [b"x"]
+    assert len(call.waits) == 3
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, errors.NotFound), (403, errors.Forbidden)])
-def test_a_refused_file_is_an_error_without_the_permission_in_its_address(face, server, status, kind):
+def test_a_refused_file_is_an_error_without_the_permission_in_its_address(call, server, status, kind):
     server.will(reply(status, {"error": "no"}))
     with pytest.raises(kind) as caught:
-        face("download", f"{server.base_url}/files/permission/x.zip?sig=permission")
+        call("documents.download", f"{server.base_url}/files/permission/x.zip?sig=permission")
     assert "permission" not in str(caught.value)
     assert f"GET {server.base_url} (a file)" in str(caught.value)
     with pytest.raises(errors.AccessError) as caught:
-        face("download", "https://10.0.0.1/permission")
+        call("documents.download", "https://10.0.0.1/permission")
     assert str(caught.value).startswith("https://10.0.0.1 (a file) is not fetched")
 
 
-def test_a_file_of_the_api_is_named_by_its_path(face, server):
+def test_a_file_of_the_api_is_named_by_its_path(call, server):
     server.will(reply(404, {"error": "no"}), reply(404, {"error": "no"}))
     with pytest.raises(errors.NotFound) as caught:
-        face("invoice_pdf", "i1")
+        call("invoices.download_pdf", "i1")
     assert f"GET {server.base_url}/api/v1/invoices/i1/pdf" in str(caught.value)
     with pytest.raises(errors.NotFound) as caught:
-        face("download", f"{server.base_url}/api/v1x/permission")
+        call("documents.download", f"{server.base_url}/api/v1x/permission")
     assert "permission" not in str(caught.value)
 
 
-def test_redirects_are_bounded(face, server):
+def test_redirects_are_bounded(call, server):
     server.will(*[reply(302, location="/again")] * 20)
     with pytest.raises(errors.AccessError, match="without end"):
-        face("download", "/file")
+        call("documents.download", "/file")
     assert len(server.seen) == 5
 
 
@@ -161,23 +167,22 @@ MALFORMED = [
 def test_addresses_in_the_open_or_in_private_networks_are_not_fetched(url):
     with pytest.raises(errors.AccessError, match="not fetched"):
         opening("https://lab.example.org", url)
-    flow, _ = opening("https://lab.example.org", "/x")
     with pytest.raises(errors.AccessError, match="not fetched"):
-        flow.send(Answer(status=302, headers={"location": url}))
+        opening("https://lab.example.org", "/x", Answer(status=302, headers={"location": url}))
 
 
 @pytest.mark.parametrize("url", MALFORMED, ids=lambda url: ascii(url)[:40])
-def test_a_malformed_address_or_redirect_is_an_access_error(face, server, url):
+def test_a_malformed_address_or_redirect_is_an_access_error(call, server, url):
     with pytest.raises(errors.AccessError, match="not fetched"):
-        face("download", url)
+        call("documents.download", url)
     server.will(*[reply(302, location=url)] * 10)
     with pytest.raises(errors.AccessError, match="not fetched"):
-        face("download", "/x")
+        call("documents.download", "/x")
 
 
 def test_a_service_in_a_private_network_keeps_its_files_on_its_own_host():
     def goes(url):
-        return opening("https://10.1.2.3", url)[1].url
+        return opening("https://10.1.2.3", url)[0].url
 
     assert goes("https://10.1.2.3:9000/x") == "https://10.1.2.3:9000/x"
     assert goes("https://files.example/x") == "https://files.example/x"
@@ -195,7 +200,7 @@ def test_a_local_lab_leads_to_this_machine_only(host):
 
 def test_only_the_very_origin_gets_the_token():
     def with_token(url):
-        return opening("https://lab.example.org", url)[1].with_token
+        return opening("https://lab.example.org", url)[0].with_token
 
     assert with_token("https://lab.example.org:443/x")
     assert with_token("x")
@@ -205,38 +210,38 @@ def test_only_the_very_origin_gets_the_token():
     assert not with_token("https://lab.example.org@evil.example/x")
 
 
-def test_an_invoice_stored_elsewhere_is_fetched_without_the_token(face, server, elsewhere):
+def test_an_invoice_stored_elsewhere_is_fetched_without_the_token(call, server, elsewhere):
     pdf = b"%PDF-1.7\n..."
     server.will(reply(307, location=f"{elsewhere.base_url}/invoice?key=abc"))
     elsewhere.will(reply(200, pdf, content_type="application/pdf"))
-    assert face("invoice_pdf", "in_1/2") == pdf
+    assert call("invoices.download_pdf", "in_1/2") == pdf
     assert server.seen[0].target == "/api/v1/invoices/in_1%2F2/pdf"
     assert "authorization" in server.seen[0].headers
     assert "authorization" not in elsewhere.seen[0].headers
 
 
-@pytest.mark.parametrize("name", ["quote_pdf", "invoice_pdf"])
-def test_a_page_of_a_proxy_is_no_pdf(face, server, name):
+@pytest.mark.parametrize("name", ["experiments.download_quote_pdf", "invoices.download_pdf"])
+def test_a_page_of_a_proxy_is_no_pdf(call, server, name):
     server.will(reply(200, b"<html>please log in</html>", content_type="application/pdf"))
     with pytest.raises(errors.UnexpectedAnswer, match="no PDF"):
-        face(name, "e1")
+        call(name, "e1")
 
 
-def test_a_quote_that_is_not_there_yet_is_not_ready(face, server):
+def test_a_quote_that_is_not_there_yet_is_not_ready(call, server):
     server.will(reply(404, {"error": "not yet"}), reply(404, {"error": "unknown"}))
     with pytest.raises(errors.NotReady):
-        face("quote_pdf", "e1")
+        call("experiments.download_quote_pdf", "e1")
     with pytest.raises(errors.NotFound):
-        face("invoice_pdf", "i1")
+        call("invoices.download_pdf", "i1")
 
 
-def test_signed_addresses_stay_out_of_the_log_of_httpx(face, server, elsewhere, caplog):
+def test_signed_addresses_stay_out_of_the_log_of_httpx(call, server, elsewhere, caplog):
     caplog.set_level("INFO", "httpx")
     server.will(reply(307, location=f"{elsewhere.base_url}/x.pdf?sig=permission"))
     elsewhere.will(reply(302, location="/y.pdf?sig=permission"), file())
-    face("download", f"{server.base_url}/permission/file?sig=permission")
+    call("documents.download", f"{server.base_url}/permission/file?sig=permission")
     server.will(file())
-    face("download", f"{server.base_url}/api/v1/file?sig=permission")
+    call("documents.download", f"{server.base_url}/api/v1/file?sig=permission")
     asked = [record.getMessage() for record in caplog.records if record.name == "httpx"]
     assert [line.partition(' "')[0] for line in asked] == [
         f"HTTP Request: GET {server.base_url}/",
@@ -249,7 +254,7 @@ def test_signed_addresses_stay_out_of_the_log_of_httpx(face, server, elsewhere, 
 def test_other_requests_are_logged_by_httpx_unchanged(server, caplog):
     caplog.set_level("INFO", "httpx")
     server.will(reply(200, {"items": [], "total": 0}), reply())
-    Face("sync", server.base_url)("tokens", limit=7)
+    Caller(server.base_url)("tokens.list", limit=7)
     httpx.get(f"{server.base_url}/mine?sig=permission")
     asked = [record.getMessage() for record in caplog.records if record.name == "httpx"]
     assert "/tokens?limit=7" in asked[0]

@@ -35,7 +35,7 @@ def client(text):
 @pytest.mark.parametrize("how", ["plain", "slashes", "escaped"])
 def test_a_secret_in_a_text_of_an_update_is_cut_out(secret, how):
     remember([OTHER])
-    (update,) = client(spelt(secret, how)).iter_updates()
+    (update,) = client(spelt(secret, how)).updates.iterate()
     assert (update.name, update.description) == ("[secret]", "see [secret]!")
 
 
@@ -48,7 +48,9 @@ def test_raw_documents_keep_every_other_byte():
             else httpx.Response(404, json={"error": "not yet", "request_id": "r"})
         )
     )
-    first = next(iter(AssayClient("https://lab.example.org", TOKEN, transport=transport).documents("e-1")))
+    first = next(
+        iter(AssayClient("https://lab.example.org", TOKEN, transport=transport).documents.iterate("e-1"))
+    )
     assert first.body == record % b"[secret]"
 
 

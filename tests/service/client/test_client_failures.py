@@ -7,11 +7,10 @@ import pytest
 from prefect_assay import errors
 from prefect_assay.service.client.http.failures import result, retry_after
 from prefect_assay.service.client.http.request import Answer
-from prefect_assay.service.client.operations import experiments
-from prefect_assay.service.client.operations.billing import confirm_quote, invoice, quote
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import ExperimentType
+from support.client import operations
 
 SPEC = ExperimentSpec(
     experiment_type=ExperimentType.THERMOSTABILITY, sequences={"a": SequenceValue(aa_string="MKT")}
@@ -35,16 +34,16 @@ def caught(operation, got):
 
 def caught_with(secrets, got):
     with pytest.raises(errors.AssayError) as error:
-        result(experiments.submit("e"), got, secrets)
+        result(operations.experiments.submit("e"), got, secrets)
     return error.value
 
 
 def test_an_expired_token_is_called_expired_where_the_service_says_so():
     expired = caught(
-        experiments.experiment("e1"), answer(401, {"error": "missing or invalid token: expired"})
+        operations.experiments.get("e1"), answer(401, {"error": "missing or invalid token: expired"})
     )
     assert "expired. Create a new API token" in str(expired)
-    unsaid = caught(experiments.experiment("e1"), answer(401, {"error": "missing or invalid token"}))
+    unsaid = caught(operations.experiments.get("e1"), answer(401, {"error": "missing or invalid token"}))
     assert "Set a valid API token: this one is unknown, revoked or expired" in str(unsaid)
 
 
@@ -71,7 +70,7 @@ def test_an_expired_token_is_called_expired_where_the_service_says_so():
     ],
 )
 def test_a_status_of_a_reading_request_is_one_error(status, kind):
-    error = caught(experiments.experiment("e1"), answer(status, {"error": "why", "request_id": "req_7"}))
+    error = caught(operations.experiments.get("e1"), answer(status, {"error": "why", "request_id": "req_7"}))
     assert type(error) is kind
     assert error.status_code == status
     assert error.request_id == "req_7"
@@ -80,7 +79,7 @@ def test_a_status_of_a_reading_request_is_one_error(status, kind):
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 408, 303])
 def test_a_verdictless_status_of_an_order_is_an_unknown_outcome(status):
-    error = caught(experiments.create(ORDER), answer(status, {"error": "why"}))
+    error = caught(operations.experiments.create(ORDER), answer(status, {"error": "why"}))
     assert type(error) is errors.OrderOutcomeUnknown
     assert "before ordering again" in str(error)
     assert not error.retriable
@@ -88,7 +87,7 @@ def test_a_verdictless_status_of_an_order_is_an_unknown_outcome(status):
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 415, 422, 429])
 def test_a_refused_order_is_no_unknown_outcome(status):
-    error = caught(experiments.create(ORDER), answer(status, {"error": "why"}))
+    error = caught(operations.experiments.create(ORDER), answer(status, {"error": "why"}))
     assert not isinstance(error, errors.OutcomeUnknown)
 
 
@@ -100,7 +99,7 @@ def test_a_failure_that_names_its_experiment_is_a_partial_order(status):
         "provider_invoice_id": "in_1",
         "provider_hosted_invoice_url": "https://pay.example/1",
     }
-    error = caught(experiments.create(ORDER), answer(status, body, **{"x-request-id": "req_2"}))
+    error = caught(operations.experiments.create(ORDER), answer(status, body, **{"x-request-id": "req_2"}))
     assert isinstance(error, errors.PartialOrder)
     assert (error.experiment_id, error.invoice_id) == ("e9", "in_1")
     assert error.hosted_invoice_url == "https://pay.example/1"
@@ -125,12 +124,12 @@ def test_a_failure_that_names_its_experiment_is_a_partial_order(status):
 )
 @pytest.mark.parametrize("status", [200, 201, 204])
 def test_an_unreadable_success_of_an_order_is_an_unknown_outcome(status, content):
-    error = caught(experiments.create(ORDER), Answer(status=status, content=content))
+    error = caught(operations.experiments.create(ORDER), Answer(status=status, content=content))
     assert type(error) is errors.OrderOutcomeUnknown
 
 
 def test_an_unreadable_success_of_a_reading_request_names_the_fields_and_not_their_values():
-    error = caught(experiments.experiment("e"), answer(200, {"id": ["s3cret"], "status": {"s3cret": 1}}))
+    error = caught(operations.experiments.get("e"), answer(200, {"id": ["s3cret"], "status": {"s3cret": 1}}))
     assert type(error) is errors.UnexpectedAnswer
     assert "id" in str(error)
     assert "status" in str(error)
@@ -157,22 +156,32 @@ def test_an_unreadable_success_of_a_reading_request_names_the_fields_and_not_the
     ],
 )
 def test_accumulated_messages_are_taken_apart(body, messages):
-    error = caught(experiments.estimate(SPEC), answer(400, body))
+    error = caught(operations.experiments.estimate_cost(SPEC), answer(400, body))
     assert isinstance(error, errors.RequestRefused)
     assert error.errors == messages
 
 
 def test_the_code_of_a_refusal_is_kept():
     body = {"error": "disagree", "code": "payment_method_selector_conflict"}
-    assert caught(experiments.create(ORDER), answer(400, body)).code == "payment_method_selector_conflict"
+    assert (
+        caught(operations.experiments.create(ORDER), answer(400, body)).code
+        == "payment_method_selector_conflict"
+    )
 
 
 def test_the_hint_of_a_conflict_is_shown():
     body = {"error": "no", "error_kind": "customer_quote_cap", "hint": "ask your manager"}
-    assert "ask your manager" in str(caught(experiments.submit("e"), answer(409, body)))
+    assert "ask your manager" in str(caught(operations.experiments.submit("e"), answer(409, body)))
 
 
-@pytest.mark.parametrize("operation", [experiments.submit("e"), confirm_quote("e"), experiments.modify("e")])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        operations.experiments.submit("e"),
+        operations.experiments.confirm_quote("e"),
+        operations.experiments.modify("e"),
+    ],
+)
 def test_the_kind_of_a_conflict_is_kept(operation):
     error = caught(operation, answer(409, {"error": "no", "error_kind": "customer_quote_cap"}))
     assert (type(error), error.code) == (errors.Conflict, "customer_quote_cap")
@@ -180,7 +189,9 @@ def test_the_kind_of_a_conflict_is_kept(operation):
     assert caught(operation, answer(409, {"error": "no"})).code is None
 
 
-@pytest.mark.parametrize("operation", [quote("e"), invoice("e")])
+@pytest.mark.parametrize(
+    "operation", [operations.experiments.get_quote("e"), operations.experiments.get_invoice("e")]
+)
 def test_an_absent_quote_or_invoice_is_not_ready_unless_something_else_answers(operation):
     said = caught(operation, answer(404, {"error": "POST /experiments/e/submit"}))
     assert type(said) is errors.NotReady
@@ -216,12 +227,12 @@ def test_secrets_are_cut_out_of_headers_and_of_escaped_text():
 
 
 def test_control_characters_and_long_texts_do_not_reach_a_terminal():
-    error = caught(experiments.experiment("e"), answer(409, {"error": "\x1b[31m" + "x" * 5000}))
+    error = caught(operations.experiments.get("e"), answer(409, {"error": "\x1b[31m" + "x" * 5000}))
     assert "\x1b" not in str(error)
     assert len(str(error)) < 1000
 
 
 def test_errors_survive_the_trip_between_processes():
-    error = caught(experiments.create(ORDER), answer(500, {"experiment_id": "e9", "error": "x"}))
+    error = caught(operations.experiments.create(ORDER), answer(500, {"experiment_id": "e9", "error": "x"}))
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), again.__dict__, str(again)) == (type(error), error.__dict__, str(error))

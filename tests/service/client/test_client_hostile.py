@@ -1,4 +1,4 @@
-"""Answers that never end, or that are made to break a client, over real connections on both faces."""
+"""Answers that never end, or that are made to break a client, over real connections."""
 
 import json
 import threading
@@ -52,10 +52,10 @@ BROKEN = {
 
 
 @pytest.fixture
-def bounded(face):
+def bounded(call):
     """A limit of two seconds for a whole answer."""
-    face.options |= {"timeout": 0.2, "retries": 0}
-    return face
+    call.options |= {"timeout": 0.2, "retries": 0}
+    return call
 
 
 def in_time(call):
@@ -78,7 +78,7 @@ def in_time(call):
 @pytest.mark.parametrize("name", SLOW)
 def test_a_slow_answer_ends_at_the_limit_of_the_whole(bounded, server, name):
     server.will(SLOW[name])
-    error = in_time(lambda: bounded("experiment", "e1"))
+    error = in_time(lambda: bounded("experiments.get", "e1"))
     assert isinstance(error, errors.ServiceUnavailable), error
     assert "time limit" in str(error)
 
@@ -86,14 +86,14 @@ def test_a_slow_answer_ends_at_the_limit_of_the_whole(bounded, server, name):
 @pytest.mark.parametrize("name", SLOW)
 def test_an_order_whose_answer_is_slow_has_an_unknown_outcome(bounded, server, name):
     server.will(SLOW[name])
-    assert isinstance(in_time(lambda: bounded("create", ORDER)), errors.OrderOutcomeUnknown)
+    assert isinstance(in_time(lambda: bounded("experiments.create", ORDER)), errors.OrderOutcomeUnknown)
     assert server.methods == ["POST"]
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_hostile_answer_is_an_error_of_the_tree(bounded, server, name):
     server.will(BROKEN[name])
-    error = in_time(lambda: bounded("experiment", "e1"))
+    error = in_time(lambda: bounded("experiments.get", "e1"))
     assert isinstance(error, errors.ServiceUnavailable | errors.UnexpectedAnswer | errors.AccessError), error
     assert len(str(error)) <= errors.MESSAGE_MAX
 
@@ -101,21 +101,21 @@ def test_a_hostile_answer_is_an_error_of_the_tree(bounded, server, name):
 @pytest.mark.parametrize("name", BROKEN)
 def test_an_order_with_a_hostile_answer_has_an_unknown_outcome(bounded, server, name):
     server.will(BROKEN[name])
-    error = in_time(lambda: bounded("create", ORDER))
+    error = in_time(lambda: bounded("experiments.create", ORDER))
     assert isinstance(error, errors.OrderOutcomeUnknown), repr(error)
     assert server.methods == ["POST"]
 
 
 def test_a_file_that_trickles_is_broken_off(bounded, server):
     server.will(raw(HEAD + b"\r\n", then=b"x", pause=0.05))
-    error = in_time(lambda: bounded("download", f"{server.base_url}/file"))
+    error = in_time(lambda: bounded("documents.download", f"{server.base_url}/file"))
     assert isinstance(error, errors.ServiceUnavailable)
     assert "time limit" in str(error)
 
 
 def test_a_file_whose_redirects_do_not_end_is_not_fetched(bounded, server):
     server.will(*[reply(302, b"", location=f"/file{n}") for n in range(50)])
-    error = in_time(lambda: bounded("download", f"{server.base_url}/file"))
+    error = in_time(lambda: bounded("documents.download", f"{server.base_url}/file"))
     assert isinstance(error, errors.AccessError)
     assert len(server.seen) < 10
 
@@ -132,4 +132,4 @@ def test_a_large_file_has_more_time_than_a_small_one():
 def test_an_answer_in_time_is_read(bounded, server):
     body = {"id": "e1", "code": "c-1", "status": "done", "created_at": "2026-11-21T12:00:00Z"}
     server.will(raw(JSON + b"\r\n" + json.dumps(body).encode()))
-    assert bounded("experiment", "e1").id == "e1"
+    assert bounded("experiments.get", "e1").id == "e1"

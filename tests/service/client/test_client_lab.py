@@ -15,7 +15,7 @@ from assay_lab.tokens.permissions import ACTIONS as LAB_ACTIONS
 from prefect_assay import errors
 from prefect_assay.service.client import filters as f
 from prefect_assay.service.client import parameters as p
-from prefect_assay.service.client.operations.tokens import ACTIONS
+from prefect_assay.service.client.resources.tokens import ACTIONS
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.service.models.sequences import ProteinSequence
 from prefect_assay.service.models.service import WireWords
@@ -30,7 +30,7 @@ from prefect_assay.service.models.vocabulary import (
     QuoteStatus,
     ResultsStatus,
 )
-from support.interface.faces import Face
+from support.client import Caller
 
 SECRET = "webhook-canary-" + "s" * 32
 HEADER_SECRET = "canary-header"
@@ -43,10 +43,10 @@ def lab():
         yield running
 
 
-@pytest.fixture(params=["sync", "async"])
-def face(request, lab):
+@pytest.fixture
+def call(lab):
     words = WireWords(provider="acme", service="Foo")
-    return Face(request.param, lab.base_url, {"words": words}, token=lab.token)
+    return Caller(lab.base_url, {"words": words}, token=lab.token)
 
 
 @pytest.fixture(scope="module")
@@ -71,29 +71,29 @@ def request(target, name, **fields):
     return CreateRequest(experiment_spec=spec(target), name=name, **fields)
 
 
-def test_identity_health_and_catalog(face, catalog):
-    identity = face("whoami")
+def test_identity_health_and_catalog(call, catalog):
+    identity = call("tokens.whoami")
     assert any(p.endswith("create") for p in identity.permissions)
-    everything = face("iter_targets", page_size=3)
-    assert len({t.id for t in everything}) == len(everything) == face("targets").total
-    assert face("target", catalog["priced"]).pricing
-    assert {t.id for t in face("iter_targets", selfservice_only=True)} < {t.id for t in everything}
+    everything = call("targets.iterate", page_size=3)
+    assert len({t.id for t in everything}) == len(everything) == call("targets.list").total
+    assert call("targets.get", catalog["priced"]).pricing
+    assert {t.id for t in call("targets.iterate", selfservice_only=True)} < {t.id for t in everything}
     with pytest.raises(errors.NotFound):
-        face("target", "00000000-0000-4000-8000-000000000000")
+        call("targets.get", "00000000-0000-4000-8000-000000000000")
 
 
-def results_are_there(face, lab, key):
-    experiment = face("experiment", key)
+def results_are_there(call, lab, key):
+    experiment = call("experiments.get", key)
     assert (experiment.status, experiment.results_status) == (ExperimentStatus.DONE, ResultsStatus.ALL)
-    results = face("results", key)
+    results = call("experiments.iterate_results", key)
     assert {e.name for r in results for e in r.summary} == {"egf", "acme_2"}
-    assert face("result", results[0].id) == results[0]
-    assert results[0].id in {r.id for r in face("iter_result_summaries")}
-    own = face("experiment_updates", key)
+    assert call("results.get", results[0].id) == results[0]
+    assert results[0].id in {r.id for r in call("results.iterate")}
+    own = call("experiments.iterate_updates", key)
     assert [u.timestamp for u in own] == sorted(u.timestamp for u in own)
-    assert {u.id for u in face("iter_updates", experiment_id=key, page_size=2)} == {u.id for u in own}
+    assert {u.id for u in call("updates.iterate", experiment_id=key, page_size=2)} == {u.id for u in own}
 
-    documents = {d.name: d for d in face("documents", key)}
+    documents = {d.name: d for d in call("documents.iterate", key)}
     assert set(documents) == {
         "experiment.json",
         "sequences-0001.json",
@@ -108,106 +108,109 @@ def results_are_there(face, lab, key):
         )
     assert "acme_quote_url" in json.loads(documents["quote.json"].body)
 
-    package = b"".join(face("download", results[0].data_package_url))
+    package = b"".join(call("documents.download", results[0].data_package_url))
     assert package[:2] == b"PK"
 
 
-def test_a_quoted_order_from_draft_to_results(face, lab, catalog):
-    name = f"quoted pa-{face.kind}"
-    created = face("create", request(catalog["unpriced"], name))
+def test_a_quoted_order_from_draft_to_results(call, lab, catalog):
+    name = "quoted pa-lab"
+    created = call("experiments.create", request(catalog["unpriced"], name))
     assert isinstance(created, Created)
     key = created.experiment_id
-    assert face("experiment", key).status is ExperimentStatus.DRAFT
+    assert call("experiments.get", key).status is ExperimentStatus.DRAFT
     with pytest.raises(errors.NotReady):
-        face("quote", key)
+        call("experiments.get_quote", key)
     with pytest.raises(errors.NotReady, match="submit"):
-        face("invoice", key)
+        call("experiments.get_invoice", key)
 
-    assert face("modify", key, n_replicates=2).id == key
-    added = face(
-        "add_sequences", created.experiment_code, [ProteinSequence(name="acme_2", aa_string="MKTAYIAK")]
+    assert call("experiments.modify", key, n_replicates=2).id == key
+    added = call(
+        "sequences.add", created.experiment_code, [ProteinSequence(name="acme_2", aa_string="MKTAYIAK")]
     )
     assert added.added_count == 1
-    rows = face("iter_experiment_sequences", key)
+    rows = call("experiments.iterate_sequences", key)
     assert [row.name for row in rows] == ["egf", "acme_2"]
-    assert face("sequence", rows[1].id).aa_string == "MKTAYIAK"
-    assert face("experiment_sequences", key, limit=1).total == 2
-    assert set(face("experiment", key).experiment_spec["sequences"]) == {"egf", "acme_2"}
+    assert call("sequences.get", rows[1].id).aa_string == "MKTAYIAK"
+    assert call("sequences.list", experiment_id=key, limit=1).total == 2
+    assert set(call("experiments.get", key).experiment_spec["sequences"]) == {"egf", "acme_2"}
 
-    assert face("submit", key).status is ExperimentStatus.WAITING_FOR_CONFIRMATION
+    assert call("experiments.submit", key).status is ExperimentStatus.WAITING_FOR_CONFIRMATION
     with pytest.raises(errors.Conflict):
-        face("submit", key)
+        call("experiments.submit", key)
     lab.advance(hours=1)
-    quote = face("quote", key)
+    quote = call("experiments.get_quote", key)
     assert quote.amount_total > 0
     assert quote.expires_at is not None
     assert quote.provider_quote_url
-    row = next(q for q in face("quotes", limit=100).items if q.provider_quote_url == quote.provider_quote_url)
-    assert face("quote_by_id", row.id).amount_total == quote.amount_total
+    row = next(
+        q for q in call("quotes.list", limit=100).items if q.provider_quote_url == quote.provider_quote_url
+    )
+    assert call("quotes.get", row.id).amount_total == quote.amount_total
     with pytest.raises(errors.NotReady, match="confirm"):
-        face("invoice", key)
-    assert face("find_invoice", key) is None
+        call("experiments.get_invoice", key)
+    assert call("invoices.find_for_experiment", key) is None
 
-    accepted = face("confirm_quote", key, purchase_order_number="PO-1", notes="n")
+    accepted = call("experiments.confirm_quote", key, purchase_order_number="PO-1", notes="n")
     assert accepted.invoice_id
-    assert face("quote", key).status is QuoteStatus.ACCEPTED
+    assert call("experiments.get_quote", key).status is QuoteStatus.ACCEPTED
     with pytest.raises(errors.Conflict):
-        face("confirm_quote", key)
-    assert face("invoice", key).provider_invoice_url
-    invoice = face("find_invoice", key)
+        call("experiments.confirm_quote", key)
+    assert call("experiments.get_invoice", key).provider_invoice_url
+    invoice = call("invoices.find_for_experiment", key)
     assert invoice.experiment_id == key
     assert invoice.provider_hosted_invoice_url
-    assert face("invoice_by_id", invoice.provider_invoice_id) == face("invoice_by_id", invoice.id) == invoice
+    assert call("invoices.get", invoice.provider_invoice_id) == call("invoices.get", invoice.id) == invoice
     assert invoice.id in {
-        i.id for i in face("iter_invoices", filter=f.eq("provider_invoice_id", invoice.provider_invoice_id))
+        i.id
+        for i in call("invoices.iterate", filter=f.eq("provider_invoice_id", invoice.provider_invoice_id))
     }
-    assert face("results", key) == ()
+    assert call("experiments.iterate_results", key) == []
 
     lab.advance(days=16)
-    results_are_there(face, lab, key)
+    results_are_there(call, lab, key)
 
 
-def test_self_service_on_a_machine_rail_up_to_the_challenge(face, catalog):
+def test_self_service_on_a_machine_rail_up_to_the_challenge(call, catalog):
     order = request(
         catalog["priced"],
-        f"machine {face.kind}",
+        "machine order",
         auto_accept_quote=True,
         payment_method=PaymentMethod.X402_EXACT,
     )
-    accepted = face("create", order)
+    accepted = call("experiments.create", order)
     assert isinstance(accepted, QuoteAcceptance)
     assert accepted.payment.methods == ("x402-exact",)
-    assert face("invoice_by_id", accepted.invoice_id).status is InvoiceStatus.OPEN
-    probe = face("pay", accepted.invoice_id)
+    assert call("invoices.get", accepted.invoice_id).status is InvoiceStatus.OPEN
+    probe = call("invoices.pay", accepted.invoice_id)
     assert probe.status_code == 402
     assert probe.headers["payment-required"]
-    refused = face("pay", accepted.invoice_id, {"PAYMENT-SIGNATURE": "bm9uc2Vuc2U="})
+    refused = call("invoices.pay", accepted.invoice_id, {"PAYMENT-SIGNATURE": "bm9uc2Vuc2U="})
     assert 400 <= refused.status_code < 500
-    assert face("invoice_by_id", accepted.invoice_id).status is InvoiceStatus.OPEN
+    assert call("invoices.get", accepted.invoice_id).status is InvoiceStatus.OPEN
 
 
-def test_a_lost_answer_leaves_an_order_that_search_finds(face, lab, catalog):
+def test_a_lost_answer_leaves_an_order_that_search_finds(call, lab, catalog):
     lab.fault("lose_answer", path="/api/v1/experiments", method="POST")
-    name = f"lost pa-{face.kind}0123456789"
+    name = "lost pa-0123456789abcd"
     with pytest.raises(errors.OrderOutcomeUnknown):
-        face("create", request(catalog["priced"], name))
-    found = face("experiments", search=f"pa-{face.kind}0123456789")
+        call("experiments.create", request(catalog["priced"], name))
+    found = call("experiments.list", search="pa-0123456789abcd")
     assert [e.name for e in found.items] == [name]
 
 
-def test_a_broken_connection_before_handling_is_the_same_to_the_caller(face, lab, catalog):
+def test_a_broken_connection_before_handling_is_the_same_to_the_caller(call, lab, catalog):
     lab.fault("reset", path="/api/v1/experiments", method="POST")
     with pytest.raises(errors.OrderOutcomeUnknown):
-        face("create", request(catalog["priced"], f"reset {face.kind}"))
-    assert face("experiments", search=f"reset {face.kind}").total == 0
+        call("experiments.create", request(catalog["priced"], "reset order"))
+    assert call("experiments.list", search="reset order").total == 0
 
 
-def test_readings_outlast_a_bad_minute(face, lab):
+def test_readings_outlast_a_bad_minute(call, lab):
     lab.fault("status", path="/api/v1/whoami", status=429, retry_after=2, count=2)
     lab.fault("reset", path="/api/v1/whoami")
-    assert face("whoami").permissions
-    assert len(face.waits) == 3
-    assert min(face.waits[:2]) >= 2
+    assert call("tokens.whoami").permissions
+    assert len(call.waits) == 3
+    assert min(call.waits[:2]) >= 2
 
 
 ODD_NAMES = [
@@ -237,16 +240,16 @@ def odd_experiments(lab, catalog):
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_quoting_agrees_with_a_parser_that_is_not_ours(face, odd_experiments, name):
-    assert [e.id for e in face("iter_experiments", filter=f.eq("name", name))] == [odd_experiments[name]]
+def test_quoting_agrees_with_a_parser_that_is_not_ours(call, odd_experiments, name):
+    assert [e.id for e in call("experiments.iterate", filter=f.eq("name", name))] == [odd_experiments[name]]
     among = f.in_("name", [name, "no such name"]) & ~f.eq("name", "no such name")
-    assert [e.id for e in face("iter_experiments", filter=among)] == [odd_experiments[name]]
+    assert [e.id for e in call("experiments.iterate", filter=among)] == [odd_experiments[name]]
 
 
-def test_nothing_is_missed_while_orders_come_in(face, lab, catalog):
+def test_nothing_is_missed_while_orders_come_in(call, lab, catalog):
     body = {"experiment_spec": spec(catalog["priced"]).wire()}
     with lab.http() as http:
-        prefix = f"flood-{face.kind}"
+        prefix = "flood-"
         first = [
             http.post("/experiments", json=body | {"name": f"{prefix} {n}"}).json()["experiment_id"]
             for n in range(20)
@@ -260,7 +263,7 @@ def test_nothing_is_missed_while_orders_come_in(face, lab, catalog):
         thread = threading.Thread(target=flood)
         thread.start()
         try:
-            seen = [e.id for e in face("iter_experiments", search=prefix, page_size=3)]
+            seen = [e.id for e in call("experiments.iterate", search=prefix, page_size=3)]
         finally:
             stop.set()
             thread.join()
@@ -268,17 +271,17 @@ def test_nothing_is_missed_while_orders_come_in(face, lab, catalog):
     assert set(first) <= set(seen)
 
 
-def with_token(face, token):
+def with_token(call, token):
     value = token.get_secret_value() if isinstance(token, SecretStr) else token
-    return Face(face.kind, face.base_url, face.options, token=value)
+    return Caller(call.base_url, call.options, token=value)
 
 
 @pytest.fixture(scope="module")
 def quoted(lab):
     """Experiments whose quotes are sent, and whose designs have names of their own."""
     words = WireWords(provider="acme", service="Foo")
-    once = Face("sync", lab.base_url, {"words": words}, token=lab.token)
-    target = once("targets", selfservice_only=True, limit=1).items[0].id
+    once = Caller(lab.base_url, {"words": words}, token=lab.token)
+    target = once("targets.list", selfservice_only=True, limit=1).items[0].id
     made = []
     for number in range(4):
         spec = ExperimentSpec(
@@ -288,18 +291,18 @@ def quoted(lab):
             sequences={f"more-{number}": SequenceValue(aa_string="MKTAYIAKQR" + "ACDE"[number])},
         )
         request = CreateRequest(experiment_spec=spec, name=f"more {number}", skip_draft=True)
-        made.append(once("create", request).experiment_id)
+        made.append(once("experiments.create", request).experiment_id)
     lab.advance(days=1)
     return made
 
 
-def test_a_token_is_narrowed_listed_and_revoked(face, lab, caplog):
-    parent = face("attenuate_token", lab.token, Attenuation(non_destructive=False), "root")
-    root = with_token(face, parent.token)
+def test_a_token_is_narrowed_listed_and_revoked(call, lab, caplog):
+    parent = call("tokens.attenuate", lab.token, Attenuation(non_destructive=False), "root")
+    root = with_token(call, parent.token)
     until = datetime.now(UTC) + timedelta(days=3000)
     restrictions = Attenuation(allowed_actions=("read", "list"), read_only=True, expires_at=until)
     narrow = root(
-        "attenuate_token",
+        "tokens.attenuate",
         SecretStr(root.token),
         restrictions,
         "for reading",
@@ -309,43 +312,43 @@ def test_a_token_is_narrowed_listed_and_revoked(face, lab, caplog):
     for shown in (repr(narrow), str(narrow), narrow.model_dump_json(), caplog.text):
         assert value not in shown
 
-    reader = with_token(face, narrow.token)
-    assert reader("experiments", limit=1).count <= 1
+    reader = with_token(call, narrow.token)
+    assert reader("experiments.list", limit=1).count <= 1
     with pytest.raises(errors.Forbidden):
-        reader("request_custom_target", "n", f"p-{uuid4()}", "MKT")
+        reader("custom_targets.request", "n", f"p-{uuid4()}", "MKT")
 
-    record = next(row for row in face("iter_tokens", page_size=2) if row.id == narrow.id)
+    record = next(row for row in call("tokens.iterate", page_size=2) if row.id == narrow.id)
     assert record.name == "for reading"
     assert record.attenuation_spec["read_only"] is True
     assert set(ACTIONS) == set(LAB_ACTIONS)
 
 
-def test_webhooks_are_made_changed_and_taken_away(face):
-    made = face("create_webhook", "https://hooks.example/a", secret=SECRET, headers={"X-Key": HEADER_SECRET})
+def test_webhooks_are_made_changed_and_taken_away(call):
+    made = call("webhooks.create", "https://hooks.example/a", secret=SECRET, headers={"X-Key": HEADER_SECRET})
     assert (made.url, made.secret_set) == ("https://hooks.example/a", True)
     assert SECRET not in repr(made)
     assert HEADER_SECRET not in repr(made)
-    assert made.id in {row.id for row in face("webhooks")}
-    changed = face("update_webhook", made.id, enabled=False, url="https://hooks.example/b")
+    assert made.id in {row.id for row in call("webhooks.list")}
+    changed = call("webhooks.modify", made.id, enabled=False, url="https://hooks.example/b")
     assert (changed.url, changed.enabled, changed.secret_set) == ("https://hooks.example/b", False, True)
     assert changed.headers == {"X-Key": HEADER_SECRET}
-    assert face("update_webhook", made.id, headers=None).headers == {}
-    assert face("update_webhook", made.id, secret=None).secret_set is False
-    assert face("delete_webhook", made.id) is None
+    assert call("webhooks.modify", made.id, headers=None).headers == {}
+    assert call("webhooks.modify", made.id, secret=None).secret_set is False
+    assert call("webhooks.delete", made.id) is None
     with pytest.raises(errors.NotFound):
-        face("delete_webhook", made.id)
+        call("webhooks.delete", made.id)
 
 
-def test_a_webhooks_secrets_are_in_no_error(face, lab):
+def test_a_webhooks_secrets_are_in_no_error(call, lab):
     lab.fault("status", path="/api/v1/webhooks", method="POST", status=503)
     with pytest.raises(errors.OutcomeUnknown, match="List the webhooks") as caught:
-        face("create_webhook", "https://hooks.example/a", secret=SECRET, headers={"X-Key": HEADER_SECRET})
+        call("webhooks.create", "https://hooks.example/a", secret=SECRET, headers={"X-Key": HEADER_SECRET})
     shown = "".join(traceback.format_exception(caught.value)) + str(pickle.dumps(caught.value))
     assert SECRET not in shown
     assert HEADER_SECRET not in shown
 
 
-def test_a_custom_target_is_requested(face):
+def test_a_custom_target_is_requested(call):
     product = f"own-{uuid4()}"
     told = {
         "vendor": "Antigens Ltd",
@@ -353,95 +356,105 @@ def test_a_custom_target_is_requested(face):
         "product_url": "https://antigens.example/1",
         "molecular_weight": 47.5,
     }
-    asked = face("request_custom_target", "My antigen", product, "MKTAYIAKQR", **told)
+    asked = call("custom_targets.request", "My antigen", product, "MKTAYIAKQR", **told)
     assert {name: getattr(asked, name) for name in told} == told
     assert asked.status is CustomTargetStatus.PENDING_REVIEW
-    assert face("custom_target", asked.id) == asked
-    assert [row.id for row in face("iter_custom_targets", where=[p.plain("product_id", product)])] == [
+    assert call("custom_targets.get", asked.id) == asked
+    assert [row.id for row in call("custom_targets.iterate", where=[p.plain("product_id", product)])] == [
         asked.id
     ]
     with pytest.raises(errors.Conflict):
-        face("request_custom_target", "Again", product, pdb_id="1ABC")
+        call("custom_targets.request", "Again", product, pdb_id="1ABC")
 
 
-def test_targets_are_narrowed_in_every_way(face):
-    one = face("targets", limit=1).items[0]
-    assert [t.id for t in face("iter_targets", name=one.name)] == [one.id]
-    assert one.id in {t.id for t in face("iter_targets", vendor_name=one.vendor_name, show_conjugated=True)}
-    assert face("targets", where=[p.equ("name", one.name)], detailed=True).items[0].details is not None
+def test_targets_are_narrowed_in_every_way(call):
+    one = call("targets.list", limit=1).items[0]
+    assert [t.id for t in call("targets.iterate", name=one.name)] == [one.id]
+    assert one.id in {
+        t.id for t in call("targets.iterate", vendor_name=one.vendor_name, show_conjugated=True)
+    }
+    assert call("targets.list", where=[p.equ("name", one.name)], detailed=True).items[0].details is not None
 
 
-def test_quotes_and_invoices_are_lists_and_files(face, lab, quoted):
+def test_quotes_and_invoices_are_lists_and_files(call, lab, quoted):
     mine = quoted.pop()
-    assert face("quote_pdf", mine).startswith(b"%PDF")
-    shown = face("quote", mine)
-    (row,) = [q for q in face("iter_quotes", page_size=2) if q.provider_quote_url == shown.provider_quote_url]
+    assert call("experiments.download_quote_pdf", mine).startswith(b"%PDF")
+    shown = call("experiments.get_quote", mine)
+    (row,) = [
+        q for q in call("quotes.iterate", page_size=2) if q.provider_quote_url == shown.provider_quote_url
+    ]
     assert row.amount_total == shown.amount_total > 0
-    whole = face("quote_by_id", row.id)
+    whole = call("quotes.get", row.id)
     assert sum(item.total_cents for item in whole.line_items) == whole.amount_subtotal
-    assert row.id in {q.id for q in face("quotes", where=[p.geq("created_at", row.created_at)]).items}
-    assert row.id not in {q.id for q in face("quotes", where=[p.gtr("created_at", row.created_at)]).items}
+    assert row.id in {q.id for q in call("quotes.list", where=[p.geq("created_at", row.created_at)]).items}
+    assert row.id not in {
+        q.id for q in call("quotes.list", where=[p.gtr("created_at", row.created_at)]).items
+    }
 
-    accepted = face("confirm_quote_by_id", row.id, notes="by its own id")
+    accepted = call("quotes.confirm", row.id, notes="by its own id")
     assert accepted.status == QuoteStatus.ACCEPTED
-    invoice = face("find_invoice", mine)
-    assert face("invoice_pdf", invoice.id).startswith(b"%PDF")
-    assert face("invoice_pdf", invoice.provider_invoice_id).startswith(b"%PDF")
-    found = face("iter_invoices", where=[p.equ("provider_invoice_id", invoice.provider_invoice_id)])
+    invoice = call("invoices.find_for_experiment", mine)
+    assert call("invoices.download_pdf", invoice.id).startswith(b"%PDF")
+    assert call("invoices.download_pdf", invoice.provider_invoice_id).startswith(b"%PDF")
+    found = call("invoices.iterate", where=[p.equ("provider_invoice_id", invoice.provider_invoice_id)])
     assert [i.id for i in found] == [invoice.id]
-    assert invoice.id in {i.id for i in face("iter_invoices", status=InvoiceStatus.OPEN, sort="-created_at")}
+    assert invoice.id in {
+        i.id for i in call("invoices.iterate", status=InvoiceStatus.OPEN, sort="-created_at")
+    }
     with pytest.raises(errors.Conflict):
-        face("confirm_quote_by_id", row.id)
+        call("quotes.confirm", row.id)
 
 
-def test_a_file_that_is_not_there_yet(face, lab, quoted):
+def test_a_file_that_is_not_there_yet(call, lab, quoted):
     spec = ExperimentSpec(
         experiment_type=ExperimentType.EXPRESSION, sequences={"a": SequenceValue(aa_string="MKT")}
     )
-    draft = face("create", CreateRequest(experiment_spec=spec, name="draft")).experiment_id
+    draft = call("experiments.create", CreateRequest(experiment_spec=spec, name="draft")).experiment_id
     with pytest.raises(errors.NotReady):
-        face("quote_pdf", draft)
+        call("experiments.download_quote_pdf", draft)
     with pytest.raises(errors.NotFound):
-        face("invoice_pdf", "in_nothing")
+        call("invoices.download_pdf", "in_nothing")
 
 
-def test_sequences_of_the_whole_organization(face, quoted):
-    names = {s.name for s in face("iter_sequences", search="more-", page_size=2)}
+def test_sequences_of_the_whole_organization(call, quoted):
+    names = {s.name for s in call("sequences.iterate", search="more-", page_size=2)}
     assert names == {"more-0", "more-1", "more-2", "more-3"}
-    (own,) = face("iter_sequences", experiment_id=quoted[0])
+    (own,) = call("sequences.iterate", experiment_id=quoted[0])
     assert (own.name, own.experiment_id) == ("more-0", quoted[0])
-    assert face("sequences", where=[p.equ("name", "more-1")], sort=f.desc("name")).total == 1
+    assert call("sequences.list", where=[p.equ("name", "more-1")], sort=f.desc("name")).total == 1
 
 
-def test_experiments_are_narrowed_by_parameters(face, quoted):
-    wanted = face("experiment", quoted[0])
+def test_experiments_are_narrowed_by_parameters(call, quoted):
+    wanted = call("experiments.get", quoted[0])
     span = [
         p.geq("created_at", wanted.created_at),
         p.leq("created_at", wanted.created_at),
         p.equ("id", wanted.id),
     ]
-    assert [e.id for e in face("iter_experiments", where=span, experiment_type="affinity")] == [wanted.id]
-    assert face("experiments", where=span, experiment_type="screening").total == 0
+    assert [e.id for e in call("experiments.iterate", where=span, experiment_type="affinity")] == [wanted.id]
+    assert call("experiments.list", where=span, experiment_type="screening").total == 0
     this = f.eq("id", wanted.id)
     for options in ({"where": span}, {"filter": this}, {"filter": str(this)}):
-        assert face("experiments", results_status="none", **options).items[0].id == wanted.id
-        assert face("experiments", results_status="all", **options).total == 0
-        assert [e.id for e in face("iter_experiments", results_status="none", **options)] == [wanted.id]
+        assert call("experiments.list", results_status="none", **options).items[0].id == wanted.id
+        assert call("experiments.list", results_status="all", **options).total == 0
+        assert [e.id for e in call("experiments.iterate", results_status="none", **options)] == [wanted.id]
     with pytest.raises(errors.RequestRefused):
-        face("experiments", experiment_type="tasting")
+        call("experiments.list", experiment_type="tasting")
 
 
-def test_the_service_itself(face, lab):
-    assert face("health").ok
-    assert face("health_db").ok
-    assert face("health_db").db == "ok"
+def test_the_service_itself(call, lab):
+    assert call("service.check_health").ok
+    assert call("service.check_database").ok
+    assert call("service.check_database").db == "ok"
     lab.fault("status", path="/api/v1/info/health-db", status=503)
-    assert face("health_db").ok is False
-    receipt = face("feedback", "bug_report", str(uuid4()), title="t", json_body={"acme_x": 1})
+    assert call("service.check_database").ok is False
+    receipt = call("service.submit_feedback", "bug_report", str(uuid4()), title="t", json_body={"acme_x": 1})
     assert receipt.reference
-    assert "/api/v1/experiments" in face("openapi")["paths"]
-    assert "/api/v1/partners/mint-token" in with_token(face, lab.partner_token)("openapi")["paths"]
-    without = Face(face.kind, face.base_url, face.options, token=None)
-    assert without("health").ok
+    assert "/api/v1/experiments" in call("service.get_openapi")["paths"]
+    assert (
+        "/api/v1/partners/mint-token" in with_token(call, lab.partner_token)("service.get_openapi")["paths"]
+    )
+    without = Caller(call.base_url, call.options, token=None)
+    assert without("service.check_health").ok
     with pytest.raises(errors.Unauthorized):
-        without("whoami")
+        without("tokens.whoami")

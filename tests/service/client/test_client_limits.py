@@ -6,7 +6,7 @@ import pytest
 
 from prefect_assay import errors
 from prefect_assay.service.client.http import exchange, pagination
-from support.interface.faces import Face
+from support.client import Caller
 from support.services.fault_server import gzip_bomb, reply
 
 BOMB = gzip_bomb(512)
@@ -26,48 +26,47 @@ def packed(status=200, **headers):
 
 
 @pytest.mark.parametrize("status", [200, 403, 503])
-def test_an_answer_is_counted_while_it_is_unpacked(face, server, peak, status):
+def test_an_answer_is_counted_while_it_is_unpacked(call, server, peak, status):
     server.will(packed(status))
     with pytest.raises(errors.UnexpectedAnswer, match=r"GET /whoami.*larger than 67,108,864 bytes"):
-        face("whoami")
+        call("tokens.whoami")
     assert peak() < 256
     assert len(server.seen) == 1  # asking again would bring it again
 
 
-def test_an_act_with_such_an_answer_has_an_unknown_outcome(face, server):
+def test_an_act_with_such_an_answer_has_an_unknown_outcome(call, server):
     server.will(packed(), packed(402))
     with pytest.raises(errors.OutcomeUnknown, match="larger than"):
-        face("submit", "e1")
+        call("experiments.submit", "e1")
     with pytest.raises(errors.PaymentOutcomeUnknown, match="larger than"):
-        face("pay", "i1", CREDENTIAL)
+        call("invoices.pay", "i1", CREDENTIAL)
 
 
 @pytest.mark.parametrize("coding", ["gzip, gzip", "br", "zstd"])
-def test_an_unrequested_content_encoding_is_not_unpacked(face, server, coding):
+def test_an_unrequested_content_encoding_is_not_unpacked(call, server, coding):
     server.will(reply(200, BOMB, content_encoding=coding))
     with pytest.raises(errors.UnexpectedAnswer, match="not asked for"):
-        face("whoami")
+        call("tokens.whoami")
     assert server.seen[0].headers["accept-encoding"] == "gzip, deflate"
 
 
 def test_a_file_has_its_own_limit_which_the_user_sets(server, peak):
-    for kind in ("sync", "async"):
-        face = Face(kind, server.base_url, {"max_download": 100_000})
-        server.will(reply(200, bytes(100_000)), packed(), reply(200, bytes(100_001)))
-        assert sum(map(len, face("download", "/file"))) == 100_000
-        for _ in range(2):
-            with pytest.raises(errors.UnexpectedAnswer, match=r"larger than 100,000 bytes.*max_package_gb"):
-                face("download", "/file")
+    call = Caller(server.base_url, {"max_download": 100_000})
+    server.will(reply(200, bytes(100_000)), packed(), reply(200, bytes(100_001)))
+    assert sum(map(len, call("documents.download", "/file"))) == 100_000
+    for _ in range(2):
+        with pytest.raises(errors.UnexpectedAnswer, match=r"larger than 100,000 bytes.*max_package_gb"):
+            call("documents.download", "/file")
     assert peak() < 256
 
 
-def test_a_pdf_is_held_in_memory_and_has_the_limit_of_an_answer(face, server):
+def test_a_pdf_is_held_in_memory_and_has_the_limit_of_an_answer(call, server):
     server.will(reply(200, b"%PDF-", content_length=exchange.ANSWER_BYTES_MAX + 1))
     with pytest.raises(errors.UnexpectedAnswer, match="larger than"):
-        face("quote_pdf", "e1")
+        call("experiments.download_quote_pdf", "e1")
 
 
-def test_a_list_without_end_is_an_unexpected_answer(face, server, monkeypatch):
+def test_a_list_without_end_is_an_unexpected_answer(call, server, monkeypatch):
     monkeypatch.setattr(pagination, "REQUESTS_MAX", 5)
     tokens = [
         {"id": f"t{n}", "name": "n", "kind": "root", "created_at": "2026-11-21T12:00:00Z"} for n in range(2)
@@ -79,5 +78,5 @@ def test_a_list_without_end_is_an_unexpected_answer(face, server, monkeypatch):
 
     server.will(*[endless] * 20)
     with pytest.raises(errors.UnexpectedAnswer, match=r"/tokens.*not ended after 5 pages"):
-        face("iter_tokens", page_size=2)
+        call("tokens.iterate", page_size=2)
     assert len(server.seen) == 5

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.service.client.http.pagination import Pager
-from prefect_assay.service.client.operations import updates
+from prefect_assay.service.client.http.pagination import paginate
 from prefect_assay.service.models.base import Page
+from support.client import operations
 
 
 class Feed:
@@ -22,32 +22,34 @@ class Feed:
         return Page[int](items=items, total=len(self.rows), count=len(items), offset=offset)
 
 
-def walk(feed, limit, between=lambda: None):
-    """Drive a pager; `between` changes the feed before each request but the first."""
-    pager = Pager(lambda size, offset: (size, offset), str, limit=limit)
-    found = []
-    while (request := pager.operation()) is not None:
-        found += pager.feed(feed.page(*request))
+def read_all(feed, limit, between=lambda: None):
+    """Read the feed; `between` changes it after each request."""
+
+    def fetch(size, offset):
+        page = feed.page(size, offset)
         between()
         assert len(feed.asked) < 1000
-    return found
+        return page
+
+    return list(paginate("GET /rows", fetch, str, page_size=limit))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 6, 7, 10])
 def test_a_quiet_list_is_read_once_and_in_order(size):
-    assert walk(Feed(list(range(size))), 3) == list(range(size))
+    assert read_all(Feed(list(range(size))), 3) == list(range(size))
 
 
 def test_pages_overlap_by_one_row_and_end_with_a_short_one():
     feed = Feed(list(range(7)))
-    walk(feed, 3)
+    read_all(feed, 3)
     assert feed.asked == [(3, 0), (3, 2), (3, 4), (3, 6)]
 
 
 def test_reading_is_lazy():
     feed = Feed(list(range(1000)))
-    pager = Pager(lambda size, offset: (size, offset), str, limit=10)
-    pager.feed(feed.page(*pager.operation()))
+    rows = paginate("GET /rows", feed.page, str, page_size=10)
+    assert feed.asked == []
+    assert [next(rows) for _ in range(10)] == list(range(10))
     assert len(feed.asked) == 1
 
 
@@ -69,7 +71,7 @@ def test_rows_that_stay_are_neither_missed_nor_doubled(size, limit, script):
                 removed.add(feed.rows.pop(index % len(feed.rows)))
         feed.rows[:0] = [next(new) for _ in range(added)][::-1]
 
-    found = walk(feed, limit, change)
+    found = read_all(feed, limit, change)
     assert len(found) == len(set(found))
     old = [row for row in found if row >= 0]
     assert old == sorted(old)
@@ -79,18 +81,20 @@ def test_rows_that_stay_are_neither_missed_nor_doubled(size, limit, script):
 def test_a_service_that_keeps_its_pages_shorter_is_read_to_the_end():
     feed = Feed(list(range(9)))
     whole, feed.page = feed.page, lambda limit, offset: whole(min(limit, 4), offset)
-    assert walk(feed, 100) == list(range(9))
+    assert read_all(feed, 100) == list(range(9))
 
 
 @pytest.mark.parametrize("size", [0, 1, 99, 100, 150])
 def test_reading_a_service_that_ignores_the_offset_ends(size):
     feed = Feed(list(range(size)))
     whole, feed.page = feed.page, lambda limit, offset: whole(1000, 0)
-    assert walk(feed, 100) == list(range(size))
+    assert read_all(feed, 100) == list(range(size))
 
 
 def test_a_filter_and_an_experiment_are_joined():
-    operation = updates.updates(experiment_id="e-1", filter="eq(type,progress)")
+    operation = operations.updates.list(experiment_id="e-1", filter="eq(type,progress)")
     assert ("filter", "and(eq(experiment_id,e-1),eq(type,progress))") in operation.request.params
-    assert updates.updates(experiment_id="e-1").request.params == (("filter", "eq(experiment_id,e-1)"),)
-    assert updates.updates().request.params == ()
+    assert operations.updates.list(experiment_id="e-1").request.params == (
+        ("filter", "eq(experiment_id,e-1)"),
+    )
+    assert operations.updates.list().request.params == ()

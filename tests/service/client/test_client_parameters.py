@@ -15,9 +15,9 @@ from prefect_assay.service.client import parameters as p
 from prefect_assay.service.client.http.exchange import Attempt
 from prefect_assay.service.client.http.request import Request
 from prefect_assay.service.client.http.wire import Wire
-from prefect_assay.service.client.operations import experiments, results
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.models.vocabulary import ExperimentStatus
+from support.client import operations
 
 MOMENT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ACME = WireWords(provider="acme", service="Foo")
@@ -46,13 +46,13 @@ def sent(request, words=None):
     ],
 )
 def test_a_test_of_one_field_is_one_parameter(test, pair):
-    request = results.result_summaries(where=[test], limit=2).request
+    request = operations.results.list(where=[test], limit=2).request
     assert sent(request) == [("limit", "2"), pair]
 
 
 @given(st.text())
 def test_values_travel_as_they_are(value):
-    request = Request(method="GET", path="/x", params=p.tests([p.equ("name", value)]))
+    request = Request(method="GET", path="/x", params=p.encode_tests([p.equ("name", value)]))
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -65,7 +65,7 @@ def test_malformed_field_tests_are_refused():
         lambda: p.equ("a b", 1),
         lambda: p.geq("created_at", datetime(2026, 1, 1)),  # noqa: DTZ001 - that is the point
         lambda: p.lss("a", float("nan")),
-        lambda: experiments.experiments(where=[p.equ("a", 1), p.equ("a", 2)]),
+        lambda: operations.experiments.list(where=[p.equ("a", 1), p.equ("a", 2)]),
     ):
         with pytest.raises(InputError):
             build()

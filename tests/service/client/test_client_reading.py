@@ -5,20 +5,13 @@ import pytest
 
 from prefect_assay import errors
 from prefect_assay.service.client.http.failures import result
-from prefect_assay.service.client.http.request import Answer, query, segment
-from prefect_assay.service.client.operations import (
-    billing,
-    experiments,
-    results,
-    sequences,
-    targets,
-    updates,
-)
+from prefect_assay.service.client.http.request import Answer, encode_query, quote_segment
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.service.models.sequences import ProteinSequence
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import ExperimentType, Method, PaymentMethod
+from support.client import operations
 
 ACME = WireWords(provider="acme", service="Foo")
 SPEC = ExperimentSpec(
@@ -42,20 +35,20 @@ def answer(body, status=200, words=None):
     ],
 )
 def test_a_page_is_read_in_every_published_form(body, total):
-    page = result(updates.updates(), answer(body))
+    page = result(operations.updates.list(), answer(body))
     assert [row.id for row in page.items] == ["u1"]
     assert (page.total, page.count, page.offset) == (total, 1, 0)
 
 
 def test_results_of_the_earlier_variant_are_read():
-    page = result(results.result_summaries(), answer({"results": [{"id": "r", "result_type": "affinity"}]}))
+    page = result(operations.results.list(), answer({"results": [{"id": "r", "result_type": "affinity"}]}))
     assert page.items[0].id == "r"
 
 
 @pytest.mark.parametrize("body", [{}, {"items": None}, {"items": {}}, 3, None, {"items": [{"id": 1}]}])
 def test_a_malformed_list_is_an_unexpected_answer(body):
     with pytest.raises(errors.UnexpectedAnswer, match="GET /updates"):
-        result(updates.updates(), answer(body))
+        result(operations.updates.list(), answer(body))
 
 
 def test_unknown_statuses_and_fields_are_kept():
@@ -66,13 +59,13 @@ def test_unknown_statuses_and_fields_are_kept():
         "created_at": "2026-11-21T12:00:00Z",
         "new": [1],
     }
-    experiment = result(experiments.experiment("e"), answer(body))
+    experiment = result(operations.experiments.get("e"), answer(body))
     assert experiment.status == "being_polished"
     assert experiment.model_extra["new"] == [1]
 
 
 def order(spec=SPEC, **fields):
-    return experiments.create(CreateRequest(experiment_spec=spec, name="pa-1", **fields))
+    return operations.experiments.create(CreateRequest(experiment_spec=spec, name="pa-1", **fields))
 
 
 def test_the_two_answers_of_a_create_are_distinguished():
@@ -96,12 +89,13 @@ def test_a_success_stays_one_whatever_its_unread_fields_hold(odd):
     assert (type(created), created.experiment_id) == (Created, "e1")
     assert created.costs is None or created.costs == odd
     modified = result(
-        experiments.modify("e1", name="n"), answer(dict.fromkeys(("id", "message", "updated"), odd))
+        operations.experiments.modify("e1", name="n"),
+        answer(dict.fromkeys(("id", "message", "updated"), odd)),
     )
     assert modified.updated in (True, None)
     fields = ("previous_status", "status", "confirmed_at", "provider_invoice_url")
     submitted = result(
-        experiments.submit("e1"), answer({"experiment_id": "e1", **dict.fromkeys(fields, odd)})
+        operations.experiments.submit("e1"), answer({"experiment_id": "e1", **dict.fromkeys(fields, odd)})
     )
     assert submitted.experiment_id == "e1"
     with pytest.raises(errors.OrderOutcomeUnknown):
@@ -142,7 +136,10 @@ def test_the_body_of_a_create_matches_the_contract():
 
 def test_provider_words_are_neutral_inside():
     body = {"experiment_id": "e1", "status": "open", "acme_invoice_url": "https://x.example"}
-    assert result(billing.invoice("e1"), answer(body, words=ACME)).provider_invoice_url == "https://x.example"
+    assert (
+        result(operations.experiments.get_invoice("e1"), answer(body, words=ACME)).provider_invoice_url
+        == "https://x.example"
+    )
 
 
 def test_names_that_users_give_are_left_alone():
@@ -154,28 +151,34 @@ def test_names_that_users_give_are_left_alone():
         "acme_quote_url": "https://x.example",
         "experiment_spec": {"sequences": {"acme_1": {"aa_string": "M", "metadata": {"acme_x": 1}}}},
     }
-    experiment = result(experiments.experiment("e"), answer(body, words=ACME))
+    experiment = result(operations.experiments.get("e"), answer(body, words=ACME))
     assert experiment.provider_quote_url == "https://x.example"
     assert experiment.experiment_spec["sequences"] == body["experiment_spec"]["sequences"]
 
 
 def test_a_modification_names_only_what_is_given_and_null_clears():
-    assert json.loads(experiments.modify("e").request.content()) == {}
-    request = experiments.modify("e", target_id=None, name="n", antigen_concentrations=(1.0,)).request
+    assert json.loads(operations.experiments.modify("e").request.content()) == {}
+    request = operations.experiments.modify(
+        "e", target_id=None, name="n", antigen_concentrations=(1.0,)
+    ).request
     assert json.loads(request.content()) == {"name": "n", "target_id": None, "antigen_concentrations": [1.0]}
-    replaced = experiments.modify("e", sequences=[ProteinSequence(name="a", aa_string="M")]).request
+    replaced = operations.experiments.modify(
+        "e", sequences=[ProteinSequence(name="a", aa_string="M")]
+    ).request
     assert json.loads(replaced.content())["sequences"] == [{"name": "a", "aa_string": "M", "control": False}]
 
 
 def test_a_confirmation_always_has_a_body():
-    assert billing.confirm_quote("e").request.content() == b"{}"
-    named = billing.confirm_quote("e", purchase_order_number="PO-1").request
+    assert operations.experiments.confirm_quote("e").request.content() == b"{}"
+    named = operations.experiments.confirm_quote("e", purchase_order_number="PO-1").request
     assert json.loads(named.content()) == {"purchase_order_number": "PO-1"}
-    assert experiments.submit("e").request.content() is None
+    assert operations.experiments.submit("e").request.content() is None
 
 
 def test_added_sequences_go_to_their_experiment():
-    request = sequences.add_sequences("c-1", [ProteinSequence(name="a", aa_string="M", control=True)]).request
+    request = operations.sequences.add(
+        "c-1", [ProteinSequence(name="a", aa_string="M", control=True)]
+    ).request
     assert json.loads(request.content()) == {
         "experiment_code": "c-1",
         "sequences": [{"name": "a", "aa_string": "M", "control": True}],
@@ -185,18 +188,18 @@ def test_added_sequences_go_to_their_experiment():
 @pytest.mark.parametrize("value", ["", " ", ".", ".."])
 def test_an_id_that_would_name_another_path_is_refused(value):
     with pytest.raises(errors.InputError, match="id"):
-        experiments.experiment(value)
+        operations.experiments.get(value)
 
 
 def test_ids_are_quoted_and_parameters_are_text():
-    assert segment("a/b?c d") == "a%2Fb%3Fc%20d"
-    assert query(a=True, b=None, c=3, d="x") == (("a", "true"), ("c", "3"), ("d", "x"))
-    assert targets.target("../whoami").request.path == "/targets/..%2Fwhoami"
+    assert quote_segment("a/b?c d") == "a%2Fb%3Fc%20d"
+    assert encode_query(a=True, b=None, c=3, d="x") == (("a", "true"), ("c", "3"), ("d", "x"))
+    assert operations.targets.get("../whoami").request.path == "/targets/..%2Fwhoami"
 
 
 def test_numbers_that_json_cannot_say_are_refused_before_sending():
     with pytest.raises(errors.InputError, match="nothing was sent"):
-        experiments.modify("e", parameters={"x": float("nan")}).request.content()
+        operations.experiments.modify("e", parameters={"x": float("nan")}).request.content()
 
 
 @pytest.mark.parametrize(
@@ -205,5 +208,5 @@ def test_numbers_that_json_cannot_say_are_refused_before_sending():
 def test_a_time_without_an_offset_is_utc(written):
     """Contract 1. A wait compares it with the time of this machine."""
     row = {"id": "e1", "code": "LAB-1", "status": "draft", "created_at": written}
-    found = result(experiments.experiment("e1"), answer(row))
+    found = result(operations.experiments.get("e1"), answer(row))
     assert found.created_at == datetime(2026, 11, 21, 12, tzinfo=UTC)

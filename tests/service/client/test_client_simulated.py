@@ -1,13 +1,12 @@
 """A service counts as simulated only while its own answers say so in exactly one way; every other one is live."""
 
-import asyncio
 from contextlib import suppress
 
 import pytest
 
 from assay_lab.testing import LocalLab
 from prefect_assay.errors import AssayError
-from prefect_assay.service.client import AssayClient, AsyncAssayClient
+from prefect_assay.service.client import AssayClient
 from support.contract.service import TOKEN, ContractService, running
 from support.services.fault_server import fault_server, reply
 
@@ -27,7 +26,7 @@ def read(server, *calls):
 
 
 def experiment(client):
-    client.experiment("e1")
+    client.experiments.get("e1")
 
 
 def test_the_last_answer_counts(server):
@@ -51,26 +50,19 @@ def test_the_host_of_a_file_says_nothing_about_the_service(server):
     with fault_server() as elsewhere:
         server.will(reply(307, location=f"{elsewhere.base_url}/package.zip"))
         elsewhere.will(reply(404, {}, **SAYS_SO))
-        assert read(server, lambda client: b"".join(client.download("/files/package.zip"))) == [False, False]
-
-
-def test_the_asynchronous_client_says_the_same(server):
-    async def both():
-        async with AsyncAssayClient(server.base_url, "token") as client:
-            await client.experiment("e1")
-            return client.is_simulated
-
-    server.will(reply(200, EXPERIMENT, **SAYS_SO))
-    assert asyncio.run(both())
+        assert read(server, lambda client: b"".join(client.documents.download("/files/package.zip"))) == [
+            False,
+            False,
+        ]
 
 
 def test_a_service_of_the_contract_is_live():
     with running(ContractService()) as service, AssayClient(service.base_url, TOKEN) as client:
-        assert list(client.iter_experiments()) == []
+        assert list(client.experiments.iterate()) == []
         assert not client.is_simulated
 
 
 def test_the_client_of_a_lab_process_knows_it():
     with LocalLab() as lab, AssayClient(lab.base_url, lab.token) as client:
-        client.whoami()
+        client.tokens.whoami()
         assert client.is_simulated

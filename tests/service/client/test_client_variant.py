@@ -43,9 +43,9 @@ def earlier_feed(connection, request):
     reply(200, {"updates": page, "next_cursor": page[-1]["id"] if more else None})(connection, request)
 
 
-def test_the_feed_is_followed_by_its_cursor(face, server):
+def test_the_feed_is_followed_by_its_cursor(call, server):
     server.will(*[earlier_feed] * 9)
-    found = face("iter_updates", page_size=7)
+    found = call("updates.iterate", page_size=7)
     assert [u.id for u in found] == [row["id"] for row in ROWS]
     assert len(server.seen) == 4
     assert (found[0].type, found[0].description) == ("progress", "running")
@@ -54,7 +54,7 @@ def test_the_feed_is_followed_by_its_cursor(face, server):
 @pytest.mark.parametrize(
     "only", [{"experiment_id": "e1"}, {"type": "progress"}, {"experiment_id": "e0", "type": "progress"}]
 )
-def test_its_own_filters_are_used_once_it_is_recognised(face, server, only):
+def test_its_own_filters_are_used_once_it_is_recognised(call, server, only):
     server.will(*[earlier_feed] * 30)
     wanted = [
         row["id"]
@@ -62,43 +62,47 @@ def test_its_own_filters_are_used_once_it_is_recognised(face, server, only):
         if only.get("experiment_id", row["experiment_id"]) == row["experiment_id"]
         and only.get("type", row["update_type"]) == row["update_type"]
     ]
-    assert [u.id for u in face("iter_updates", page_size=2, **only)] == wanted
-    assert [u.id for u in face("updates", limit=2, **only).items] == wanted[:2]
+    assert [u.id for u in call("updates.iterate", page_size=2, **only)] == wanted
+    assert [u.id for u in call("updates.list", limit=2, **only).items] == wanted[:2]
 
 
 @pytest.mark.parametrize(
     "asked", [{"filter": f.eq("type", "progress")}, {"sort": "-timestamp"}, {"search": "x"}, {"offset": 3}]
 )
-def test_an_option_that_it_would_ignore_is_refused(face, server, asked):
+def test_an_option_that_it_would_ignore_is_refused(call, server, asked):
     server.will(earlier_feed)
     with pytest.raises(errors.UnexpectedAnswer, match=f"knows no {next(iter(asked))}"):
-        face("updates", **asked)
+        call("updates.list", **asked)
 
 
-def test_a_cursor_that_leads_in_a_circle_ends(face, server):
+def test_a_cursor_that_leads_in_a_circle_ends(call, server):
     server.will(*[reply(200, {"updates": ROWS[:2], "next_cursor": "u23"})] * 9)
-    assert len(face("iter_updates", page_size=2)) == 2
+    assert len(call("updates.iterate", page_size=2)) == 2
     assert len(server.seen) == 2
 
 
-def test_its_results_are_read(face, server):
+def test_its_results_are_read(call, server):
     rows = [
         {"id": f"r{n}", "experiment_id": "e1", "result_type": "affinity", "title": "t", "extra": 1}
         for n in range(3)
     ]
     server.will(*[reply(200, {"results": rows})] * 4)
-    assert [r.id for r in face("iter_result_summaries")] == ["r0", "r1", "r2"]
-    assert face("results", "e1")[0].model_extra["extra"] == 1
+    assert [r.id for r in call("results.iterate")] == ["r0", "r1", "r2"]
+    assert call("experiments.iterate_results", "e1")[0].model_extra["extra"] == 1
 
 
 def not_allowed(**headers):
     return reply(405, {"error": "method not allowed"}, allow="GET, POST", **headers)
 
 
-def test_a_modification_is_sent_by_post_where_patch_does_not_exist(face, server):
+def test_a_modification_is_sent_by_post_where_patch_does_not_exist(call, server):
     server.will(not_allowed(), reply(200, {"id": "e1", "updated": True}))
-    done = face(
-        "modify", "e1", name="n", n_replicates=2, sequences=[ProteinSequence(name="a", aa_string="MKT")]
+    done = call(
+        "experiments.modify",
+        "e1",
+        name="n",
+        n_replicates=2,
+        sequences=[ProteinSequence(name="a", aa_string="MKT")],
     )
     assert (done.id, done.updated) == ("e1", True)
     assert server.methods == ["PATCH", "POST"]
@@ -107,22 +111,22 @@ def test_a_modification_is_sent_by_post_where_patch_does_not_exist(face, server)
 
 
 @pytest.mark.parametrize("status", ["waiting_for_confirmation", "WaitingForConfirmation"])
-def test_a_status_is_sent_by_post_at_once(face, server, status):
+def test_a_status_is_sent_by_post_at_once(call, server, status):
     server.will(reply(200, {"id": "e1", "updated": True}))
-    assert face("modify", "e1", name="n", status=status).updated is True
+    assert call("experiments.modify", "e1", name="n", status=status).updated is True
     assert server.methods == ["POST"]
     assert server.seen[0].path == "/api/v1/experiments/e1"
     assert server.seen[0].json() == {"name": "n", "status": "waiting_for_confirmation"}
 
 
-def test_a_service_of_the_current_interface_changes_no_status(face, server):
+def test_a_service_of_the_current_interface_changes_no_status(call, server):
     server.will(reply(405, {"error": "method not allowed"}, allow="GET, PATCH"))
     with pytest.raises(errors.InvalidRequest, match="status: this service speaks the current interface"):
-        face("modify", "e1", status="canceled")
+        call("experiments.modify", "e1", status="canceled")
     server.will()
     for fields in ({"status": "nonsense"}, {"status": "draft", "webhook_url": "https://h.example"}):
         with pytest.raises(errors.InvalidRequest):
-            face("modify", "e1", **fields)
+            call("experiments.modify", "e1", **fields)
     assert server.seen == []
 
 
@@ -134,10 +138,10 @@ def test_a_service_of_the_current_interface_changes_no_status(face, server):
         ({"sequences": [ProteinSequence(name="a", aa_string="MKT", control=True)]}, "sequences"),
     ],
 )
-def test_nothing_is_left_out_on_the_way(face, server, fields, place):
+def test_nothing_is_left_out_on_the_way(call, server, fields, place):
     server.will(not_allowed(), reply(200, {"id": "e1", "updated": True}))
     with pytest.raises(errors.InvalidRequest, match="earlier interface") as caught:
-        face("modify", "e1", **fields)
+        call("experiments.modify", "e1", **fields)
     assert caught.value.findings[0].startswith(place)
     assert server.methods == ["PATCH"]
 
@@ -154,22 +158,22 @@ def test_nothing_is_left_out_on_the_way(face, server, fields, place):
         (reply(400, {"error": "no"}), errors.RequestRefused),
     ],
 )
-def test_no_other_answer_makes_a_second_request(face, server, step, kind):
+def test_no_other_answer_makes_a_second_request(call, server, step, kind):
     server.will(step, reply(200, {"id": "e1", "updated": True}))
     with pytest.raises(kind):
-        face("modify", "e1", name="n")
+        call("experiments.modify", "e1", name="n")
     assert server.methods == ["PATCH"]
 
 
-def test_a_lost_answer_of_the_second_request_is_an_unknown_outcome(face, server):
+def test_a_lost_answer_of_the_second_request_is_an_unknown_outcome(call, server):
     server.will(not_allowed(), reset(), reply(200, {}))
     with pytest.raises(errors.OutcomeUnknown, match="POST /experiments/e1"):
-        face("modify", "e1", name="n")
+        call("experiments.modify", "e1", name="n")
     assert len(server.seen) == 2
 
 
-def test_a_service_that_knows_neither_is_at_the_wrong_address(face, server):
+def test_a_service_that_knows_neither_is_at_the_wrong_address(call, server):
     server.will(not_allowed(), not_allowed())
     with pytest.raises(errors.AccessError, match="address"):
-        face("modify", "e1", name="n")
+        call("experiments.modify", "e1", name="n")
     assert json.loads(server.seen[1].body) == {"name": "n"}

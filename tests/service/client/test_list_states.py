@@ -1,6 +1,5 @@
 """The rows of many experiments: few requests with short addresses, the contract's two ways to find them, strict states."""
 
-import asyncio
 from urllib.parse import parse_qs
 
 import httpx
@@ -9,7 +8,7 @@ import pytest
 from assay_lab.testing import LocalLab
 from lab_support.core import spec
 from prefect_assay.errors import RequestRefused, UnexpectedAnswer
-from prefect_assay.service.client import AssayClient, AsyncAssayClient
+from prefect_assay.service.client import AssayClient
 from support.contract.service import TOKEN, ContractService, running
 
 URL_MAX = 2_000
@@ -62,7 +61,7 @@ class Service:
         with AssayClient(
             "https://lab.example", "a-token-of-tests", transport=httpx.MockTransport(self), retries=0
         ) as client:
-            return client.list_states(ids, **options)
+            return client.experiments.list_states(ids, **options)
 
 
 def test_forty_experiments_take_one_request_and_every_address_is_short():
@@ -148,17 +147,6 @@ def test_both_spellings_of_the_contract_are_read():
     assert (state.status, state.results_status) == ("in_review", "all")
 
 
-def test_the_asynchronous_client_reads_the_same():
-    service = Service([row(1), row(2)])
-
-    async def states():
-        transport = httpx.MockTransport(service)
-        async with AsyncAssayClient("https://lab.example", "a-token-of-tests", transport=transport) as client:
-            return await client.list_states([uuid(1), uuid(2)])
-
-    assert list(asyncio.run(states())) == [uuid(1), uuid(2)]
-
-
 def test_the_lab_reads_the_filter():
     with LocalLab() as lab, AssayClient(lab.base_url, lab.token) as client, lab.http() as http:
         ids = [
@@ -169,7 +157,7 @@ def test_the_lab_reads_the_filter():
         ]
         lab.clear_faults()
         before = len(lab.journal(path="/experiments"))
-        states = client.list_states(ids)
+        states = client.experiments.list_states(ids)
         assert {one: state.id for one, state in states.items()} == {one: one for one in ids}
         assert len(lab.journal(path="/experiments")) - before == 2
 
@@ -183,4 +171,4 @@ def test_a_service_of_the_contract_that_ignores_the_filter_shows_its_rows():
             trust_env=False,
         ).json()
         experiment_id = made["experiment_id"]
-        assert client.list_states([experiment_id])[experiment_id].status == "draft"
+        assert client.experiments.list_states([experiment_id])[experiment_id].status == "draft"

@@ -9,10 +9,9 @@ from prefect_assay import errors
 from prefect_assay.orders.billing import check_total
 from prefect_assay.orders.create import acceptance_of
 from prefect_assay.orders.payments.due import invoice_id_of
-from prefect_assay.service.client.decoding import unwrapped
+from prefect_assay.service.client.decoding import unwrap
 from prefect_assay.service.client.http.failures import result
 from prefect_assay.service.client.http.request import Answer
-from prefect_assay.service.client.operations import billing, experiments
 from prefect_assay.service.models.base import DECIDES, WireModel
 from prefect_assay.service.models.billing import Quote
 from prefect_assay.service.models.experiment import (
@@ -23,9 +22,10 @@ from prefect_assay.service.models.experiment import (
 )
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
 from prefect_assay.service.models.vocabulary import ExperimentStatus
+from support.client import operations
 
 SPEC = ExperimentSpec(experiment_type="thermostability", sequences={"a": SequenceValue(aa_string="MKT")})
-CREATE = experiments.create(CreateRequest(experiment_spec=SPEC, name="pa-1"))
+CREATE = operations.experiments.create(CreateRequest(experiment_spec=SPEC, name="pa-1"))
 ODD = (True, 1.5, "odd", ["odd"], {"odd": 1})
 
 
@@ -64,7 +64,7 @@ def test_no_odd_value_of_a_field_that_decides_nothing_fails_an_answer(kind):
 
 
 def test_a_field_that_decides_is_an_error_with_its_path():
-    read = experiments.experiment("e")
+    read = operations.experiments.get("e")
     listed = {"id": "e", "status": "done", "created_at": 1767225600, "results_status": None}
     assert result(read, answer(200, listed)).results_status == "none"
     for odd, path in (({"results_status": ["all"]}, "results_status"), ({"status": {}}, "status")):
@@ -84,13 +84,18 @@ def test_a_field_that_decides_is_an_error_with_its_path():
     ],
 )
 def test_an_envelope_is_opened(body):
-    found = result(experiments.experiment("e"), answer(200, body))
+    found = result(operations.experiments.get("e"), answer(200, body))
     assert (found.id, found.code, found.status) == ("e", "e", "done")
 
 
 @pytest.mark.parametrize("body", [b"", {}, {"status": "accepted"}, {"id": "q", "status": None}])
 @pytest.mark.parametrize(
-    "operation", [billing.confirm_quote("e"), experiments.submit("e"), billing.reject_quote("q", "price")]
+    "operation",
+    [
+        operations.experiments.confirm_quote("e"),
+        operations.experiments.submit("e"),
+        operations.quotes.reject("q", "price"),
+    ],
 )
 def test_a_change_is_done_whatever_its_answer_shows(operation, body):
     result(operation, answer(200, body))
@@ -160,7 +165,7 @@ def test_whatever_its_status_a_failure_that_names_what_it_made_is_no_refusal(sta
     ],
 )
 def test_the_total_of_a_quote_is_read_only_where_it_is_certain(quote, total):
-    assert Quote.model_validate(unwrapped(quote, Quote)).total == total
+    assert Quote.model_validate(unwrap(quote, Quote)).total == total
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """A `WitnessClient` sends reads and the cost estimate, and refuses every other call of the client before it is sent."""
 
+from operator import attrgetter
+
 import pytest
 
 from prefect_assay.errors import AssayError, InvalidRequest
@@ -24,7 +26,7 @@ def test_what_could_change_something_is_not_sent(call, place):
     server.will(reply(404, {"error": "no"}))
     is_read = not call.operation.acts
     with pytest.raises(AssayError if is_read else InvalidRequest):
-        collect(getattr(client, call.method)(**call.arguments[0]))
+        collect(attrgetter(call.method)(client)(**call.arguments[0]))
     assert [request.method for request in server.seen] == ([call.operation.method] if is_read else [])
 
 
@@ -33,6 +35,6 @@ def test_an_answer_that_cannot_be_read_is_kept_and_a_refusal_is_not(place):
     for answer in (reply(200, {"id": []}), reply(404, {"error": "no"})):
         server.will(answer)
         with pytest.raises(AssayError):
-            client.experiment("11111111-2222-4333-8444-555555555555")
+            client.experiments.get("11111111-2222-4333-8444-555555555555")
     (kept,) = client.exchanges
     assert (kept.operation, kept.body, kept.value) == ("GET /experiments/{}", {"id": []}, None)

@@ -54,11 +54,11 @@ def lab_campaign(
         orders = [_order(client, books, plan, planned) for planned in plan.experiments]
         lab.advance(days=days)
         for planned, order in list(zip(plan.experiments, orders, strict=True))[:measured]:
-            invoice = client.find_invoice(order.experiment_id)
+            invoice = client.invoices.find_for_experiment(order.experiment_id)
             assert invoice is not None
             book = books.order(campaign_id, planned.order_key)
             OrderLedger(book).paid(invoice.id, invoice.amount)
-            found = client.experiment(order.experiment_id)
+            found = client.experiments.get(order.experiment_id)
             kept = archive_experiment.fn(
                 credentials,
                 archive,
@@ -80,7 +80,7 @@ def lab_campaign(
 
 def _order(client: AssayClient, books: Books, plan: Plan, planned: PlannedExperiment):
     book = books.order(plan.campaign_id, planned.order_key)
-    total = client.estimate(planned.spec).total_cents or 0
+    total = client.experiments.estimate_cost(planned.spec).total_cents or 0
     book.record(lambda _: Approved(amount_cents=total, approver="the caps of the policy"))
     name = experiment_name(plan.campaign_id, planned.batch_index, len(plan.experiments), planned.order_key)
     request = CreateRequest(experiment_spec=planned.spec, name=name, skip_draft=True, auto_accept_quote=True)

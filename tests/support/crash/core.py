@@ -60,9 +60,9 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
             )
         if billing.stage is not BillingStage.INVOICED:
             return {"stage": billing.stage, "experiment_id": experiment_id}
-        invoice = client.find_invoice(experiment_id)
+        invoice = client.invoices.find_for_experiment(experiment_id)
         payment = settle(
-            client,
+            client.invoices,
             invoice.id,
             rail,
             PaymentPolicy.model_validate(job["policy"]),

@@ -112,7 +112,7 @@ def a_core_player(lab: LocalLab, folder: Path) -> Iterator[CorePlayer]:
     offered = lab.x402
     with token_issuer() as issuer_url, AssayClient(lab.base_url, lab.token) as service:
         names = {lab.base_url: "lab", issuer_url: "issuer", str(folder / "books"): "books"}
-        targets = {t.name: t.id for t in service.iter_targets()}
+        targets = {t.name: t.id for t in service.targets.iterate()}
         policy = {
             "enabled": True,
             "max_cents_per_payment": 2_000_000,

@@ -172,7 +172,7 @@ def judge(player: Player, story: Story, *, faults_gone: bool = True) -> list[str
     schedule, lab = story.schedule, player.lab
     orders = [
         e
-        for e in player.service.iter_experiments(search=schedule.campaign_id)
+        for e in player.service.experiments.iterate(search=schedule.campaign_id)
         if schedule.campaign_id in (e.name or "").split()
     ]
     ids = {order.id for order in orders}
@@ -184,7 +184,7 @@ def judge(player: Player, story: Story, *, faults_gone: bool = True) -> list[str
     if len(paid) > 1:
         wrong.append(f"{len(paid)} settlements")
     for settled in paid:
-        amount = player.service.invoice_by_id(settled["invoice_id"]).amount
+        amount = player.service.invoices.get(settled["invoice_id"]).amount
         if settled["amount_cents"] != amount or settled["payment_method"] != schedule.rail:
             wrong.append(f"a settlement of {settled['amount_cents']} for an invoice of {amount} cents")
     if story.end is End.DONE and not (orders and len(paid) == 1):
@@ -237,7 +237,7 @@ def _strangers(player: Player, story: Story, state: OrderState, orders: list[Any
 
 def _committed(player: Player, schedule: Schedule, experiment_id: str) -> bool:
     """An invoice of the quoted route exists only after a confirmation; on the other route a payment decides."""
-    invoice = player.service.find_invoice(experiment_id)
+    invoice = player.service.invoices.find_for_experiment(experiment_id)
     return invoice is not None and (schedule.route == "quoted" or invoice.status == "paid")
 
 

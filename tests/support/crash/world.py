@@ -239,7 +239,7 @@ def a_flow_player(world: World, folder: Path) -> Iterator[FlowPlayer]:
             names_here = names | {api_url.removesuffix("/api"): "prefect"}
             process = stack.enter_context(Killable(place, env, names_here))
             servers.append(Server(api, settings, blocks, process))
-        targets = {t.name: t.id for t in world.service.iter_targets()}
+        targets = {t.name: t.id for t in world.service.targets.iterate()}
         yield FlowPlayer(
             world=world,
             servers=servers,

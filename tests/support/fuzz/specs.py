@@ -17,9 +17,9 @@ from lab_support.core import BY_LOT, PRICED, lab_core
 from prefect_assay.errors import InputError, InvalidRequest, InvalidSpec
 from prefect_assay.service.assays import BINDING_TYPES, METHOD_TYPES
 from prefect_assay.service.client.http.request import Request
-from prefect_assay.service.client.operations.experiments import create
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.vocabulary import ExperimentType
+from support.client import operations
 
 _CREATE = next(route for route in ROUTES if (route.method, route.path) == ("POST", "/experiments"))
 _LETTERS = "ACDEFGHIKLMNPQRSTVWY"
@@ -274,7 +274,7 @@ def judged(request: CreateRequest) -> tuple[bytes | None, str]:
     """What an unchecked request would send, None where JSON cannot say it, and why the client does not send it."""
     try:
         content = Request(method="POST", path="/experiments", json=request.wire()).content()
-        create(request)
+        operations.experiments.create(request)
     except (InvalidRequest, InvalidSpec) as error:
         return content, str(error)
     except InputError:

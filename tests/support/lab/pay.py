@@ -29,7 +29,7 @@ class LabPayApi:
     sent: list[dict] = field(default_factory=list)
     probes: int = 0
 
-    def invoice_by_id(self, invoice_id):
+    def get(self, invoice_id):
         return Invoice.model_validate(get(self.core, f"/invoices/{invoice_id}"))
 
     def pay(self, invoice_id, headers=None):

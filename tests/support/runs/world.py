@@ -168,7 +168,7 @@ class World:
         beginning of a name alone another test's `quoted-twice`.
         """
         begins = campaign_id if campaign_id.endswith("-") else f"{campaign_id} "
-        found = self.service.iter_experiments(search=campaign_id)
+        found = self.service.experiments.iterate(search=campaign_id)
         return [order for order in found if order.name.startswith(begins)]
 
     def log(self, campaign_id: str) -> OrderBook:
@@ -196,7 +196,7 @@ class World:
     def pay_invoices(self, campaign_id: str) -> None:
         """Pay a campaign's open invoices on their pages, as a person does."""
         for order in self.orders(campaign_id):
-            invoice = self.service.find_invoice(order.id)
+            invoice = self.service.invoices.find_for_experiment(order.id)
             if invoice is not None and invoice.status == "open":
                 address = invoice.provider_hosted_invoice_url.rstrip("/")
                 assert httpx.post(f"{address}/pay", follow_redirects=True).is_success

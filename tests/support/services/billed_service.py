@@ -2,6 +2,7 @@
 
 from contextlib import nullcontext
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 from prefect_assay.errors import NotReady
 from prefect_assay.service.models.billing import ExperimentInvoice, Quote
@@ -37,37 +38,45 @@ class BilledService:
     ):
         self.billed, self.offered, self.status, self.costs = invoice, quote, status, costs
         self.listed, self.refusal, self.confirmed = listed, refusal, []
+        self.experiments = SimpleNamespace(
+            get=self._get,
+            get_invoice=self._get_invoice,
+            get_quote=self._get_quote,
+            confirm_quote=self._confirm_quote,
+            submit=self._submit,
+        )
+        self.invoices = SimpleNamespace(find_for_experiment=self._find_invoice)
 
     def get_client(self):
         return nullcontext(self)
 
-    def experiment(self, experiment_id):
+    def _get(self, experiment_id):
         return Experiment(
             id=experiment_id, code="LAB-1", status=self.status, created_at=NOW, costs=self.costs
         )
 
-    def find_invoice(self, _experiment_id):
+    def _find_invoice(self, _experiment_id):
         if isinstance(self.listed, Exception):
             raise self.listed
         return self.listed
 
-    def invoice(self, experiment_id):
+    def _get_invoice(self, experiment_id):
         if experiment_id not in self.confirmed and self.billed is NONE_YET:
             raise NotReady("no invoice")
         status = "open" if self.billed is NONE_YET else self.billed
         page = "https://pay.example/1"
         return ExperimentInvoice(experiment_id=experiment_id, status=status, provider_invoice_url=page)
 
-    def quote(self, _experiment_id):
+    def _get_quote(self, _experiment_id):
         if self.offered is None:
             raise NotReady("not generated")
         return Quote.model_validate(self.offered)
 
-    def confirm_quote(self, experiment_id):
+    def _confirm_quote(self, experiment_id):
         if self.refusal is not None:
             raise self.refusal
         self.confirmed.append(experiment_id)
         return QuoteAcceptance(id="q", status="accepted", invoice_id=f"inv-{experiment_id}")
 
-    def submit(self, _experiment_id):
+    def _submit(self, _experiment_id):
         raise self.refusal

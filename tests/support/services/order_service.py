@@ -1,6 +1,7 @@
 """A service that only takes orders, and a store and a killer to break runs at any call. In memory, and it counts."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 from prefect_assay.archive import LocalStore
 from prefect_assay.errors import NotFound
@@ -75,7 +76,11 @@ class OrderService:
         self.creates = self.looks = 0
         self.lag, self.answer, self.trouble, self.refuses = lag, answer, trouble, refuses
         self.unread, self.unlisted, self.standing = unread, unlisted, standing
-        self.invoices = {}
+        self.billed = {}
+        self.experiments = SimpleNamespace(
+            iterate=self._iterate_experiments, get=self._get_experiment, create=self._create_experiment
+        )
+        self.invoices = SimpleNamespace(get=self._get_invoice)
         self.killer = Killer()
         self.before_answer = lambda made: None
 
@@ -98,7 +103,7 @@ class OrderService:
         at = next(i for i, e in enumerate(self.orders) if e.id == experiment_id)
         self.orders[at] = self.orders[at].model_copy(update=changes)
 
-    def iter_experiments(self, *, search=None):
+    def _iterate_experiments(self, *, search=None):
         return self.killer.around(self._listed, search)
 
     def _listed(self, search):
@@ -110,7 +115,7 @@ class OrderService:
         pages = [newest[i : i + PAGE] for i in range(0, len(newest), PAGE)]
         return (e for page in pages for e in page)
 
-    def experiment(self, experiment_id):
+    def _get_experiment(self, experiment_id):
         return self.killer.around(self._read, experiment_id)
 
     def _read(self, experiment_id):
@@ -121,7 +126,7 @@ class OrderService:
             raise NotFound(experiment_id)
         return found[0]
 
-    def create(self, request):
+    def _create_experiment(self, request):
         return self.killer.around(self._create, request)
 
     def _create(self, request):
@@ -136,16 +141,26 @@ class OrderService:
         if self.answer == "created":
             return Created(experiment_id=made.id, provider_hosted_invoice_url="https://pay.example/inv")
         invoice = f"inv-{made.id}"
-        self.invoices.setdefault(invoice, made.id)
+        self.billed.setdefault(invoice, made.id)
         return QuoteAcceptance(id=f"q-{made.id}", status="accepted", invoice_id=invoice)
 
-    def invoice_by_id(self, invoice_id):
+    def _get_invoice(self, invoice_id):
         return self.killer.around(self._invoice, invoice_id)
 
     def _invoice(self, invoice_id):
-        if invoice_id not in self.invoices:
+        if invoice_id not in self.billed:
             raise NotFound(invoice_id)
-        return Invoice(id=invoice_id, status="open", amount=21_900, experiment_id=self.invoices[invoice_id])
+        return Invoice(id=invoice_id, status="open", amount=21_900, experiment_id=self.billed[invoice_id])
+
+
+class ScheduledService:
+    """An `OrderService` whose calls are wrapped, such as in a lock."""
+
+    def __init__(self, service, wrap):
+        self.base_url = service.base_url
+        for resource in ("experiments", "invoices"):
+            calls = vars(getattr(service, resource))
+            setattr(self, resource, SimpleNamespace(**{verb: wrap(call) for verb, call in calls.items()}))
 
 
 def books(folder, killer=None, account="account"):

@@ -70,7 +70,7 @@ class World:
         }
         self.server.now = arguments.get("now", utc_now)  # time passes for both
         ledger = self.ledger or self.another_run()
-        return settle(self.api, invoice_id, self.rail, self.policy, ledger, **arguments)
+        return settle(self.api.invoices, invoice_id, self.rail, self.policy, ledger, **arguments)
 
     def book(self):
         return a_book(self.store)

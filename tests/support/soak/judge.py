@@ -70,13 +70,13 @@ def judge(soak: Soak, lost: list[FlowRun]) -> Found:
 
 def lost_wakes(soak: Soak) -> list[FlowRun]:
     """Runs that sleep although all of their experiments have ended. Asked for after the last sweep has run."""
-    settled = {e.id for e in soak.world.service.iter_experiments() if e.status in {"done", "canceled"}}
+    settled = {e.id for e in soak.world.service.experiments.iterate() if e.status in {"done", "canceled"}}
     asleep = [run for run in _runs(soak, "campaign") if run.state.type == StateType.PAUSED]
     return [run for run in asleep if settled.issuperset(tag_values(run.tags, EXPERIMENT_TAG))]
 
 
 def _ordered_and_paid_once(soak: Soak) -> Iterator[str]:
-    experiments = list(soak.world.service.iter_experiments())
+    experiments = list(soak.world.service.experiments.iterate())
     orders = Counter(e.name.split()[0] for e in experiments)
     for campaign in soak.runs:
         if orders[campaign] != PER_CAMPAIGN:
@@ -101,7 +101,7 @@ def _ordered_and_paid_once(soak: Soak) -> Iterator[str]:
 
 def _archived_once(soak: Soak) -> Iterator[str]:
     store, prefix = soak.world.blocks["archive"].get_store(), soak.world.blocks["archive"].prefix
-    for experiment in soak.world.service.iter_experiments():
+    for experiment in soak.world.service.experiments.iterate():
         folder = experiment_folder(prefix, experiment.name.split()[0], experiment.code)
         found = versions(store, prefix, experiment.name.split()[0], experiment.code)
         manifests = [

@@ -288,7 +288,7 @@ class Soak:
 
     def _pay_hosted(self) -> None:
         """A person pays what is open, once."""
-        for experiment in self.world.service.iter_experiments():
+        for experiment in self.world.service.experiments.iterate():
             if experiment.id not in self._paid:
                 self._paid.add(experiment.id)
                 if self._hosted(experiment.name.split()[0]):

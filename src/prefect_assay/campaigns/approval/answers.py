@@ -152,7 +152,7 @@ def answer_question(
 def _service_time(credentials: AssayCredentials) -> datetime:
     """The service's clock, by which questions are asked and expire."""
     with credentials.get_client() as client:
-        client.targets(limit=1)
+        client.targets.list(limit=1)
         now = client.service_time
     if now is None:
         raise ServiceUnavailable(

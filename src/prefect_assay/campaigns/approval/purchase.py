@@ -109,7 +109,7 @@ def look_up_purchase(
             if books
             else identify_organisation(client)
         )
-        client.targets(limit=1)
+        client.targets.list(limit=1)
         is_simulated = client.is_simulated
     return summarize_purchase(
         PurchaseFacts(

@@ -203,7 +203,7 @@ class Problems:
     def _read_service(self, client: SyncPrefectClient, block: str, campaigns: list[OpenCampaign]) -> None:
         with load_account(client, block).credentials.get_client() as service:
             try:
-                expires = service.whoami().token_expires_at
+                expires = service.tokens.whoami().token_expires_at
             except AssayError:  # no part of the contract, or no right to it
                 self.unclear.add((kinds.TOKEN_EXPIRING, block))
             else:
@@ -218,7 +218,7 @@ class Problems:
         }
         ids = sorted(open_orders)
         for start in range(0, len(ids), _IDS_PER_REQUEST):
-            for row in service.iter_experiments(filter=in_("id", ids[start : start + _IDS_PER_REQUEST])):
+            for row in service.experiments.iterate(filter=in_("id", ids[start : start + _IDS_PER_REQUEST])):
                 if row.id in open_orders:
                     self._judge_order(*open_orders[row.id], row, service.service_time or self.now)
 

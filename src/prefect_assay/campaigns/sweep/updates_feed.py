@@ -35,7 +35,7 @@ def read_feed(client: AssayClient, mark: Watermark, now: datetime) -> FeedPage:
     fresh = last = 0
     news: dict[str, datetime] = {}
     seen: list[str] = []
-    for rows, update in enumerate(client.iter_updates(), start=1):
+    for rows, update in enumerate(client.updates.iterate(), start=1):
         digest = hashlib.sha256(update.id.encode()).hexdigest()[:_DIGEST]
         if len(seen) < _DEPTH:
             seen.append(digest)

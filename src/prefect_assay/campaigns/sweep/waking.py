@@ -164,7 +164,7 @@ def service_time(campaign: OpenCampaign, feeds: Feeds) -> datetime | None:
     block = campaign.account or ""
     if block not in feeds.clocks:
         with account_of(feeds.progress.prefect, campaign.state).credentials.get_client() as client:
-            client.targets(limit=1)
+            client.targets.list(limit=1)
             feeds.note_clock(block, client)
     return feeds.service_now(block)
 

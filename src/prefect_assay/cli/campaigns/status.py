@@ -231,7 +231,7 @@ def _asked(service: AssayClient, one: ExperimentView) -> ExperimentView:
     if one.experiment_id is None:
         return one
     try:
-        shown = service.experiment(one.experiment_id)
+        shown = service.experiments.get(one.experiment_id)
     except NotFound:
         return one.model_copy(update={"service_status": "not visible to this token"})
     return one.model_copy(update={"service_status": str(shown.status), "experiment_code": shown.code})

@@ -107,7 +107,7 @@ class Story:
 
     def _show_order(self, watch: CampaignWatch, service: AssayClient, plan: Plan, books: Books) -> Order:
         planned = plan.experiments[0]
-        estimate = service.estimate(planned.spec)
+        estimate = service.experiments.estimate_cost(planned.spec)
         parts = estimate.breakdown
         if parts is None or parts.assay is None:
             raise ConfigurationError("the lab gives no complete estimate for the demo's target")
@@ -136,7 +136,7 @@ class Story:
         answers = [
             str(entry["status"]) for entry in self._stack.lab.journal() if entry["path"].endswith("/pay")
         ]
-        invoice = service.find_invoice(order.experiment_id)
+        invoice = service.invoices.find_for_experiment(order.experiment_id)
         self._line(f"the lab's journal: POST …/pay answered {', then '.join(answers)}")
         if invoice is None:
             raise ConfigurationError(f"the lab lists no invoice for experiment {order.experiment_code}")
@@ -164,7 +164,7 @@ class Story:
         delivered = len(self._stack.lab.deliveries())
         for day in range(1, _DAYS_MAX):
             self._stack.lab.advance(days=1)
-            before, status = status, str(service.experiment(order.experiment_id).status)
+            before, status = status, str(service.experiments.get(order.experiment_id).status)
             journal = self._stack.lab.deliveries()
             answers = [str(entry["status"]) for entry in journal[delivered:]]
             delivered = len(journal)

@@ -44,7 +44,7 @@ def request_target(
             "--sequence takes residues, not FASTA: leave out the line that begins with '>'; nothing was sent"
         )
     with open_service(account) as service, _explain_absence():
-        requested = service.request_custom_target(
+        requested = service.custom_targets.request(
             name,
             product_id,
             sequence,
@@ -72,10 +72,10 @@ def show_requests(request_id: str | None, *, account: str | None, as_json: bool)
     """
     with open_service(account) as service:
         if request_id:
-            requests = [service.custom_target(request_id)]
+            requests = [service.custom_targets.get(request_id)]
         else:
             with _explain_absence():
-                requests = list(service.iter_custom_targets())
+                requests = list(service.custom_targets.iterate())
         names = {one.id: _target_of(service, one) for one in requests}
     if as_json:
         print_json({"requests": [one.model_dump(mode="json") for one in requests]})
@@ -107,7 +107,7 @@ def _target_of(service: AssayClient, request: CustomTarget) -> str | None:
     number = request.product_id
     if number is None:
         return None
-    return next((t.id for t in service.iter_targets(search=number) if t.catalog_number == number), None)
+    return next((t.id for t in service.targets.iterate(search=number) if t.catalog_number == number), None)
 
 
 def _state(request: CustomTarget) -> str:

@@ -43,13 +43,13 @@ def search(service: AssayClient, words: Sequence[str]) -> list[Target]:
     """
     wanted = " ".join(words).casefold().split()
     if not wanted:
-        return list(service.iter_targets())
+        return list(service.targets.iterate())
     # The service looks for one text, in names and catalog numbers only.
-    found = [t for t in service.iter_targets(search=max(wanted, key=len)) if _has(t, wanted)]
+    found = [t for t in service.targets.iterate(search=max(wanted, key=len)) if _has(t, wanted)]
     if found:
         return found
     for conjugated in (None, True):
-        listed = list(service.iter_targets(show_conjugated=conjugated))
+        listed = list(service.targets.iterate(show_conjugated=conjugated))
         found = [t for t in listed if _has(t, wanted)] or [t for t in listed if _has(t, wanted, loose=True)]
         if found:
             break

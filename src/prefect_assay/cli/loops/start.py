@@ -216,7 +216,7 @@ def offer(
     with account.credentials.get_client() as service:
         target = resolve_target(service, request.assay)
         if not request.assay.target:
-            service.targets(limit=1)  # an answer says whether the service is simulated
+            service.targets.list(limit=1)  # an answer says whether the service is simulated
         account_line = describe_service(service, account.name)
     if as_json:
         return

@@ -162,9 +162,9 @@ def token_owner(service: "AssayClient") -> "Identity | None":
     Raises:
         AssayError: the service does not answer a call of the contract with this token.
     """
-    service.targets(limit=1)
+    service.targets.list(limit=1)
     try:
-        return service.whoami()
+        return service.tokens.whoami()
     except (Forbidden, NotFound, UnexpectedAnswer):
         return None
     except AssayError as error:

@@ -7,7 +7,6 @@ from prefect_assay.orders.payments.guard import PaymentPolicy, check_ready
 from prefect_assay.orders.payments.interfaces import (
     Ledger,
     LedgerEntry,
-    PayApi,
     PaymentAttempt,
     RollingCap,
 )
@@ -28,7 +27,6 @@ __all__ = [
     "LedgerEntry",
     "MppRail",
     "PayAnswer",
-    "PayApi",
     "PaymentAttempt",
     "PaymentPolicy",
     "Rail",

@@ -13,11 +13,11 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from prefect_assay.errors import AssayError, Forbidden, PaymentFailed, UnexpectedAnswer, is_absent
 from prefect_assay.orders.payments.interfaces import (
-    PayApi,
     is_success,
     origin,
     pay_url,
 )
+from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, PayAnswer
 from prefect_assay.service.models.experiment import QuoteAcceptance
 from prefect_assay.service.models.identifiers import normalize_id
@@ -66,7 +66,7 @@ class DueInvoice:
     `amount_of` reads the amount, in US cents, of a challenge.
     """
 
-    api: PayApi
+    api: AssayClient
     experiment_id: str
     amount_of: Callable[[PayAnswer, str], int | None]
 
@@ -75,10 +75,10 @@ class DueInvoice:
         """The service's address."""
         return self.api.base_url
 
-    def invoice_by_id(self, invoice_id: str) -> Invoice:
+    def get(self, invoice_id: str) -> Invoice:
         """The invoice as the service's own call shows it, else as its experiment and its pay path do."""
         try:
-            found = self.api.invoice_by_id(invoice_id)
+            found = self.api.invoices.get(invoice_id)
         except (UnexpectedAnswer, Forbidden):  # a page or a gate in front of a call that need not exist
             return self._by_contract(invoice_id)
         except AssayError as error:
@@ -94,7 +94,7 @@ class DueInvoice:
 
     def _by_contract(self, invoice_id: str) -> Invoice:
         try:
-            shown = self.api.invoice(self.experiment_id)
+            shown = self.api.experiments.get_invoice(self.experiment_id)
         except UnexpectedAnswer as error:
             if error.status_code not in _SHOWS_NOTHING:
                 raise
@@ -117,17 +117,19 @@ class DueInvoice:
 
     def _by_probe(self, invoice_id: str) -> tuple[InvoiceStatus | None, int | None]:
         """The challenge shows that the invoice is open; a pay path that asks for nothing may say that it is paid."""
-        answer = self.api.pay(invoice_id)
+        answer = self.api.invoices.pay(invoice_id)
         if answer.status_code == HTTPStatus.PAYMENT_REQUIRED:
             return InvoiceStatus.OPEN, self.amount_of(answer, invoice_id)
         said = (
             answer.body.get("already_paid") is True
             or snake_case(answer.body.get("status")) == InvoiceStatus.PAID
         )
-        if is_success(answer) and (said or self.api.experiment(self.experiment_id).status in AFTER_MATERIALS):
+        if is_success(answer) and (
+            said or self.api.experiments.get(self.experiment_id).status in AFTER_MATERIALS
+        ):
             return InvoiceStatus.PAID, None
         return InvoiceStatus.OPEN, None  # the pay path's own words say why it takes no payment
 
     def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:
         """See `InvoiceApi`."""
-        return self.api.pay(invoice_id, headers)
+        return self.api.invoices.pay(invoice_id, headers)

@@ -1,6 +1,6 @@
-"""The protocols that a payment uses: the service (`InvoiceApi`, `PayApi`) and the record of the order (`Ledger`).
+"""The protocols that a payment uses: the service (`InvoiceApi`) and the record of the order (`Ledger`).
 
-`AssayClient` satisfies `PayApi`; `prefect_assay.orders.ledger` keeps the record in the archive. It holds no credential.
+`prefect_assay.orders.ledger` keeps the record in the archive. It holds no credential.
 """
 
 from collections.abc import Mapping
@@ -14,43 +14,26 @@ from pydantic import AwareDatetime
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.service.models.base import Model, StoredModel
-from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, PayAnswer
-from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.billing import Invoice, PayAnswer
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
 _API_PATH: Final = "/api/v1"
 
 
 class InvoiceApi(Protocol):
-    """The two calls that pay one invoice."""
+    """The two calls that pay one invoice: the client's `invoices`, or a `DueInvoice`."""
 
     @property
     def base_url(self) -> str:
         """The service's address, without `/api/v1`."""
         ...
 
-    def invoice_by_id(self, invoice_id: str) -> Invoice:
+    def get(self, invoice_id: str) -> Invoice:
         """`GET /invoices/{invoice_id}`."""
         ...
 
     def pay(self, invoice_id: str, headers: Mapping[str, str] | None = None) -> PayAnswer:
         """`POST /invoices/{invoice_id}/pay`, once. With headers, a lost answer raises PaymentOutcomeUnknown."""
-        ...
-
-
-class PayApi(InvoiceApi, Protocol):
-    """The calls that find the invoice of an experiment, too."""
-
-    def find_invoice(self, experiment_id: str) -> Invoice | None:
-        """The invoice of an experiment, as the list has it."""
-        ...
-
-    def invoice(self, experiment_id: str) -> ExperimentInvoice:
-        """`GET /experiments/{experiment_id}/invoice`."""
-        ...
-
-    def experiment(self, experiment_id: str) -> Experiment:
-        """`GET /experiments/{experiment_id}`."""
         ...
 
 

@@ -24,8 +24,8 @@ from prefect_assay.orders.payments.interfaces import (
     InvoiceApi,
     Ledger,
     LedgerEntry,
-    PayApi,
 )
+from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import Invoice, UnlistedInvoice
 from prefect_assay.service.models.vocabulary import InvoiceStatus, PaymentMethod
@@ -82,7 +82,7 @@ class Reconciliation:
         Raises:
             TransientError: the second reading does not agree.
         """
-        require_paid_again(lambda: self.api.invoice_by_id(invoice.id), sleep=self.sleep)
+        require_paid_again(lambda: self.api.get(invoice.id), sleep=self.sleep)
         try:
             entry = self.ledger.get()
             if invoice.amount is None and entry is not None:  # the contract's invoice has none
@@ -123,7 +123,7 @@ class Reconciliation:
         for delay in self.read_delays:
             self.sleep(delay)
             try:
-                latest = self.api.invoice_by_id(invoice_id)
+                latest = self.api.get(invoice_id)
             except Exception as error:  # noqa: BLE001 - money may have moved: no reading error may hide that
                 logger.info("invoice %s cannot be read: %s", invoice_id, type(error).__name__)
                 continue
@@ -168,21 +168,21 @@ class PaymentStatus(Model):
         return not self.paid and self.entry is not None and self.entry.in_doubt
 
 
-def read_invoice(api: PayApi, experiment_id: str) -> Invoice:
+def read_invoice(api: AssayClient, experiment_id: str) -> Invoice:
     """The invoice of an experiment; where no list has it, as the experiment shows it (contract 2.8, service-shapes).
 
     Raises:
         NotReady: it is not made yet.
     """
     try:
-        found = api.find_invoice(experiment_id)
+        found = api.invoices.find_for_experiment(experiment_id)
     except AssayError as error:
         if not (is_absent(error) or isinstance(error, Forbidden) or error.status_code == HTTPStatus.OK):
             raise
         found = None  # a page that the service did not write may be all there is at this address: no result waits for it
     if found is not None:
         return found
-    shown, experiment = api.invoice(experiment_id), api.experiment(experiment_id)
+    shown, experiment = api.experiments.get_invoice(experiment_id), api.experiments.get(experiment_id)
     kind = Invoice if shown.id else UnlistedInvoice
     return kind(
         id=shown.id or f"of {experiment.code}",
@@ -193,7 +193,7 @@ def read_invoice(api: PayApi, experiment_id: str) -> Invoice:
     )
 
 
-def read_payment_status(api: PayApi, entry: LedgerEntry | None, experiment_id: str) -> PaymentStatus:
+def read_payment_status(api: AssayClient, entry: LedgerEntry | None, experiment_id: str) -> PaymentStatus:
     """Read the invoice of an experiment, if any, next to the last payment attempt of its order."""
     try:
         return PaymentStatus(invoice=read_invoice(api, experiment_id), entry=entry)

@@ -104,7 +104,7 @@ class _Settling:
     def run(self, invoice_id: str) -> Payment:
         """From the invoice to a payment. Only this method decides the order of the steps."""
         # From here on only the service's own id: an alias would get a nonce of its own.
-        invoice = self.api.invoice_by_id(invoice_id)
+        invoice = self.api.get(invoice_id)
         guard.check_owner(invoice, self.experiment_id)
         if invoice.status == InvoiceStatus.PAID:
             return self.reconciliation.paid(invoice, already_paid=True)

@@ -32,14 +32,14 @@ def require_answer_about(asked: str, shown: Iterable[object], what: str) -> None
             raise MixedAnswer(f"the answer names {what} {other[:100]!a}, and {asked!a} was asked for")
 
 
-def about_experiment(operation: Operation[T], experiment_id: str) -> Operation[T]:
+def require_experiment(operation: Operation[T], experiment_id: str) -> Operation[T]:
     """The operation, whose answer has to be about this experiment: one record, or every row of a list."""
     return _checked(
-        operation, lambda value: require_answer_about(experiment_id, experiments_of(value), "experiment")
+        operation, lambda value: require_answer_about(experiment_id, find_experiment_ids(value), "experiment")
     )
 
 
-def about_record(
+def require_record(
     operation: Operation[T], record_id: str, *, fields: tuple[str, ...] = ("id",)
 ) -> Operation[T]:
     """The operation, whose answer has to have this id in one of the fields, if it shows any of them."""
@@ -62,19 +62,19 @@ def _checked(operation: Operation[T], check: Callable[[T], None]) -> Operation[T
     return replace(operation, read=read)
 
 
-def experiments_of(value: object, depth: int = 0) -> Iterator[object]:
+def find_experiment_ids(value: object, depth: int = 0) -> Iterator[object]:
     """The ids of experiments that an answer shows: in a model of the service's, or in JSON as it came."""
     if depth > _DEPTH_MAX:
         return
     if isinstance(value, Page | list):
         for row in value.items if isinstance(value, Page) else value:
-            yield from experiments_of(row, depth + 1)
+            yield from find_experiment_ids(row, depth + 1)
     elif isinstance(value, dict):
         yield value.get("experiment_id")
         yield _id_inside(value.get("experiment"))
         for name, inside in value.items():
             if name not in _OF_THE_USER and isinstance(inside, dict | list):
-                yield from experiments_of(inside, depth + 1)
+                yield from find_experiment_ids(inside, depth + 1)
     else:
         if isinstance(value, ExperimentSummary):
             yield value.id

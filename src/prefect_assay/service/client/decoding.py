@@ -1,4 +1,4 @@
-"""Readers of accepted answers: tolerant of unknown fields, clear about missing ones. Also `get` and `once`."""
+"""Reads accepted answers: tolerant of unknown fields, clear about missing ones. Also builds the usual operations."""
 
 import re
 from collections.abc import Callable
@@ -26,32 +26,32 @@ _LISTED: Final = 5
 _NEXT: Final = re.compile(r"""<(?P<address>[^>]*)>(?:;[^,<]*)?;\s*rel="?next\b""", re.IGNORECASE)
 
 
-def model(kind: type[M]) -> Callable[[Answer], M]:
+def read_model(kind: type[M]) -> Callable[[Answer], M]:
     """A reader for one object."""
 
     def read(answer: Answer) -> M:
-        return parsed(kind, answer.json(), answer)
+        return parse_model(kind, answer.json(), answer)
 
     return read
 
 
-def done(kind: type[M]) -> Callable[[Answer], M]:
+def read_change(kind: type[M]) -> Callable[[Answer], M]:
     """A reader for the answer to a change. The contract does not show most of them; any may be without a body."""
 
     def read(answer: Answer) -> M:
-        return parsed(kind, answer.json() if answer.content.strip() else {}, answer)
+        return parse_model(kind, answer.json() if answer.content.strip() else {}, answer)
 
     return read
 
 
-def get(path: str, kind: type[M], absent: type[NotFound] = NotFound) -> Operation[M]:
+def build_read(path: str, kind: type[M], absent: type[NotFound] = NotFound) -> Operation[M]:
     """GET one object; `absent` is what a 404 means."""
     return Operation(
-        request=Request(method="GET", path=path, repeatable=True, absent=absent), read=model(kind)
+        request=Request(method="GET", path=path, repeatable=True, absent=absent), read=read_model(kind)
     )
 
 
-def once(
+def build_act(
     method: str,
     path: str,
     kind: type[M],
@@ -73,7 +73,7 @@ def once(
             secrets=secrets,
             unless_local=unless_local,
         ),
-        read=done(kind),
+        read=read_change(kind),
         secret=secret,
     )
 
@@ -83,7 +83,7 @@ def _all_rows(kind: type[BaseModel]) -> TypeAdapter[tuple[Any, ...]]:
     return TypeAdapter(tuple[kind, ...])  # type: ignore[valid-type]
 
 
-def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
+def read_page(kind: type[M]) -> Callable[[Answer], Page[M]]:
     """A reader for a list answer (contract 4.1). A bare array is a list without paging words."""
     all_rows: TypeAdapter[tuple[M, ...]] = _all_rows(kind)
 
@@ -104,13 +104,13 @@ def page(kind: type[M]) -> Callable[[Answer], Page[M]]:
     return read
 
 
-def rows_and_total(answer: Answer) -> tuple[list[object], int]:
+def read_rows_and_total(answer: Answer) -> tuple[list[object], int]:
     """The rows of a list answer as received, and the service's count of the whole list."""
     rows, words = _rows(answer)
     return rows, _number(words.get("total"), len(rows))
 
 
-def next_page(answer: Answer) -> tuple[Parameters, bool]:
+def find_next_page(answer: Answer) -> tuple[Parameters, bool]:
     """What leads to the next page of a list, where a link or a cursor does; and whether the answer says that there is one.
 
     The contract has offsets only (4.1), and does not show the lists of one experiment.
@@ -135,15 +135,15 @@ def _linked(answer: Answer) -> str | None:
     return found["address"] if found else None
 
 
-def parsed(kind: type[M], value: object, answer: Answer) -> M:
+def parse_model(kind: type[M], value: object, answer: Answer) -> M:
     """Validate one value; UnexpectedAnswer names the fields, never their values."""
     try:
-        return kind.model_validate(unwrapped(value, kind))
+        return kind.model_validate(unwrap(value, kind))
     except ValidationError as error:
         raise _off_fields(answer, error) from None
 
 
-def unwrapped(value: Any, *kinds: type[BaseModel]) -> Any:
+def unwrap(value: Any, *kinds: type[BaseModel]) -> Any:
     """The object in an envelope such as `{"data": {...}}`, or in a list of one: the only one inside with any of the fields."""
     names = frozenset().union(*map(_names, kinds))
     if isinstance(value, dict) and not value.keys() & names:
@@ -152,7 +152,7 @@ def unwrapped(value: Any, *kinds: type[BaseModel]) -> Any:
         inside = value
     else:
         return value
-    opened = [unwrapped(one, *kinds) for one in inside if isinstance(one, dict | list)]
+    opened = [unwrap(one, *kinds) for one in inside if isinstance(one, dict | list)]
     found = [one for one in opened if isinstance(one, dict) and one.keys() & names]
     return found[0] if len(found) == 1 else value
 
@@ -165,7 +165,7 @@ def _names(kind: type[BaseModel]) -> frozenset[str]:
 
 def _off_fields(answer: Answer, error: ValidationError) -> UnexpectedAnswer:
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    return off_shape(answer, "; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in found[:_LISTED]))
+    return make_shape_error(answer, "; ".join(f"{_place(e['loc'])}: {e['msg']}" for e in found[:_LISTED]))
 
 
 def _place(location: tuple[int | str, ...]) -> str:
@@ -178,7 +178,7 @@ def _place(location: tuple[int | str, ...]) -> str:
     )
 
 
-def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:
+def make_shape_error(answer: Answer, finding: str) -> UnexpectedAnswer:
     """The error for a readable answer that does not match the contract."""
     return UnexpectedAnswer(
         f"status {answer.status} with an answer that is not as described ({finding})",
@@ -189,13 +189,13 @@ def off_shape(answer: Answer, finding: str) -> UnexpectedAnswer:
 
 def _rows(answer: Answer) -> tuple[list[object], dict[str, Any]]:
     body = answer.json()
-    rows = listed(body)
+    rows = find_rows(body)
     if rows is None:
-        raise off_shape(answer, "no list of items")
+        raise make_shape_error(answer, "no list of items")
     return rows, body if isinstance(body, dict) else {}
 
 
-def listed(body: object) -> list[object] | None:
+def find_rows(body: object) -> list[object] | None:
     """The rows of a list answer, whatever their key is; None if it is no list."""
     if isinstance(body, list):
         return body

@@ -17,9 +17,11 @@ from prefect_assay.errors import InputError
 from prefect_assay.service.models.vocabulary import SORT_COLUMNS_MAX
 
 __all__ = [
+    "Condition",
     "Expression",
     "Filter",
     "Ordering",
+    "Sorting",
     "Value",
     "and_",
     "as_date",
@@ -89,6 +91,8 @@ class Ordering(_Term):
 
 Field = str | Expression
 Value = str | int | float | bool | date | datetime | UUID | Enum
+Condition = Filter | str
+Sorting = Ordering | str
 
 
 def eq(field: Field, value: Value) -> Filter:

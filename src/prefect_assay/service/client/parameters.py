@@ -10,7 +10,7 @@ from prefect_assay.errors import InputError
 from prefect_assay.service.client.filters import Value, bare_text, checked_field
 from prefect_assay.service.client.http.request import Parameters
 
-__all__ = ["FieldTest", "equ", "geq", "gtr", "leq", "lss", "plain", "tests"]
+__all__ = ["FieldTest", "encode_tests", "equ", "geq", "gtr", "leq", "lss", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ def plain(field: str, value: Value) -> FieldTest:
     return FieldTest(checked_field(field), bare_text(value))
 
 
-def tests(where: Iterable[FieldTest]) -> Parameters:
+def encode_tests(where: Iterable[FieldTest]) -> Parameters:
     """Query parameters, each named once: of two with the same name a service would read only one."""
-    found = tuple((test.parameter, test.value) for test in where)
-    names = [name for name, _ in found]
+    parameters = tuple((test.parameter, test.value) for test in where)
+    names = [name for name, _ in parameters]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"where: {', '.join(twice)} is given twice; use filters.and_ for several such tests")
-    return found
+    return parameters
 
 
 def _test(operator: str, field: str, value: Value) -> FieldTest:

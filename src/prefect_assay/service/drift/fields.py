@@ -14,7 +14,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from prefect_assay.service.client.decoding import listed, unwrapped
+from prefect_assay.service.client.decoding import find_rows, unwrap
 from prefect_assay.service.drift.compare import field_of
 from prefect_assay.service.drift.document import Facts, above, known_interface
 from prefect_assay.service.drift.usage import Read, Usage, usage_by_operation
@@ -234,8 +234,8 @@ def _normalized(body: Any, use: Usage | None) -> Any:
     if use is None:
         return body
     if not use.is_list:
-        return unwrapped(body, *use.models)
-    rows = listed(body)
+        return unwrap(body, *use.models)
+    rows = find_rows(body)
     if rows is None:
         return body
     rest = (

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from prefect_assay.errors import InvalidRequest, UnexpectedAnswer
+from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.exchange import Attempt
 from prefect_assay.service.client.http.request import Answer, Operation, succeeded
-from prefect_assay.service.client.sync import AssayClient
 from prefect_assay.service.drift.document import known_interface
 from prefect_assay.service.models.service import WireWords
 

@@ -1,8 +1,7 @@
 """One limit of time for a whole answer: connecting, sending, the head, the body, a file.
 
-httpx limits only a step without progress, and a service that sends a byte a second makes progress for ever. The
-asynchronous face has `asyncio.timeout`; for the synchronous one each read of the network ends at the deadline of the
-request that it belongs to.
+httpx limits only a step without progress, and a service that sends a byte a second makes progress for ever. So each
+read of the network ends at the deadline of the request that it belongs to.
 """
 
 import time
@@ -22,7 +21,7 @@ _end: ContextVar[float | None] = ContextVar("assay_deadline", default=None)
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """End what the synchronous face waits for in this context after so many seconds, with httpx's own time-outs."""
+    """End what httpx waits for in this context after so many seconds, with its own time-outs."""
     token = _end.set(time.monotonic() + max(seconds, 0.0))
     try:
         yield
@@ -41,8 +40,8 @@ class Pace:
         return self._began + self._seconds + received / BYTES_PER_SECOND_MIN - self._clock()
 
 
-def limit_connections(client: httpx.Client | httpx.AsyncClient) -> None:
-    """Let the connections of a synchronous client end at the deadline; others stay as they are."""
+def limit_connections(client: httpx.Client) -> None:
+    """Let the connections of a client end at the deadline."""
     # httpx has no public way to a transport's network: a test fails where these names are others.
     for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001
         if isinstance(transport, httpx.HTTPTransport):

@@ -1,14 +1,14 @@
-"""Loops that both faces drive: when a request is sent again, where a download goes, and how much is taken in.
+"""When a request is sent again, where a download goes, and how much is taken in. Pure: sending is a function that is passed in.
 
-`carry_out` and `open_file` are generators like httpx's `auth_flow`. Only requests that change nothing are repeated.
-A POST never is: the service has no idempotency key, so a repeat could order or pay twice.
+Only requests that change nothing are repeated. A POST never is: the service has no idempotency key, so a repeat could
+order or pay twice.
 """
 
 import logging
 import random
 import re
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -45,21 +45,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One request to send, after `wait` seconds, if any.
+    """One request to send.
 
     A file has a `url` in place of the API's path. It may be signed, so the repr leaves it out. With `hides_path` its path
     may be the permission.
     """
 
     request: Request
-    wait: float | None = None
     url: str | None = field(default=None, repr=False)
     with_token: bool = True
     hides_path: bool = False
 
 
-# Sent in: an `Answer`, or the `AssayError` of an exchange without one; for a file also its open response.
-Flow = Generator[Attempt, Any, T]
+# Returns an `Answer`, or the `AssayError` of an exchange without one; for a file also its open response.
+Send = Callable[[Attempt], Any]
+Sleep = Callable[[float], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,17 +90,19 @@ class RetryPolicy:
         return requested + drawn if requested <= self.patience else None
 
 
-def carry_out(operation: Operation[T], policy: RetryPolicy, secrets: tuple[str, ...]) -> Flow[T]:
+def carry_out(
+    operation: Operation[T], policy: RetryPolicy, secrets: tuple[str, ...], send: Send, sleep: Sleep
+) -> T:
     """Send an operation, repeat it where its request allows, and read its answer; AssayError as it documents."""
     tried = 0
-    wait: float | None = None
     while True:
         request = operation.request
-        outcome: Answer | AssayError = yield Attempt(request=request, wait=wait)
+        outcome: Answer | AssayError = send(Attempt(request=request))
         tried += 1
         wait = policy.delay(request, tried, outcome if isinstance(outcome, Answer) else None)
         if wait is not None:
             logger.info("%s failed, trying again in %.1f s", request, wait)
+            sleep(wait)
             continue
         if isinstance(outcome, AssayError):
             raise outcome
@@ -115,6 +117,7 @@ def carry_out(operation: Operation[T], policy: RetryPolicy, secrets: tuple[str, 
             if wait is None:
                 raise
             logger.info("%s, trying again in %.1f s", mixed, wait)
+            sleep(wait)
 
 
 class TooLarge(Exception):
@@ -161,8 +164,13 @@ class Download:
 
 
 def open_file(
-    download: Download, base_url: str, policy: RetryPolicy, secrets: tuple[str, ...]
-) -> Flow[tuple[Request, Any]]:
+    download: Download,
+    base_url: str,
+    policy: RetryPolicy,
+    secrets: tuple[str, ...],
+    send: Send,
+    sleep: Sleep,
+) -> tuple[Request, Any]:
     """Follow redirects and repeat failures until a response is open; return it with the request that it answers.
 
     The token goes to the service's own origin and never along a redirect: files are usually stored with another
@@ -175,7 +183,7 @@ def open_file(
     attempt = _hop(start, base_url, download.absent, with_token=_same_origin(start, base_url))
     hops = tried = 0
     while True:
-        outcome = yield attempt
+        outcome = send(attempt)
         if isinstance(outcome, Answer) and outcome.status in _REDIRECTS:
             hops, tried = hops + 1, 0
             location = outcome.headers.get("location", "")
@@ -189,7 +197,7 @@ def open_file(
         tried += 1
         wait = policy.delay(attempt.request, tried, outcome if isinstance(outcome, Answer) else None)
         if wait is not None:
-            attempt = replace(attempt, wait=wait)
+            sleep(wait)
         elif isinstance(outcome, AssayError):
             raise outcome
         else:

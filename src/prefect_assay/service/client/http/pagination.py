@@ -5,108 +5,69 @@ page therefore starts at the last row already seen. If the page shows a seen row
 not, rows have left in front: the page is discarded, and reading steps back until a seen row shows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
 
 from prefect_assay.errors import UnexpectedAnswer
-from prefect_assay.service.client.http.request import Operation
 from prefect_assay.service.models.base import Page
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
 
 T = TypeVar("T")
-A = TypeVar("A")
-R_co = TypeVar("R_co", covariant=True)
 
 _LIMIT_MIN: Final = 2  # one row of overlap and one of progress
 REQUESTS_MAX: Final = 10_000  # a list need not end
 
 
-class Walk(Protocol[A, R_co]):
-    """Several requests in a row, each decided by the answers before."""
+def paginate(
+    name: str,
+    fetch: Callable[[int, int], Page[T]],
+    key: Callable[[T], str],
+    *,
+    page_size: int = PAGE_LIMIT_MAX,
+    fetch_after: Callable[[int, str], Page[T]] | None = None,
+) -> Iterator[T]:
+    """Yield the rows of one list, each once. Pages are read as the rows are consumed.
 
-    def operation(self) -> Operation[A] | None:
-        """The next request, or None when the walk is over."""
-        ...
+    Args:
+        name: the list in an error's message, such as `GET /tokens`.
+        fetch: reads the page for a limit (2 to 100 rows) and an offset.
+        key: the id of a row.
+        page_size: rows per request; below 2 counts as 2, above 100 as 100.
+        fetch_after: reads the page after a cursor. A service of the earlier variant (contract 9.4) names the row to go on
+            from in `next_cursor`.
 
-    def feed(self, answer: A) -> Sequence[R_co]:
-        """Take the last operation's answer; return the rows that it yields."""
-        ...
-
-
-def steps(walk: Walk[A, Any]) -> Iterator[Operation[A]]:
-    """The requests of a walk that is fed between them; UnexpectedAnswer if it does not end."""
-    sent = 0
-    while (operation := walk.operation()) is not None:
-        sent += 1
-        if sent > REQUESTS_MAX:
-            raise UnexpectedAnswer(
-                f"{operation.request}: the list has not ended after {REQUESTS_MAX:,} pages. Narrow it with a filter; "
-                "if it cannot be that long, tell the laboratory"
-            )
-        yield operation
-
-
-class Pager(Generic[T]):
-    """A walk over the rows of one list. No id is yielded twice.
-
-    `fetch` makes the operation for a limit (2 to 100 rows) and an offset. A service of the earlier variant (contract
-    9.4) names the row to go on from, `next_cursor`; where a page carries one, `after` makes the next operation.
+    Raises:
+        UnexpectedAnswer: the list does not end.
     """
-
-    def __init__(
-        self,
-        fetch: Callable[[int, int], Operation[Page[T]]],
-        key: Callable[[T], str],
-        *,
-        limit: int = PAGE_LIMIT_MAX,
-        after: Callable[[int, str], Operation[Page[T]]] | None = None,
-    ) -> None:
-        self._fetch = fetch
-        self._after = after
-        self._cursors: list[str] = []
-        self._key = key
-        self._limit = min(max(limit, _LIMIT_MIN), PAGE_LIMIT_MAX)
-        self._offset = 0
-        self._seen: set[str] = set()
-        self._over = False
-
-    def operation(self) -> Operation[Page[T]] | None:
-        """The next page, or None after the last."""
-        if self._over:
-            return None
-        if self._after is not None and self._cursors:
-            return self._after(self._limit, self._cursors[-1])
-        return self._fetch(self._limit, self._offset)
-
-    def feed(self, answer: Page[T]) -> Sequence[T]:
-        """The rows not seen before."""
-        if self._after is not None and (answer.next_cursor is not None or self._cursors):
-            return self._by_cursor(answer)
-        keys = {self._key(row) for row in answer.items}
-        if self._offset > 0 and not keys & self._seen:
-            self._offset = max(0, self._offset - self._limit + 1)
-            return ()
-        fresh = self._fresh(answer)
-        following = self._offset + answer.count - 1
+    limit = min(max(page_size, _LIMIT_MIN), PAGE_LIMIT_MAX)
+    seen: set[str] = set()
+    cursors: list[str] = []
+    offset = 0
+    for _ in range(REQUESTS_MAX):
+        page = fetch_after(limit, cursors[-1]) if fetch_after and cursors else fetch(limit, offset)
+        has_cursor = fetch_after is not None and (page.next_cursor is not None or bool(cursors))
+        rows: dict[str, T] = {}
+        for row in page.items:
+            rows.setdefault(key(row), row)
+        if offset > 0 and not has_cursor and seen.isdisjoint(rows):
+            offset = max(0, offset - limit + 1)
+            continue
+        fresh = [row for row_id, row in rows.items() if row_id not in seen]
+        seen.update(rows)
+        yield from fresh
+        if has_cursor:
+            if page.next_cursor is None or page.next_cursor in cursors:  # a repeated one leads in a circle
+                return
+            cursors.append(page.next_cursor)
+            continue
+        following = offset + page.count - 1
         # Contract 4.1: until fewer than `limit` items return, unless by `total` the service has more and only keeps
-        # its pages shorter. The other test ends a walk over a service that ignores the offset.
-        last = answer.count < self._limit and self._offset + answer.count >= answer.total
-        self._over = last or (not fresh and (answer.count < self._limit or following >= answer.total))
-        self._offset = following
-        return fresh
-
-    def _by_cursor(self, answer: Page[T]) -> Sequence[T]:
-        cursor = answer.next_cursor
-        # a repeated cursor would lead in a circle
-        self._over = cursor is None or cursor in self._cursors
-        if cursor is not None:
-            self._cursors.append(cursor)
-        return self._fresh(answer)
-
-    def _fresh(self, answer: Page[T]) -> list[T]:
-        fresh: list[T] = []
-        for row in answer.items:
-            if self._key(row) not in self._seen:
-                self._seen.add(self._key(row))
-                fresh.append(row)
-        return fresh
+        # its pages shorter. The other test ends the reading of a service that ignores the offset.
+        is_last = page.count < limit and offset + page.count >= page.total
+        if is_last or (not fresh and (page.count < limit or following >= page.total)):
+            return
+        offset = following
+    raise UnexpectedAnswer(
+        f"{name}: the list has not ended after {REQUESTS_MAX:,} pages. Narrow it with a filter; if it cannot be that "
+        "long, tell the laboratory"
+    )

@@ -154,21 +154,21 @@ class Operation(Generic[T_co]):
     secret: bool = False
 
 
-def segment(value: str) -> str:
+def quote_segment(value: str) -> str:
     """One path segment, quoted; InputError if it is empty or made of dots."""
     if not value.strip(". "):
         raise InputError(f"an id is needed, not {value!r}; nothing was sent")
     return quote(value, safe="")
 
 
-def given(**values: object) -> dict[str, object]:
+def drop_none(**values: object) -> dict[str, object]:
     """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def query(**values: object) -> Parameters:
+def encode_query(**values: object) -> Parameters:
     """Query parameters of the values that are set; booleans become `true` and `false`."""
     return tuple(
         (name, str(value).lower() if isinstance(value, bool) else str(value))
-        for name, value in given(**values).items()
+        for name, value in drop_none(**values).items()
     )

@@ -1,4 +1,4 @@
-"""The edge to httpx, shared by both faces: the only module of the core that knows it.
+"""The edge to httpx: how requests leave, how answers arrive, and what a missing answer means.
 
 No text of an httpx error reaches a message where it could quote a header that was sent.
 """
@@ -95,7 +95,7 @@ def unlogged_query(*, active: bool = True, path: bool = False) -> Iterator[None]
 
 
 class BearerAuth(httpx.Auth):
-    """Adds the token (contract 5.1). One body serves both faces."""
+    """Adds the token (contract 5.1)."""
 
     def __init__(self, token: SecretStr) -> None:
         self._token = token
@@ -170,7 +170,7 @@ class Wire:
         return _TOTAL_FACTOR * self.timeout
 
     def options(self) -> dict[str, Any]:
-        """What both httpx clients are made with.
+        """What the httpx client is made with.
 
         Raises:
             ConfigurationError: a variable for proxies or certificates has no usable value.
@@ -196,7 +196,7 @@ class Wire:
             "trust_env": trust_env,
         }
 
-    def outgoing(self, client: httpx.Client | httpx.AsyncClient, attempt: Attempt) -> httpx.Request:
+    def outgoing(self, client: httpx.Client, attempt: Attempt) -> httpx.Request:
         """The request of an attempt, in this deployment's words.
 
         Raises:
@@ -220,7 +220,7 @@ class Wire:
             content=content,
         )
 
-    def _file(self, client: httpx.Client | httpx.AsyncClient, url: str, request: Request) -> httpx.Request:
+    def _file(self, client: httpx.Client, url: str, request: Request) -> httpx.Request:
         """One hop of a download; the file as it is stored, not packed for transport."""
         try:
             outgoing = client.build_request(
