@@ -289,7 +289,11 @@ def test_a_changed_description_is_named(mutate, line, breaks):
 
 
 # The two forms of a create's answer differ: what is required in one may be absent in the other.
-BY_STATUS = {("experiments.create", "experiment_id"), ("experiments.create", "status"), ("experiments.create", "id")}
+BY_STATUS = {
+    ("experiments.create", "experiment_id"),
+    ("experiments.create", "status"),
+    ("experiments.create", "id"),
+}
 
 
 def example_of(raw, value, name=""):

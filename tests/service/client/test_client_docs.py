@@ -86,7 +86,7 @@ def names():
             "since": datetime.now(UTC) - timedelta(days=90), "until": datetime.now(UTC),
             "experiment_id": done, "draft": order("draft").experiment_id, "quoted": quoted,
             "invoice_id": machine.invoice_id, "target_id": target.id,
-            "quote_id": next(row.id for row in client.quotes.iterate() if row.status == "open"),
+            "quote_id": client.quotes.list(status="pending").items[0].id,
             "result": next(client.experiments.iterate_results(done)),
             "result_id": next(client.experiments.iterate_results(done)).id,
             "sequence_id": next(client.experiments.iterate_sequences(done)).id,

@@ -108,10 +108,10 @@ class Invoices(Resource):
         return self._sender.run(require_record(operation, invoice_id, fields=("id", "provider_invoice_id")))
 
     def find_for_experiment(self, experiment_id: str) -> Invoice | None:
-        """Find the invoice of an experiment in the list: the newest that is not void, else the newest void one.
+        """Find the invoice of an experiment: GET /invoices. The newest that is not void, else the newest void one.
 
-        None if there is none, or the service says that it has no list, which is not in the contract (see
-        `experiments.get_invoice`). A filter by experiment is tried first, because it saves reading the whole list; a
+        None if there is none, or the service says that it has no list, which is published with contract 2.8 and not in it
+        (see `experiments.get_invoice`). A filter by experiment is tried first, because it saves reading the whole list; a
         service that refuses it is read page by page. A service may also ignore it, so each row is compared in any case.
 
         Example:
