@@ -74,7 +74,7 @@ def names():
 
         done = order("done", skip_draft=True, auto_accept_quote=True).experiment_id
         lab.advance(days=20)
-        quoted = order("quoted", skip_draft=True).experiment_id
+        quoted = order("egfr-1", skip_draft=True).experiment_id
         lab.advance(hours=1)
         machine = order("machine", auto_accept_quote=True, payment_method="x402-exact")
         yield {
@@ -84,7 +84,7 @@ def names():
             "client": client, "errors": errors, "f": filters, "p": parameters, "usd": usd, "uuid4": uuid4,
             "base_url": lab.base_url, "token": lab.token, "secret": "s" * 32, "spec": spec,
             "since": datetime.now(UTC) - timedelta(days=90), "until": datetime.now(UTC),
-            "experiment_id": done, "draft": order("draft").experiment_id, "quoted": quoted,
+            "experiment_id": done, "quoted": quoted,
             "invoice_id": machine.invoice_id, "target_id": target.id,
             "quote_id": client.quotes.list(status="pending").items[0].id,
             "result": next(client.experiments.iterate_results(done)),
@@ -111,7 +111,8 @@ def test_the_example_of_a_method_runs(name, names, tmp_path, monkeypatch, capsys
     client = names["client"]
     names = dict(names)
     if name in ON_A_DRAFT:
-        names["experiment_id"] = names["draft"]
+        draft = CreateRequest(experiment_spec=names["spec"], name=name)
+        names["experiment_id"] = client.experiments.create(draft).experiment_id
     if name in ON_A_QUOTE:
         names["experiment_id"] = names["quoted"]
     if name in OWN_RECORD:

@@ -40,7 +40,7 @@ class CustomTargets(Resource):
 
         Example:
             ```python
-            print(client.custom_targets.list(status="pending").total)
+            print(client.custom_targets.list(status="pending_review").total)
             ```
         """
         return self._sender.run(_select(status, filter, search, sort, where).build_page(limit, offset))

@@ -321,7 +321,7 @@ class Experiments(Resource):
 
         Example:
             ```python
-            print(client.experiments.get_quote(experiment_id).total_cents)
+            print(client.experiments.get_quote(experiment_id).total)
             ```
         """
         operation = build_read(f"{_path(experiment_id)}/quote", Quote, NotReady)
