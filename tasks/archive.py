@@ -11,7 +11,7 @@ from typing import Final
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay.analysis import lake
+from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import (
     ResultRow,
     make_table,
@@ -135,7 +135,7 @@ def archive_experiment(
             require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
         before = latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
-        mapping = lake.archived_mapping(before) if before else None
+        mapping = tables.archived_mapping(before) if before else None
         table, unread_lines = make_table(
             results,
             spec,
@@ -157,10 +157,10 @@ def archive_experiment(
                 *(_document(document) for document in documents),
                 *_packages(client, experiment.id, results, Path(folder), notes, away),
                 *_own_documents(spec, order, payment, table),
-                *([lake.mapping_document(mapping)] if mapping else []),
+                *([tables.mapping_document(mapping)] if mapping else []),
             ],
             now=datetime.now(UTC),
-            crate=partial(ro_crate, about=lake.describe_measurement(spec)),
+            crate=partial(ro_crate, about=tables.describe_measurement(spec)),
         )
     get_run_logger().info(
         "%s %s (%s, %s)",
@@ -169,7 +169,7 @@ def archive_experiment(
         many(record.files, "file"),
         many(record.total_bytes, "byte"),
     )
-    notes += _lake_notes(archive, campaign_id, record.experiment_code)
+    notes += _table_notes(archive, campaign_id, record.experiment_code)
     for line in notes:
         get_run_logger().error("%s", line)
     return ArchivedResults(
@@ -183,17 +183,14 @@ def archive_experiment(
     )
 
 
-def _lake_notes(archive: Archive, campaign_id: str, experiment_code: str) -> Iterator[str]:
-    """Add the experiment's newest version to the lake; a note if that fails, because the version is safe without it."""
+def _table_notes(archive: Archive, campaign_id: str, experiment_code: str) -> Iterator[str]:
+    """Write the experiment's newest version to the tables; a note if that fails, because the version is safe without it."""
     try:
-        store = archive.get_store()
-        version = latest(store, archive.prefix, campaign_id, experiment_code)
-        if version is not None:
-            lake.add(store, archive.prefix, version)
+        tables.write_newest_table(archive.get_store(), archive.prefix, campaign_id, experiment_code)
     except ConfigurationError as error:
-        get_run_logger().info("Not in the lake: %s", error)
+        get_run_logger().info("Not in the tables: %s", error)
     except Exception as error:  # noqa: BLE001  nothing that can be made again may end the run
-        yield f"{experiment_code} is not in the lake: {error}. `prefect-assay archive lake` adds it later"
+        yield f"{experiment_code} is not in the tables: {error}. `prefect-assay archive tables` adds it later"
 
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:

@@ -11,11 +11,11 @@ from typing import TypeVar
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay.analysis import lake
 from prefect_assay.analysis.report.documents import archive_report, make_report
 from prefect_assay.analysis.report.images import Image, campaign_images, experiment_images
 from prefect_assay.analysis.results import DesignSummary
-from prefect_assay.archive import Store, latest
+from prefect_assay.analysis.tables import write_newest_table
+from prefect_assay.archive import Store
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
 from prefect_assay.blocks import Archive, S3Archive
@@ -61,7 +61,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
         made = make_report(store, archive.prefix, campaign_id)
         record = archive_report(store, archive.prefix, made, now=datetime.now(UTC))
         location = f"{record.location}/{REPORT_PATH}" if made.page else None
-        lake_notes = tuple(_lake_notes(store, archive.prefix, campaign_id))
+        table_notes = tuple(_table_notes(store, archive.prefix, campaign_id))
         return ArchivedReport(
             location=location,
             record=record,
@@ -70,7 +70,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
             decision=made.decision,
             link=archive.browser_url(location) if location and isinstance(archive, S3Archive) else None,
             images=campaign_images(made.figures),
-            notes=(*made.notes, *lake_notes),
+            notes=(*made.notes, *table_notes),
         )
 
     again = f"`prefect-assay report {campaign_id}` makes it again from the archive"
@@ -83,16 +83,14 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
     return made
 
 
-def _lake_notes(store: Store, prefix: str, campaign_id: str) -> Iterator[str]:
-    """Add the summary table to the lake; a note if that fails, because the report is archived without it."""
+def _table_notes(store: Store, prefix: str, campaign_id: str) -> Iterator[str]:
+    """Write the summary table to the table of all campaigns; a note if that fails, because the report is archived without it."""
     try:
-        version = latest(store, prefix, campaign_id, REPORT_CODE)
-        if version is not None:
-            lake.add(store, prefix, version)
+        write_newest_table(store, prefix, campaign_id, REPORT_CODE)
     except ConfigurationError as error:
-        get_run_logger().info("Not in the lake: %s", error)
+        get_run_logger().info("Not in the tables: %s", error)
     except Exception as error:  # noqa: BLE001  nothing that can be made again may cost the report
-        yield f"the designs are not in the lake: {error}. `prefect-assay archive lake` adds them later"
+        yield f"the designs are not in the tables: {error}. `prefect-assay archive tables` adds them later"
 
 
 def report_command(archive: Archive, campaign_id: str) -> str:

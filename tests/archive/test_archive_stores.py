@@ -382,6 +382,52 @@ def test_nothing_but_a_hint_is_deleted(any_store, key):
     assert ".." in key or any_store.read(key) == b"1"
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["TABLES/designs/c.parquet", "lab/TABLES/results/c/E-1.parquet", "TABLES/candidates/l/000001.parquet"],
+)
+def test_a_table_is_replaced(any_store, key):
+    any_store.replace(key, b"1", "application/vnd.apache.parquet")
+    any_store.replace(key, b"22", "application/vnd.apache.parquet")
+    assert (any_store.read(key), any_store.stat(key).size) == (b"22", 2)
+    assert list(any_store.keys("")) == [key]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "lab/c/E-1/v001/results.csv",
+        "lab/BOOKS/ARCHIVE.json",
+        "TABLES/designs/c.csv",
+        "TABLES/designs/../c.parquet",
+        "TABLES/results/c.parquet",
+        "TABLES/c/E-1/v001/packages/x.parquet",
+        "XTABLES/designs/c.parquet",
+    ],
+)
+def test_nothing_but_a_table_is_replaced(any_store, key):
+    if ".." not in key:
+        any_store.put_if_absent(key, b"1", "text/plain")
+    with pytest.raises(ArchiveError, match=r"nothing replaces it|is not a key"):
+        any_store.replace(key, b"2", "text/plain")
+    assert ".." in key or any_store.read(key) == b"1"
+
+
+def test_a_failed_replacement_leaves_the_table_that_is_there(tmp_path, monkeypatch):
+    store = LocalStore(tmp_path / "archive")
+    store.replace("TABLES/designs/c.parquet", b"1", "text/plain")
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "replace", fail)
+        with pytest.raises(ArchiveUnavailable, match="no space left"):
+            store.replace("TABLES/designs/c.parquet", b"22", "text/plain")
+    assert store.read("TABLES/designs/c.parquet") == b"1"
+    assert [path.name for path in (tmp_path / "archive/.partial").iterdir()] == []
+
+
 def test_a_hint_that_may_not_be_deleted_stays(tmp_path, monkeypatch):
     store = LocalStore(tmp_path / "archive")
     store.put_if_absent(HINTS[0], b"1", "application/json")

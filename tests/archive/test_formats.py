@@ -1,15 +1,13 @@
 """Format numbers: each kind of stored file carries one, and what a later version wrote is refused and left as it is."""
 
-import hashlib
 import io
 import json
 
 import pytest
 from pyarrow import parquet
 
-from prefect_assay.analysis import lake
+from prefect_assay.analysis import tables
 from prefect_assay.archive import LocalStore, archive_version, latest, safe_name, verify
-from prefect_assay.archive.layout import lake_key, lake_part
 from prefect_assay.archive.read import chosen_version, read_plan
 from prefect_assay.campaigns.loops import check_loops
 from prefect_assay.campaigns.loops.loop_log import LoopBook
@@ -26,11 +24,11 @@ DESIGNS = [ProteinSequence(name="d1", aa_string="ACDEFGHIKLMNPQRSTVWY")]
 
 @pytest.fixture
 def store(tmp_path):
-    """An archive with a plan, an experiment, a lake, and the logs of an order, of a campaign and of a loop."""
+    """An archive with a plan, an experiment, its table, and the logs of an order, of a campaign and of a loop."""
     made = LocalStore(tmp_path / "archive")
     archive_plan(made, "lab", "c", DESIGNS)
     archive_rows(made, "lab", "c", "E-1", [row("d1", "E-1", kd_M=1e-9)])
-    lake.rebuild(made, "lab")
+    tables.update_tables(made, "lab")
     Books(made, "lab", "org-1").order("c", "k1").record(lambda _: Ordered(experiment_id="id-E-1"))
     Books(made, "lab", "org-1").budget.reserve("k1", "c", 5)
     campaign_records.a_log(made, "c").start(campaign_records.started("c"))
@@ -49,19 +47,16 @@ def rewrite(store, key, **fields):
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
-def read_lake(store):
-    return lake.query(store, "lab", lake.Query())
+def read_rows(store):
+    return tables.query_rows(store, "lab", tables.Query())
 
 
-def newer_lake(store):
+def write_newer_table(store):
     key = of(store, ".parquet")
     table = parquet.read_table(store.root / key)
     sink = io.BytesIO()
-    parquet.write_table(table.replace_schema_metadata({"lake_schema": "2"}), sink)
-    (store.root / key).unlink()
-    digest = hashlib.sha256(sink.getvalue()).hexdigest()
-    newer = lake_key(key.rpartition("/")[0], lake_part(key).version, digest)
-    store.put_if_absent(newer, sink.getvalue(), "application/vnd.apache.parquet")
+    parquet.write_table(table.replace_schema_metadata({"table_schema": "2"}), sink)
+    store.replace(key, sink.getvalue(), "application/vnd.apache.parquet")
 
 
 def read_loop(store):
@@ -121,11 +116,12 @@ def test_a_plan_of_a_later_version_is_refused(tmp_path):
     assert ("newer", "c") in {(f.kind, f.key) for f in check_orders(store)}
 
 
-def test_a_lake_of_a_later_version_is_refused(store):
-    assert read_lake(store).num_rows == 1
-    newer_lake(store)
+def test_a_table_of_a_later_version_is_refused(store):
+    assert read_rows(store).num_rows == 1
+    write_newer_table(store)
     with pytest.raises(NewerFormat, match=r"\.parquet has format 2"):
-        read_lake(store)
+        read_rows(store)
+    assert [each.kind for each in tables.check_tables(store, "lab")] == ["newer"]
 
 
 def test_what_a_later_version_wrote_is_no_damage_and_not_intact(store):

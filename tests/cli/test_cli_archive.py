@@ -83,7 +83,7 @@ def test_a_missing_account_is_said_with_those_that_are_saved(monkeypatch):
     "arguments",
     [
         ("results",), ("results", "--compare", "a", "b"), ("results", "--reread"), ("results", "--replicates"), ("report", "c"),
-        ("archive", "verify"), ("archive", "lake"), ("designs", "history"), ("spending",),
+        ("archive", "verify"), ("archive", "tables"), ("designs", "history"), ("spending",),
     ],
     ids=" ".join,
 )  # fmt: skip

@@ -40,7 +40,7 @@ COMMANDS = (
     ["spending"],
     ["archive"],
     ["archive", "verify"],
-    ["archive", "lake"],
+    ["archive", "tables"],
     ["results"],
     ["sequences"],
     ["sequences", "check"],

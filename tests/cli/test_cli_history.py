@@ -5,7 +5,7 @@ from scipy import stats
 
 from prefect_assay.analysis.selection import read_history
 from prefect_assay.archive import LocalStore
-from prefect_assay.campaigns.loops.candidates import rebuild_candidates
+from prefect_assay.campaigns.loops.candidates import update_candidates
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.sequences import ProteinSequence
@@ -26,9 +26,9 @@ def archive(tmp_path_factory):
     archive_plan(store, "", "by-hand", designs)
     found = [row("h1", "HND-001", outcome="no_expression"), row("h2", "HND-001", kd_M=1e-9)]
     archive_rows(store, "", "by-hand", "HND-001", found)
-    done = command("archive", "lake", str(store.root))
+    done = command("archive", "tables", str(store.root))
     assert done.code == 0, done.err
-    assert f"{store.root}/LAKE/candidates: 2 files, 2 of them new" in done.out
+    assert f"{store.root}/TABLES/candidates: 2 files, 2 written now" in done.out
     return store.root
 
 
@@ -64,7 +64,7 @@ def test_designs_that_were_ordered_and_have_no_results_are_in_the_table_as_pendi
     store = LocalStore(tmp_path / "archive")
     fixed = selected_round(store, "")
     plan = archive_plan(store, "", fixed.campaign_id, [choice.design() for choice in fixed.choices])
-    rebuild_candidates(store, "")
+    update_candidates(store, "")
     arguments = ("designs", "history", str(store.root), "--csv", "h.csv")
     assert command(*arguments, cwd=tmp_path).code == 0
     assert len(read_history(tmp_path / "h.csv")) == 0
@@ -90,7 +90,7 @@ def test_designs_of_a_plain_campaign_that_are_in_the_laboratory_are_pending_too(
     archive_plan(store, "", "not-ordered", [ProteinSequence("n1", "MKVDD")])
     if measured:
         archive_rows(store, "", "By hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
-        assert command("archive", "lake", str(store.root)).code == 0
+        assert command("archive", "tables", str(store.root)).code == 0
     Books(store, "", "org-1").order("By hand", plan.order_keys[0]).record(
         lambda _: Ordered(experiment_id="e-1")
     )
@@ -109,7 +109,7 @@ def test_a_table_that_would_lack_ordered_designs_is_not_written(tmp_path):
         store, "", "by-hand", [ProteinSequence("h1", "MKVAA"), ProteinSequence("h2", "MKVGG")]
     )
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9)])
-    assert command("archive", "lake", str(store.root)).code == 0
+    assert command("archive", "tables", str(store.root)).code == 0
     Books(store, "", "org-1").order("by-hand", plan.order_keys[0]).record(
         lambda _: Ordered(experiment_id="e-1")
     )
@@ -131,7 +131,7 @@ def test_designs_of_a_plan_that_cannot_be_read_are_not_called_not_ordered(tmp_pa
     store = LocalStore(tmp_path / "archive")
     fixed = selected_round(store, "")
     plan = archive_plan(store, "", fixed.campaign_id, [choice.design() for choice in fixed.choices])
-    rebuild_candidates(store, "")
+    update_candidates(store, "")
     Books(store, "", "org-1").order(fixed.campaign_id, plan.order_keys[0]).record(
         lambda _: Ordered(experiment_id="e-1")
     )
@@ -162,7 +162,7 @@ def test_notes_stay_out_of_a_table_on_stdout(tmp_path):
     done = command("designs", "history", str(store.root), "--csv", "-")
     assert done.code == 0, done.err
     assert [each.outcome for each in read_history(done.out.encode()).designs] == ["pending"]
-    assert "HND-001 has results that are not in the lake; run `prefect-assay archive lake`" in done.err
+    assert "HND-001 has results that are not in the tables; run `prefect-assay archive tables`" in done.err
 
 
 def test_an_archive_without_a_history_says_what_to_do(archive, tmp_path):
@@ -172,7 +172,7 @@ def test_an_archive_without_a_history_says_what_to_do(archive, tmp_path):
     ):
         done = command("designs", "history", *arguments)
         assert done.code == 1
-        assert f"has no history {what} in its lake; `prefect-assay archive lake` writes it" in done.err
+        assert f"has no history {what} in its tables; `prefect-assay archive tables` writes them" in done.err
 
 
 def test_an_experiment_that_two_campaigns_archived_counts_once(tmp_path):
@@ -181,11 +181,11 @@ def test_an_experiment_that_two_campaigns_archived_counts_once(tmp_path):
     for campaign in ("first", "again"):
         archive_plan(store, "", campaign, designs)
         archive_rows(store, "", campaign, "HND-001", [row("h1", "HND-001", kd_M=1e-9, aa_string="MKVA")])
-    assert command("archive", "lake", str(store.root)).code == 0
+    assert command("archive", "tables", str(store.root)).code == 0
     shown = command("designs", "history", str(store.root), "--json").json()
     assert shown["designs"] == 1
     assert (
-        "1 of 2 designs in the lake are there twice, with the same experiment; each counts once"
+        "1 of 2 designs in the tables are there twice, with the same experiment; each counts once"
         in shown["notes"]
     )
 
@@ -210,7 +210,7 @@ def test_what_was_predicted_is_shown_beside_what_was_found(tmp_path):
     archive_rows(
         store, "", "chosen", "HND-001", [row(f"h{at}", "HND-001", **each) for at, each in enumerate(outcomes)]
     )
-    assert command("archive", "lake", str(store.root)).code == 0
+    assert command("archive", "tables", str(store.root)).code == 0
     (band,) = command("designs", "history", str(store.root), "--json").json()["predictions"]
     assert (band["predicted"], band["measured"], band["hits"]) == (pytest.approx(0.315), 4, 1)
     shown = command("designs", "history", str(store.root)).out

@@ -1,4 +1,4 @@
-"""`prefect-assay archive lake` and `prefect-assay results`, as a user runs them."""
+"""`prefect-assay archive tables` and `prefect-assay results`, as a user runs them."""
 
 import csv
 import io
@@ -6,7 +6,7 @@ import io
 import pyarrow.parquet as pq
 import pytest
 
-from prefect_assay.analysis import lake
+from prefect_assay.analysis import tables
 from prefect_assay.archive import LocalStore
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
 from support.archive.campaign_records import some_terms
@@ -18,23 +18,23 @@ from support.command import command
 def archive(tmp_path_factory):
     store = LocalStore(tmp_path_factory.mktemp("archive"))
     archive_two_campaigns(store, "")
-    lake.rebuild(store, "")
+    tables.update_tables(store, "")
     return str(store.root)
 
 
-def test_the_lake_is_written_once_and_then_read(tmp_path):
+def test_the_tables_are_written_once_and_then_read(tmp_path):
     archive_two_campaigns(LocalStore(tmp_path), "")
     done = command("results", "--archive", str(tmp_path))
     assert done.code == 1
-    assert "`prefect-assay archive lake` writes the lake" in done.err
-    done = command("archive", "lake", str(tmp_path))
-    assert (done.code, done.out) == (0, f"{tmp_path}/LAKE: 8 files, 8 of them new\n"), done.err
-    assert command("archive", "lake", str(tmp_path), "--json").json() == {
-        "location": f"{tmp_path}/LAKE",
-        "parts": 8,
-        "added": 0,
+    assert "`prefect-assay archive tables` writes the tables" in done.err
+    done = command("archive", "tables", str(tmp_path))
+    assert (done.code, done.out) == (0, f"{tmp_path}/TABLES: 6 files, 6 written now\n"), done.err
+    assert command("archive", "tables", str(tmp_path), "--json").json() == {
+        "location": f"{tmp_path}/TABLES",
+        "files": 6,
+        "written": 0,
         "notes": [],
-        "candidates": {"parts": 0, "added": 0, "notes": []},
+        "candidates": {"files": 0, "written": 0, "notes": []},
     }
     assert "d1" in command("results", "--archive", str(tmp_path)).out
 
@@ -42,10 +42,10 @@ def test_the_lake_is_written_once_and_then_read(tmp_path):
 def test_a_version_that_cannot_be_read_is_named_and_is_exit_code_1(tmp_path):
     archive_two_campaigns(LocalStore(tmp_path), "")
     (tmp_path / "round-1/LAB-002/v001/results.csv").write_bytes(b"")
-    done = command("archive", "lake", str(tmp_path))
+    done = command("archive", "tables", str(tmp_path))
     assert done.code == 1
     assert "round-1/LAB-002/v001/results.csv has changed since it was archived" in done.err
-    assert "7 files, 7 of them new" in done.out
+    assert "5 files, 5 written now" in done.out
 
 
 def test_the_screen_shows_affinities_of_binders_only(archive):
@@ -64,7 +64,7 @@ def test_the_screen_shows_affinities_of_binders_only(archive):
 def test_the_account_and_its_mode_are_named_with_the_campaigns(tmp_path):
     store = LocalStore(tmp_path)
     archive_two_campaigns(store, "")
-    lake.rebuild(store, "")
+    tables.update_tables(store, "")
     CampaignLog(store, "", "round-1").start(
         Started(
             what=StartedKind.CAMPAIGN, name="round-1", terms=some_terms(account_name="lab", simulated=True)
@@ -96,7 +96,7 @@ def test_the_rows_of_the_laboratory(archive, tmp_path):
     def rows(*options):
         return command("results", "--archive", archive, "--replicates", *options, "--json").json()["rows"]
 
-    assert [each["name"] for each in rows("--all-versions", "--experiment", "LAB-004")] == ["d5", "d5"]
+    assert [each["outcome"] for each in rows("--experiment", "LAB-004")] == ["no_binding"]
     assert [each["kd_M"] for each in rows("round-1", "--experiment", "LAB-001", "--name", "d1")] == [
         4.5e-9,
         5e-9,
@@ -133,7 +133,6 @@ def test_files(archive, tmp_path):
         (["--csv", "-", "--json"], 2, "only one of"),
         (["--csv", "/dev/null/x"], 2, "cannot be written"),
         (["elsewhere"], 1, "holds no results of campaign elsewhere yet"),
-        (["--all-versions"], 2, "it needs --replicates"),
         (["--compare", "round-1"], 2, "name at least two campaigns"),
         (["--replicates", "round-1", "Round 2"], 2, "name one, or none"),
     ],

@@ -1,4 +1,4 @@
-"""One number for one thing: report, status, results, CSV, lake and selection say the same of the same designs.
+"""One number for one thing: report, status, results, CSV, tables and selection say the same of the same designs.
 
 Two campaigns of one archive, both measured by a simulated service. The first has designs of every outcome, one of them with a K_D
 above the highest concentration; one of its designs is also measured in the second.
@@ -121,7 +121,7 @@ def store(tmp_path_factory):
     store = LocalStore(tmp_path_factory.mktemp("archive"))
     for campaign_id, entries in CAMPAIGNS.items():
         archive_campaign(store, campaign_id, entries)
-    assert command("archive", "lake", str(store.root)).code == 0
+    assert command("archive", "tables", str(store.root)).code == 0
     return store
 
 
@@ -169,10 +169,9 @@ def test_values_intervals_and_marks_are_the_same_in_every_place(store, tmp_path)
     by_place = {}
     shown = command("results", "--archive", str(store.root), "--json").json()["results"]
     by_place["results"] = {(each["campaign_id"], each["name"]): each for each in shown}
-    by_place["lake"] = {
+    by_place["tables"] = {
         (each["campaign_id"], each["name"]): each
-        for part in store.root.glob("LAKE/designs/**/*.parquet")
-        for each in pq.read_table(part, partitioning=None).to_pylist()
+        for each in pq.read_table(store.root / "TABLES/designs").to_pylist()
     }
     history = tmp_path / "history.csv"
     assert command("designs", "history", str(store.root), "--csv", str(history)).code == 0
@@ -192,9 +191,9 @@ def test_values_intervals_and_marks_are_the_same_in_every_place(store, tmp_path)
     assert len(expected) == 8
     for designs in by_place.values():
         assert {place: [design[name] for name in columns] for place, design in designs.items()} == expected
-    weak = by_place["lake"]["first", "weak"]
+    weak = by_place["tables"]["first", "weak"]
     assert (weak["kd_M"], weak["extrapolated"], weak["simulated"]) == (pytest.approx(WEAK), True, True)
-    assert not by_place["lake"]["first", "tight"]["extrapolated"]
+    assert not by_place["tables"]["first", "tight"]["extrapolated"]
 
 
 def test_an_extrapolated_value_is_called_so_on_the_page_and_on_the_screen(store):

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
 from prefect.logging import disable_run_logger
 
-from prefect_assay.analysis import lake
+from prefect_assay.analysis import tables
 from prefect_assay.analysis.results.mapping import read_mapping
 from prefect_assay.archive import latest
 from prefect_assay.blocks import LocalArchive
@@ -247,38 +248,39 @@ def test_a_package_that_finds_no_space_is_fetched_again_later(tmp_path):
         list(_packages(client, "e-1", [result], tmp_path, [], []))
 
 
-def lake_files(folder):
-    return sorted(path.name[:9] for path in folder.rglob("LAKE/**/*.parquet"))
+def versions_in_table(folder):
+    return {pq.read_table(path)["version"][0].as_py() for path in folder.rglob("TABLES/**/*.parquet")}
 
 
-def test_each_version_is_added_to_the_lake_once(tmp_path):
+def test_the_table_has_the_newest_version(tmp_path):
     kept(Credentials("https://10.0.0.1/x"), tmp_path)
-    assert lake_files(tmp_path) == ["part-v001"]
+    assert versions_in_table(tmp_path) == {1}
     assert kept(Credentials("https://10.0.0.1/x"), tmp_path).record.unchanged
-    assert lake_files(tmp_path) == ["part-v001"]
+    assert versions_in_table(tmp_path) == {1}
     kept(Credentials(GOOD), tmp_path)
-    assert lake_files(tmp_path) == ["part-v001", "part-v002"]
+    assert versions_in_table(tmp_path) == {2}
 
 
-def test_a_lake_that_fails_is_a_note_and_is_healed_by_the_next_run(tmp_path, monkeypatch):
+def test_a_table_that_fails_is_a_note_and_is_healed_by_the_next_run(tmp_path, monkeypatch):
     def fail(*_):
         raise ValueError("this pyarrow cannot")
 
     with monkeypatch.context() as broken:
-        broken.setattr(lake, "add", fail)
+        broken.setattr(tables, "write_newest_table", fail)
         found = kept(Credentials(GOOD), tmp_path)
     assert found.notes == (
-        "LAB-001-001 is not in the lake: this pyarrow cannot. `prefect-assay archive lake` adds it later",
+        "LAB-001-001 is not in the tables: this pyarrow cannot. `prefect-assay archive tables` adds it later",
     )
     assert found.record.version == 1
     found = kept(Credentials(GOOD), tmp_path)
-    assert (found.notes, found.record.unchanged, lake_files(tmp_path)) == ((), True, ["part-v001"])
+    assert (found.notes, found.record.unchanged, versions_in_table(tmp_path)) == ((), True, {1})
 
 
 def test_without_the_extra_an_experiment_is_archived_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     found = kept(Credentials(GOOD), tmp_path)
-    assert (found.notes, found.record.version, lake_files(tmp_path)) == ((), 1, [])
+    assert (found.notes, found.record.version) == ((), 1)
+    assert not (tmp_path / "TABLES").exists()
 
 
 def test_a_mapping_that_was_declared_stays_when_the_run_archives_again(tmp_path):
@@ -289,7 +291,7 @@ def test_a_mapping_that_was_declared_stays_when_the_run_archives_again(tmp_path)
     assert [row.outcome for row in first.rows] == ["unknown"]
     store = LocalArchive(root=str(tmp_path)).get_store()
     mapping = read_mapping(b'[expression.fields.milligrams]\ncolumn = "yield_mean"', "map.toml")
-    (again,) = lake.reread(store, "", now=datetime(2026, 12, 1, tzinfo=UTC), mapping=mapping)
+    (again,) = tables.reread_experiments(store, "", now=datetime(2026, 12, 1, tzinfo=UTC), mapping=mapping)
     assert again.record.version == 2
 
     unchanged = kept(credentials, tmp_path)

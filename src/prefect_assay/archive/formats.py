@@ -11,13 +11,12 @@ from prefect_assay.errors import NewerFormat
 MANIFEST_FORMAT: Final = 1  # of claims and manifests: `manifest_schema`
 PLAN_FORMAT: Final = 1  # of the plans of campaigns: `plan_schema`
 RECORD_FORMAT: Final = 1  # of the logs of orders, budgets and loops, and of the archive's id: `record_schema`
-LAKE_FORMAT: Final = 1  # of the lake's Parquet files, in their metadata: `lake_schema`
+TABLE_FORMAT: Final = 1  # of the Parquet files in TABLES, in their metadata: `table_schema`
 
 _KNOWN: Final = {
     "manifest_schema": MANIFEST_FORMAT,
     "plan_schema": PLAN_FORMAT,
     "record_schema": RECORD_FORMAT,
-    "lake_schema": LAKE_FORMAT,
 }
 
 
@@ -37,17 +36,17 @@ def refuse_newer(body: bytes, location: str) -> None:
             raise NewerFormat(location, number, known)
 
 
-def refuse_newer_lake(metadata: dict[bytes, bytes] | None, location: str) -> None:
-    """Check the format number in the metadata of a Parquet file of the lake.
+def refuse_newer_table(metadata: dict[bytes, bytes] | None, location: str) -> None:
+    """Check the format number in the metadata of a Parquet file of the tables.
 
     Raises:
         NewerFormat: it is higher than the highest that this version reads.
     """
-    number = int((metadata or {}).get(b"lake_schema", b"1"))
-    if number > LAKE_FORMAT:
-        raise NewerFormat(location, number, LAKE_FORMAT)
+    number = int((metadata or {}).get(b"table_schema", b"1"))
+    if number > TABLE_FORMAT:
+        raise NewerFormat(location, number, TABLE_FORMAT)
 
 
-def lake_metadata() -> dict[str, str]:
-    """The metadata of a Parquet file of the lake."""
-    return {"lake_schema": str(LAKE_FORMAT)}
+def table_metadata() -> dict[str, str]:
+    """The metadata of a Parquet file of the tables."""
+    return {"table_schema": str(TABLE_FORMAT)}

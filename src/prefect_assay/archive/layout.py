@@ -7,7 +7,7 @@ different names, even where case is ignored: a safe text is kept, any other gets
 import hashlib
 import re
 import unicodedata
-from typing import Final, NamedTuple
+from typing import Final
 
 from prefect_assay.archive.store import check_key, join_key
 from prefect_assay.errors import ArchiveError
@@ -42,7 +42,7 @@ HINT_FOLDERS: Final = frozenset(
 NO_LEDGERS: Final = frozenset(
     {VERSIONS_FOLDER, IDENTITY_FOLDER, CAMPAIGN_LOGS_FOLDER, LOOP_LOGS_FOLDER, *HINT_FOLDERS}
 )
-LAKE_FOLDER: Final = "LAKE"  # upper case, as above; see prefect_assay.analysis.lake
+TABLES_FOLDER: Final = "TABLES"  # upper case, as above; see prefect_assay.analysis.tables
 LOOPS_FOLDER: Final = "LOOPS"  # likewise; see prefect_assay.campaigns.loops
 
 _DIGEST_LENGTH: Final = 12
@@ -50,14 +50,8 @@ _SUFFIX: Final = re.compile(r"(\.[a-z0-9]{1,8}){1,2}$")
 _LOWER: Final = re.compile(r"[a-z0-9_][a-z0-9._-]*")
 _UPPER: Final = re.compile(r"[A-Z0-9_][A-Z0-9._-]*")
 _VERSION: Final = re.compile(r"v(\d{3,6})")
-_LAKE_PART: Final = re.compile(
-    rf"(?:.*/)?{LAKE_FOLDER}/results/campaign=([^/]+)/experiment=([^/]+)/part-(v\d+)-([0-9a-f]{{64}})\.parquet"
-)
-_DESIGNS_PART: Final = re.compile(
-    rf"(?:.*/)?{LAKE_FOLDER}/designs/campaign=([^/]+)/part-(v\d+)-([0-9a-f]{{64}})\.parquet"
-)
-_CANDIDATE_PART: Final = re.compile(
-    rf"(?:.*/)?{LAKE_FOLDER}/candidates/loop=([^/]+)/round=(\d{{6}})/part-v001-([0-9a-f]{{64}})\.parquet"
+_TABLE: Final = re.compile(
+    rf"(?:.*/)?{TABLES_FOLDER}/(?:designs/[^/]+|results/[^/]+/[^/]+|candidates/[^/]+/\d{{6}})\.parquet"
 )
 _HINT: Final = re.compile(
     rf"(?:.*/)?{BOOKS_FOLDER}/(?:{OPEN_FOLDER}/(?:campaign|loop)-[^/]+\.json"
@@ -65,23 +59,6 @@ _HINT: Final = re.compile(
 )
 # Device names of Windows, with or without a suffix, and everything that looks like a version folder.
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?|v\d+", re.IGNORECASE)
-
-
-class LakePart(NamedTuple):
-    """What the key of a lake's file says: the version that it is made of, and the SHA-256 (hex) of its content."""
-
-    campaign: str
-    experiment: str
-    version: int
-    sha256: str
-
-
-class CandidatePart(NamedTuple):
-    """What the key of a round's candidates in the lake says: the round, from 1, and the SHA-256 (hex) of the content."""
-
-    loop: str
-    number: int
-    sha256: str
 
 
 def safe_name(text: str) -> str:
@@ -145,53 +122,50 @@ def registered_place(key: str) -> str | None:
     return join_key(*root, campaign, code, version)
 
 
-def lake_folder(prefix: str, campaign_id: str | None = None, experiment_code: str | None = None) -> str:
-    """The folder of the whole lake, of a campaign or of an experiment in it; its names are Hive partitions."""
-    folder = join_key(safe_prefix(prefix), LAKE_FOLDER, "results")
-    if campaign_id is None:
-        return folder
-    folder = join_key(folder, f"campaign={safe_name(campaign_id)}")
-    return folder if experiment_code is None else join_key(folder, f"experiment={safe_code(experiment_code)}")
+def tables_folder(prefix: str, table: str = "") -> str:
+    """The folder of the all-campaign tables, or of one of them: `designs`, `results` or `candidates`."""
+    return join_key(safe_prefix(prefix), TABLES_FOLDER, table)
 
 
-def lake_key(folder: str, version: int, sha256: str) -> str:
-    """The key of a version's file in an experiment's folder of the lake."""
-    return join_key(folder, f"part-v{version:03d}-{sha256}.parquet")
+def table_key(folder: str) -> str:
+    """The key of the table that the newest version in the folder of an experiment or a report is written to."""
+    *root, campaign, code = folder.split("/")
+    if code == REPORT_CODE:
+        return join_key(*root, TABLES_FOLDER, "designs", f"{table_name(campaign)}.parquet")
+    return join_key(*root, TABLES_FOLDER, "results", table_name(campaign), f"{table_name(code)}.parquet")
 
 
-def lake_part(key: str) -> LakePart | None:
-    """What the key of a lake's file says; None for any other key."""
-    match = _LAKE_PART.fullmatch(key)
-    version = version_of(match[3]) if match else None
-    return LakePart(match[1], match[2], version, match[4]) if match and version else None
+def results_folder(prefix: str, campaign_id: str) -> str:
+    """The folder of a campaign's part of the table `results`, one file per experiment."""
+    return join_key(tables_folder(prefix, "results"), table_name(safe_name(campaign_id)))
 
 
-def designs_folder(prefix: str, campaign_id: str | None = None) -> str:
-    """The folder of all summary tables in the lake, or of a campaign's; its names are Hive partitions."""
-    folder = join_key(safe_prefix(prefix), LAKE_FOLDER, "designs")
-    return folder if campaign_id is None else join_key(folder, f"campaign={safe_name(campaign_id)}")
+def candidates_key(prefix: str, loop_id: str, number: int) -> str:
+    """The key of the candidates of a loop's round, from 1."""
+    return join_key(candidates_folder(prefix, loop_id), f"{number:06d}.parquet")
 
 
-def designs_part(key: str) -> LakePart | None:
-    """What the key of a summary table in the lake says, which is made of a report; None for any other key."""
-    match = _DESIGNS_PART.fullmatch(key)
-    version = version_of(match[2]) if match else None
-    return LakePart(match[1], REPORT_CODE, version, match[3]) if match and version else None
+def candidates_folder(prefix: str, loop_id: str | None = None) -> str:
+    """The folder of the candidates of all loops, or of one."""
+    loop = "" if loop_id is None else table_name(safe_name(loop_id))
+    return join_key(tables_folder(prefix, "candidates"), loop)
 
 
-def candidates_folder(prefix: str, loop_id: str | None = None, number: int | None = None) -> str:
-    """The folder of all candidates in the lake, of a loop's or of one round's; its names are Hive partitions."""
-    folder = join_key(safe_prefix(prefix), LAKE_FOLDER, "candidates")
-    if loop_id is None:
-        return folder
-    folder = join_key(folder, f"loop={safe_name(loop_id)}")
-    return folder if number is None else join_key(folder, f"round={number:06d}")
+def table_name(folder: str) -> str:
+    """The name in the tables of a folder of the archive. Readers of Parquet pass over names that begin with `_`."""
+    return _with_digest(folder) if folder.startswith("_") else folder
 
 
-def candidate_part(key: str) -> CandidatePart | None:
-    """What the key of a round's candidates says; None for any other key."""
-    match = _CANDIDATE_PART.fullmatch(key)
-    return CandidatePart(match[1], int(match[2]), match[3]) if match else None
+def is_table(key: str) -> bool:
+    """Return True for the key of a file of the all-campaign tables."""
+    return bool(_TABLE.fullmatch(key))
+
+
+def require_table(key: str) -> str:
+    """Return the key of a table, the only kind of file that may be replaced; ArchiveError for any other key."""
+    if is_table(check_key(key)):
+        return key
+    raise ArchiveError(f"{key!r} is part of the archive, and nothing replaces it")
 
 
 def require_hint(key: str) -> str:

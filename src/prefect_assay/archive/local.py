@@ -14,7 +14,7 @@ from threading import Barrier
 from typing import Final
 from uuid import uuid4
 
-from prefect_assay.archive.layout import require_hint
+from prefect_assay.archive.layout import require_hint, require_table
 from prefect_assay.archive.store import (
     CHUNK_BYTES,
     RACE_ROUNDS,
@@ -66,6 +66,19 @@ class LocalStore:
             written = self._link(data, path, sha256)
             _sync_folder(path.parent)
         return written
+
+    def replace(self, key: str, data: Body, content_type: str) -> None:  # noqa: ARG002  see above
+        """See `Store`."""
+        path = self._path(require_table(key))
+        with _readable_errors(path):
+            _make_folders(path.parent)
+            self._check_inside(path)
+            partial = self._write_partial(data, path, None)
+            try:
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+            _sync_folder(path.parent)
 
     def read(self, key: str) -> bytes:
         """See `Store`."""

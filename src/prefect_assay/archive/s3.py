@@ -18,7 +18,7 @@ from uuid import uuid4
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from prefect_assay.archive.layout import require_hint
+from prefect_assay.archive.layout import require_hint, require_table
 from prefect_assay.archive.s3_requests import (
     list_objects,
     s3_cause,
@@ -109,13 +109,22 @@ class S3Store:
         Of two writers at once one may get 409 instead of 412 while the outcome is open: the request is repeated. When boto3
         itself repeats a request, it finds its own object: the result is False, and the caller compares.
         """
-        address = {"Bucket": self.bucket, "Key": check_key(key), "ContentType": content_type}
-        put = partial(self._client.put_object, **address, **self._encryption, IfNoneMatch="*")
+        put = self._put(check_key(key), content_type, IfNoneMatch="*")
         with self._errors(key), opened_body(data) as body:
             digest, checksums = _checksums(body)
             if sha256 not in {None, digest}:
                 raise wrong_digest(self.location(key))
             return self._was_absent(lambda: self._with_checksum(put, body, checksums))
+
+    def replace(self, key: str, data: Body, content_type: str) -> None:
+        """See `Store`."""
+        put = self._put(require_table(key), content_type)
+        with self._errors(key), opened_body(data) as body:
+            self._with_checksum(put, body, _checksums(body)[1])
+
+    def _put(self, key: str, content_type: str, **conditions: str) -> Callable[..., object]:
+        address = {"Bucket": self.bucket, "Key": key, "ContentType": content_type}
+        return partial(self._client.put_object, **address, **self._encryption, **conditions)
 
     def _was_absent(self, put: Callable[[], object]) -> bool:
         for wait in (*_CONFLICT_WAITS, None):

@@ -41,12 +41,19 @@ class Digest(Model):
 
 
 class Store(Protocol):
-    """A write-once key-value store. Keys are relative, `/`-separated, without `.` or `..` segments."""
+    """A write-once key-value store, except for tables, which can be made again. Keys are relative, `/`-separated, without `.` or `..` segments."""
 
     def put_if_absent(self, key: str, data: Body, content_type: str, *, sha256: str | None = None) -> bool:
         """Write the object unless the key exists; all of it or nothing, also when the process is killed.
 
         True when this call wrote it; ArchiveError when the content does not have the digest `sha256` (hex).
+        """
+        ...
+
+    def replace(self, key: str, data: Body, content_type: str) -> None:
+        """Write a table (`layout.require_table`), over the one that is there: readers see the old or the new one, whole.
+
+        ArchiveError for every other key: the archive replaces nothing else.
         """
         ...
 

@@ -15,9 +15,7 @@ from prefect_assay.archive.layout import (
     LOOPS_FOLDER,
     MANIFEST_NAME,
     VERSIONS_FOLDER,
-    candidate_part,
-    designs_part,
-    lake_part,
+    is_table,
     register_key,
     registered_place,
     safe_code,
@@ -42,9 +40,10 @@ Kind = Literal[
     "newer",
     "incomplete",
     "foreign",
+    "outdated",
     "repaired",
 ]
-_REMARKS: Final = frozenset({"incomplete", "foreign", "repaired"})
+_REMARKS: Final = frozenset({"incomplete", "foreign", "outdated", "repaired"})
 
 
 _GAPS_NAMED: Final = 10
@@ -54,7 +53,7 @@ _UNAVAILABLE_MAX: Final = 3  # in a row: a store that is away costs a time-out f
 class Finding(Model):
     """A discrepancy, of a kind in docs/archive.md.
 
-    `incomplete`, `foreign` and `repaired` are remarks, `unavailable` and `newer` are not known, the others are damage.
+    `incomplete`, `foreign`, `outdated` and `repaired` are remarks, `unavailable` and `newer` are not known, the others are damage.
     """
 
     kind: Kind
@@ -176,22 +175,10 @@ class _Check:
         below = key.removeprefix(f"{self._root}/").split("/")
         if place := registered_place(key):
             self._registered(place)
-        elif part := lake_part(key) or designs_part(key) or candidate_part(key):
-            self._lake_part(key, part.sha256)
         elif below[-1] in {MANIFEST_NAME, CLAIM_NAME} and len(below) > 1:
             self._find("misplaced", key, "its folder is not named like a version, so no run finds it")
-        elif not {BOOKS_FOLDER, LOOPS_FOLDER} & set(below[:-1]):
+        elif not ({BOOKS_FOLDER, LOOPS_FOLDER} & set(below[:-1]) or is_table(key)):
             self._find("foreign", key, "not part of a version")
-
-    def _lake_part(self, key: str, sha256: str) -> None:
-        """A lake's file is named by its content, and can be made again."""
-        with self._reading(key):
-            found = digest_of(self._store.stream(key))
-            self.checked += 1
-            self.bytes += found.size
-            if found.sha256 != sha256:
-                detail = f"SHA-256 {found.sha256[:12]}…; delete it, then `prefect-assay archive lake` writes it again"
-                self._find("changed", key, detail)
 
     def version(self, folder: str, present: set[str]) -> None:
         experiment, _, name = folder.rpartition("/")

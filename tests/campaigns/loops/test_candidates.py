@@ -1,4 +1,4 @@
-"""Every candidate of a loop in the lake: why it was chosen or not, what became of it later, and never a second file."""
+"""Every candidate of a loop in the tables: why it was chosen or not, what became of it later, and one file per round."""
 
 import json
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from prefect_assay.analysis import lake
+from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import Outcome, summary_csv
 from prefect_assay.analysis.selection import History, read_history, select
 from prefect_assay.archive import LocalStore, verify
-from prefect_assay.archive.layout import candidate_part
+from prefect_assay.archive.layout import is_table, safe_name
 from prefect_assay.campaigns.loops import LoopBook, RoundFixed
-from prefect_assay.campaigns.loops.candidates import add_round, rebuild_candidates
+from prefect_assay.campaigns.loops.candidates import update_candidates, write_round
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import KeptFates, SelectionSettings
@@ -30,12 +30,12 @@ def rows_of(address):
     return pq.ParquetFile(address).read().to_pylist()
 
 
-def parts(store):
-    return sorted(key for key in store.keys("") if candidate_part(key))
+def files(store):
+    return sorted(filter(is_table, store.keys("TABLES/candidates")))
 
 
 def test_every_candidate_has_its_fate_and_what_was_not_bought_is_kept_without_its_sequence(store):
-    rows = rows_of(add_round(store, "lab", selected_round(store, "lab")))
+    rows = rows_of(write_round(store, "lab", selected_round(store, "lab")))
     assert {each["name"]: (each["fate"], each["method"], each["rank"]) for each in rows} == {
         "d0": ("chosen", "rfd", 1),
         "d1": ("chosen", "rfd", 2),
@@ -46,7 +46,7 @@ def test_every_candidate_has_its_fate_and_what_was_not_bought_is_kept_without_it
         "twin": ("duplicate", None, None),
     }
     first, second, *_, passed, _, twin = rows
-    assert first["sequence_sha256"] == twin["sequence_sha256"] == lake.sequence_digest(STEM + STEM)
+    assert first["sequence_sha256"] == twin["sequence_sha256"] == tables.sequence_digest(STEM + STEM)
     assert (twin["reason"], passed["reason"]) == ("same residues as d0", "others ranked higher")
     assert (first["sequence"], passed["sequence"], passed["columns"]) == (STEM + STEM, None, None)
     assert json.loads(first["columns"]) == {"Method": "rfd", "ipTM": "0.9", "note": "keep"}
@@ -58,38 +58,44 @@ def test_every_candidate_has_its_fate_and_what_was_not_bought_is_kept_without_it
 
 def test_a_limit_that_kept_a_candidate_out_is_its_fate(store):
     fixed = selected_round(store, "", n=5)
-    found = {each["name"]: each["fate"] for each in rows_of(add_round(store, "", fixed))}
+    found = {each["name"]: each["fate"] for each in rows_of(write_round(store, "", fixed))}
     assert (len(fixed.choices), found["d4"], found["d5"]) == (4, "method_limit", "method_limit")
 
 
 def test_a_round_is_written_once_and_is_made_again_from_the_archive_with_the_same_bytes(store):
-    first = add_round(store, "", selected_round(store, ""))
+    first = write_round(store, "", selected_round(store, ""))
     whole_round(store, "")
-    assert rebuild_candidates(store, "") == lake.Rebuilt(parts=2, added=1)
-    assert rebuild_candidates(store, "") == lake.Rebuilt(parts=2, added=0)
-    before = parts(store)
+    assert update_candidates(store, "") == tables.UpdatedTables(files=2, written=1)
+    assert update_candidates(store, "") == tables.UpdatedTables(files=2, written=0)
+    before = files(store)
+    folder = f"TABLES/candidates/{safe_name(LOOP)}"
+    assert before == [f"{folder}/000001.parquet", f"{folder}/000002.parquet"]
     assert first in map(store.location, before)
     assert verify(store).ok
     for key in before:
         (store.root / key).unlink()
-    assert rebuild_candidates(store, "").added == 2
-    assert parts(store) == before
+    assert update_candidates(store, "").written == 2
+    assert files(store) == before
 
 
 def test_a_changed_file_and_a_changed_pool_are_noticed(store):
-    path = add_round(store, "", selected_round(store, ""))
-    with Path(path).open("ab") as file:
-        file.write(b"x")
-    (finding,) = verify(store).findings
-    assert finding.kind == "changed"
-    with pytest.raises(ArchiveError, match="not what was written; delete it"):
-        lake.proposals(store, "")
-    (store.root / path).unlink()
+    path = write_round(store, "", selected_round(store, ""))
+    content = Path(path).read_bytes()
+    at = content.index(b"ranked_lower")
+    Path(path).write_bytes(content[:at] + b"Ranked_lower" + content[at + 12 :])
+    assert verify(store).ok
+    (finding,) = tables.check_candidates(store, "")
+    assert (finding.kind, store.location(finding.key)) == ("changed", path)
+    with pytest.raises(ArchiveError, match=r"cannot be read: .*; run `prefect-assay archive tables`"):
+        tables.proposals(store, "")
+    assert update_candidates(store, "").written == 1
+    assert Path(path).read_bytes() == content
+    Path(path).unlink()
     (pool,) = (store.root / key for key in store.keys("LOOPS") if "POOLS" in key)
     pool.write_text(pool.read_text().replace("0.9", "0.8"))
-    done = rebuild_candidates(store, "")
-    assert (done.parts, done.added) == (0, 0)
-    assert "is not completely in the lake" in done.notes[0]
+    done = update_candidates(store, "")
+    assert (done.files, done.written) == (0, 0)
+    assert "is not completely in the tables" in done.notes[0]
     assert "has changed; restore it from a backup" in done.notes[0]
 
 
@@ -108,7 +114,7 @@ def test_candidates_of_a_function_are_read_as_they_were_selected(store):
         choices=chosen.choices,
         fates=KeptFates.of(chosen),
     )
-    rows = rows_of(add_round(store, "", book.fix(fixed)))
+    rows = rows_of(write_round(store, "", book.fix(fixed)))
     assert [each["name"] for each in rows] == ["f0", "f1", "f2", "f3", "f4", "again"]
     assert {each["name"] for each in rows if each["fate"] == "chosen"} == {
         choice.candidate.name for choice in chosen.choices
@@ -122,24 +128,24 @@ def test_fates_of_another_number_of_candidates_are_refused(store):
         update={"fates": KeptFates(words=words, packed=fixed.fates.packed[:-4] + "AAAA")}
     )
     with pytest.raises(ArchiveError, match="fates of round 1"):
-        add_round(store, "", wrong)
-    assert parts(store) == []
+        write_round(store, "", wrong)
+    assert files(store) == []
 
 
 def test_what_was_measured_is_joined_when_it_is_read(store):
     fixed = selected_round(store, "")
-    add_round(store, "", fixed)
-    add_round(store, "", whole_round(store, ""))
-    before = lake.measured_designs(store, "")
+    write_round(store, "", fixed)
+    write_round(store, "", whole_round(store, ""))
+    before = tables.measured_designs(store, "")
     assert (before.designs, len(before.unanswered)) == ((), 6)
-    names = parts(store)
+    names = files(store)
 
     archive_measured_round(store, "", fixed)
     archive_rows(store, "", "by-hand", "HND-001", [row("h1", "HND-001", kd_M=1e-9, aa_string="MKV")])
-    lake.rebuild(store, "")
-    assert parts(store) == names
+    tables.update_tables(store, "")
+    assert files(store) == names
 
-    designs = {design.name: design for design in lake.measured_designs(store, "").designs}
+    designs = {design.name: design for design in tables.measured_designs(store, "").designs}
     assert set(designs) == {"d0", "d1", "d2", "d3", "h1"}
     best = designs["d0"]
     assert (best.kd_M, best.verdict, best.price_cents, best.aa_string) == (
@@ -161,26 +167,26 @@ def test_what_was_measured_is_joined_when_it_is_read(store):
     }
     assert (designs["d2"].outcome, designs["d2"].kd_M) == (Outcome.NO_BINDING, None)
     assert "loop" not in designs["h1"].attributes
-    of_loop = lake.measured_designs(store, "", LOOP)
+    of_loop = tables.measured_designs(store, "", LOOP)
     assert {design.name for design in of_loop.designs} == {"d0", "d1", "d2", "d3"}
     assert len(of_loop.unanswered) == 2  # of the second round
 
 
-def test_the_export_of_the_lake_is_a_history(store):
+def test_the_export_of_the_tables_is_a_history(store):
     fixed = selected_round(store, "")
-    add_round(store, "", fixed)
+    write_round(store, "", fixed)
     archive_measured_round(store, "", fixed)
-    lake.rebuild(store, "")
-    designs = lake.measured_designs(store, "").designs
+    tables.update_tables(store, "")
+    designs = tables.measured_designs(store, "").designs
     assert read_history(summary_csv(designs)).designs == designs
 
 
 def test_a_name_like_another_campaigns_gets_no_other_decision(store):
     fixed = selected_round(store, "")
-    add_round(store, "", fixed)
+    write_round(store, "", fixed)
     archive_rows(store, "", "elsewhere", CODE, [row("d0", CODE, kd_M=1e-9, aa_string=STEM + STEM)])
     archive_rows(store, "", fixed.campaign_id, CODE, [row("d0", CODE, kd_M=1e-8, aa_string="MKV")])
-    lake.rebuild(store, "")
-    found = lake.measured_designs(store, "")
+    tables.update_tables(store, "")
+    found = tables.measured_designs(store, "")
     assert [design.attributes for design in found.designs] == [{}, {}]
     assert len(found.unanswered) == 4

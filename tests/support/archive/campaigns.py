@@ -1,4 +1,4 @@
-"""Archived experiments with measured rows, for the lake and the commands that read it."""
+"""Archived experiments with measured rows, for the tables and the commands that read it."""
 
 import json
 from datetime import UTC, datetime

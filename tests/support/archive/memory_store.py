@@ -5,7 +5,7 @@ import threading
 from collections import Counter, deque
 from datetime import UTC, datetime, timedelta
 
-from prefect_assay.archive.layout import require_hint
+from prefect_assay.archive.layout import require_hint, require_table
 from prefect_assay.archive.store import ObjectInfo, check_key, chunks_of
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from prefect_assay.orders.ledger import Books, OrderBook
@@ -61,6 +61,10 @@ class MemoryStore:
             if fault == "after":
                 raise ArchiveUnavailable(f"{key}: the answer was lost")
         return written
+
+    def replace(self, key, data, content_type):
+        self.calls["replace"] += 1
+        self.objects[require_table(key)] = b"".join(chunks_of(data))
 
     def find(self, key):
         self.calls["find"] += 1

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from prefect_assay.analysis.lake import archived_mapping
 from prefect_assay.analysis.report.orders import OrderFacts
 from prefect_assay.analysis.results import (
     from_csv,
@@ -20,6 +19,7 @@ from prefect_assay.analysis.results import (
     to_csv,
 )
 from prefect_assay.analysis.results.row import ResultRow
+from prefect_assay.analysis.tables import archived_mapping
 from prefect_assay.archive.archived import Manifest
 from prefect_assay.archive.layout import TABLE_PATH, safe_path
 from prefect_assay.archive.read import ArchivedVersion

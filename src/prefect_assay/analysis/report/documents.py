@@ -11,7 +11,6 @@ from itertools import islice
 from typing import Final
 
 from prefect_assay.analysis.kinetics.analysis import PackageAnalysis, ReplicateKinetics
-from prefect_assay.analysis.lake import SUMMARY_PATH, earlier_replicates
 from prefect_assay.analysis.report.contents import CampaignContents, collect
 from prefect_assay.analysis.report.decision import decision
 from prefect_assay.analysis.report.figures import (
@@ -28,6 +27,7 @@ from prefect_assay.analysis.results.answers import find_highest_concentration
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import ResultRow
 from prefect_assay.analysis.results.summary import scatters_of, summarize
+from prefect_assay.analysis.tables import SUMMARY_PATH, read_earlier_replicates
 from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, latest
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
@@ -73,13 +73,13 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
         analyses[code, result_id] = analysis
         curves += drawn
     curves.sort(key=lambda curve: (places.place(curve.experiment_code, curve.fit.name), curve.fit.name))
-    earlier, lake_notes = read_earlier(store, prefix, contents)
+    earlier, earlier_notes = read_earlier(store, prefix, contents)
     designs = summarize_contents(
         contents, {result_id: analysis for (_, result_id), analysis in analyses.items()}, earlier
     )
     figures = campaign_figures(designs, rows, extras)
     analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
-    read = tuple(dict.fromkeys((*contents.notes, *lake_notes, *analysis_notes)))
+    read = tuple(dict.fromkeys((*contents.notes, *earlier_notes, *analysis_notes)))
     shown = (*read, *extras.notes)
     decided = decision(contents, designs, scatters_of(rows, earlier))
     page = extras.make(
@@ -130,7 +130,7 @@ def read_earlier(
 ) -> tuple[tuple[ResultRow, ...], tuple[str, ...]]:
     """The replicates of earlier campaigns, and a note if they cannot be read; none without the extra `parquet`."""
     try:
-        return earlier_replicates(store, prefix, contents.campaign_id, contents.as_of), ()
+        return read_earlier_replicates(store, prefix, contents.campaign_id, contents.as_of), ()
     except ConfigurationError:
         return (), ()
     except ArchiveUnavailable:

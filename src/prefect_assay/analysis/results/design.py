@@ -1,6 +1,6 @@
 """`DesignSummary`, one row of the summary table, and the order of its rows. Pure.
 
-Report, `summary.csv`, `prefect-assay results`, the lake's designs and the history of selection are this one table.
+Report, `summary.csv`, `prefect-assay results`, the table of all campaigns and the history of selection are this one table.
 """
 
 import math

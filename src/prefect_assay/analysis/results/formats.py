@@ -101,7 +101,7 @@ def parquet_bytes(table: Any) -> bytes:
     import pyarrow.parquet as pq  # noqa: PLC0415  an optional extra
 
     sink = io.BytesIO()
-    pq.write_table(table, sink)
+    pq.write_table(table, sink, write_page_checksum=True)
     return sink.getvalue()
 
 

@@ -207,7 +207,7 @@ class _Reader:
         ]
 
     def _own(self) -> Iterator[Entry]:
-        """Rows of `summary.csv` or of the lake; columns without a meaning here are the designer's own."""
+        """Rows of `summary.csv` or of the table of all campaigns; columns without a meaning here are the designer's own."""
         affinities = self._affinities([{}] * len(self._rows))
         control = _place(self._titles, OPTIONAL["control"])
         places = {*self._affinity_columns().used, *(() if control is None else (control,))}

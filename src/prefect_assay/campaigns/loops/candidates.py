@@ -1,4 +1,4 @@
-"""Writes the candidates of each round to the lake: what was decided on each and why, from the loop's log and pools."""
+"""Writes the candidates of each round to the all-campaign tables: what was decided on each and why, from the loop's log and pools."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from prefect.logging import get_run_logger
 
-from prefect_assay.analysis import lake
+from prefect_assay.analysis import tables
 from prefect_assay.analysis.results.formats import pyarrow_module
-from prefect_assay.archive.layout import LOOPS_FOLDER, candidate_part, candidates_folder, safe_prefix
+from prefect_assay.archive.layout import LOOPS_FOLDER, candidates_folder, candidates_key, safe_prefix
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.campaigns.loops.loop_log import LoopBook, RoundFixed
 from prefect_assay.designs.candidate import Candidate, method_of, parents_of
@@ -32,8 +32,8 @@ _REASONS: Final[Mapping[str, str]] = {
 }
 
 
-def add_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
-    """Write the lake's file of a round, unless there is one; its address.
+def write_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
+    """Write the candidates of a round, or write them again; the address of their file.
 
     Raises:
         ConfigurationError: the extra `parquet` is not installed.
@@ -41,7 +41,7 @@ def add_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
         InvalidSequences: this version cannot read the pool.
     """
     pyarrow_module()
-    shared = lake.ProposedRound(
+    shared = tables.ProposedRound(
         loop_id=fixed.loop_id,
         round_number=fixed.number,
         round_name=fixed.name,
@@ -52,38 +52,46 @@ def add_round(store: Store, prefix: str, fixed: RoundFixed) -> str:
         policy=fixed.policy,
         seed=fixed.seed,
     )
-    return lake.add_candidates(
+    return tables.write_candidates(
         store, prefix, shared, _candidates(LoopBook(store, prefix, fixed.loop_id), fixed)
     )
 
 
-def try_to_add_round(store: Store, prefix: str, fixed: RoundFixed) -> None:
-    """`add_round` in a run, whose log names a failure: nothing that can be made again may end the run."""
+def try_to_write_round(store: Store, prefix: str, fixed: RoundFixed) -> None:
+    """Write the candidates of a round unless they are there, in a run, whose log names a failure.
+
+    Nothing that can be made again may end the run.
+    """
     try:
-        add_round(store, prefix, fixed)
+        if store.stat(candidates_key(prefix, fixed.loop_id, fixed.number)) is None:
+            write_round(store, prefix, fixed)
     except ConfigurationError as error:
-        get_run_logger().info("Not in the lake: %s", error)
+        get_run_logger().info("Not in the tables: %s", error)
     except Exception as error:  # noqa: BLE001  see above
         get_run_logger().error(
-            "Round %d is not in the lake: %s. `prefect-assay archive lake` adds it later", fixed.number, error
+            "Round %d is not in the tables: %s. `prefect-assay archive tables` adds it later",
+            fixed.number,
+            error,
         )
 
 
-def rebuild_candidates(store: Store, prefix: str) -> lake.Rebuilt:
-    """Write what the lake lacks of the rounds of all loops in the archive; files that exist stay as they are."""
+def update_candidates(store: Store, prefix: str) -> tables.UpdatedTables:
+    """Write the candidates of all rounds of loops in the archive whose file is absent or damaged."""
     pyarrow_module()
-    folders = {key.rpartition("/")[0] for key in store.keys(candidates_folder(prefix)) if candidate_part(key)}
-    added, notes = 0, []
+    damaged = {finding.key for finding in tables.check_candidates(store, prefix) if finding.is_damage}
+    sound = {*store.keys(candidates_folder(prefix))} - damaged
+    files, written, notes = 0, 0, []
     for folder in _loops(store, prefix):
         try:
             loop_id = loop_id_of(store, folder)
             for entry in LoopBook(store, prefix, loop_id).read().rounds:
-                if candidates_folder(prefix, loop_id, entry.fixed.number) not in folders:
-                    add_round(store, prefix, entry.fixed)
-                    added += 1
+                if candidates_key(prefix, loop_id, entry.fixed.number) not in sound:
+                    write_round(store, prefix, entry.fixed)
+                    written += 1
+                files += 1
         except AssayError as error:
-            notes.append(f"{store.location(folder)} is not completely in the lake: {error}")
-    return lake.Rebuilt(parts=len(folders) + added, added=added, notes=tuple(notes))
+            notes.append(f"{store.location(folder)} is not completely in the tables: {error}")
+    return tables.UpdatedTables(files=files, written=written, notes=tuple(notes))
 
 
 def _loops(store: Store, prefix: str) -> list[str]:
@@ -107,7 +115,7 @@ def loop_id_of(store: Store, folder: str) -> str:
         ) from None
 
 
-def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[lake.ProposedCandidate]:
+def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[tables.ProposedCandidate]:
     """The pool in its order, then the designs that have the residues of another one."""
     named = frozenset(choice.candidate.name for choice in fixed.choices)
     pool = book.proposed(fixed).keeping(named)  # as the selection, whose best of duplicates counts
@@ -117,7 +125,7 @@ def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[lake.ProposedCand
         own = pool.unpack(extra) if extra else {}
         facts: dict[str, Any] = {
             "name": name,
-            "sequence_sha256": lake.sequence_digest(residues),
+            "sequence_sha256": tables.sequence_digest(residues),
             "method": method_of(own, fixed.method_column),
             "parents": parents_of(own),
         }
@@ -129,13 +137,13 @@ def _candidates(book: LoopBook, fixed: RoundFixed) -> Iterator[lake.ProposedCand
         else:
             fate = fates[at]
             reason = _REASONS.get(fate, fate.replace("_", " "))
-            yield lake.ProposedCandidate(**facts, fate=fate, reason=reason, control=at in pool.controls)
+            yield tables.ProposedCandidate(**facts, fate=fate, reason=reason, control=at in pool.controls)
     yield from _duplicates(pool)
 
 
-def _chosen(facts: Mapping[str, Any], choice: Choice) -> lake.ProposedCandidate:
+def _chosen(facts: Mapping[str, Any], choice: Choice) -> tables.ProposedCandidate:
     candidate = choice.candidate
-    return lake.ProposedCandidate(
+    return tables.ProposedCandidate(
         **facts,
         fate=Fate.CONTROL if candidate.control else Fate.CHOSEN,
         reason=choice.reason,
@@ -150,16 +158,16 @@ def _chosen(facts: Mapping[str, Any], choice: Choice) -> lake.ProposedCandidate:
     )
 
 
-def _duplicates(pool: Pool) -> Iterator[lake.ProposedCandidate]:
+def _duplicates(pool: Pool) -> Iterator[tables.ProposedCandidate]:
     kept = {same_as for _, same_as in pool.duplicates}
     digests = {
-        name: lake.sequence_digest(residues)
+        name: tables.sequence_digest(residues)
         for name, residues in zip(pool.names, pool.residues, strict=True)
         if name in kept
     }
     for name, same_as in pool.duplicates:
         reason = f"same residues as {' '.join(same_as.split())}"
-        yield lake.ProposedCandidate(name, digests[same_as], DUPLICATE, reason, control=False)
+        yield tables.ProposedCandidate(name, digests[same_as], DUPLICATE, reason, control=False)
 
 
 def _fates(book: LoopBook, fixed: RoundFixed, pool: Pool) -> list[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from prefect_assay.analysis.lake import summary_table
 from prefect_assay.analysis.results import DesignSummary, Outcome, ResultRow
 from prefect_assay.analysis.results.row import CampaignTable
+from prefect_assay.analysis.tables import summary_table
 from prefect_assay.archive import latest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE

@@ -43,7 +43,7 @@ from prefect_assay.campaigns.loops import (
     summary_of,
     with_newest_tables,
 )
-from prefect_assay.campaigns.loops.candidates import try_to_add_round
+from prefect_assay.campaigns.loops.candidates import try_to_write_round
 from prefect_assay.campaigns.plan import CampaignInput, make_plan
 from prefect_assay.campaigns.play import approve_price, begin_campaign, play
 from prefect_assay.campaigns.runs.looks import Look
@@ -405,7 +405,7 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
         ApprovalExpired: nobody has answered in time.
     """
     setup, campaign_id = run.setup, fixed.campaign_id
-    try_to_add_round(run.loop.book.store, setup.archive.prefix, fixed)
+    try_to_write_round(run.loop.book.store, setup.archive.prefix, fixed)
     log = setup.log(campaign_id)
     _raise_if_stopped(fixed, log)
     state, problem = log.read(), None

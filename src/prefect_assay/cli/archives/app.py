@@ -73,10 +73,6 @@ def results(
     replicates: Annotated[
         bool, typer.Option("--replicates", help="The laboratory's own rows instead, one per replicate.")
     ] = False,
-    all_versions: Annotated[
-        bool,
-        typer.Option("--all-versions", help="With --replicates: also rows that a later version replaced."),
-    ] = False,
     sort: Annotated[
         str | None, typer.Option(help="Column. Default: measured designs by K_D, then the other outcomes.")
     ] = None,
@@ -110,8 +106,6 @@ def results(
             "--target": target, "--name": name, "--type": experiment_type, "--outcome": outcome, "--sort": sort,
             "--replicates": replicates, "--limit": limit, "--parquet": parquet,
         }  # fmt: skip
-        if not replicates:
-            refuse_ignored({"--all-versions": all_versions}, "it needs --replicates")
         if reread:
             from prefect_assay.cli.archives.reread import reread_results
 
@@ -131,8 +125,8 @@ def results(
         refuse_ignored({"--mapping": mapping}, "it needs --reread")
         if sort is None:
             refuse_ignored({"--descending": descending}, "it turns the order of --sort")
-        from prefect_assay.analysis.lake import Query
         from prefect_assay.analysis.results import Outcome
+        from prefect_assay.analysis.tables import Query
         from prefect_assay.cli.archives.results import Files, Place, show_comparison, show_results, show_rows
         from prefect_assay.errors import InputError
 
@@ -154,7 +148,6 @@ def results(
             result_type=experiment_type,
             outcome=Outcome(outcome) if outcome else None,
             replicates=replicates,
-            all_versions=all_versions,
             sort=sort,
             descending=descending,
             limit=limit,
@@ -199,19 +192,19 @@ def archive_verify(
         verify_archive(path, archive, account, as_json=as_json)
 
 
-@archive_app.command("lake")
-def archive_lake(
+@archive_app.command("tables")
+def archive_tables(
     path: ArchiveFolder = None,
     *,
     archive: ArchiveBlock = None,
     account: ArchiveAccount = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the Parquet files that an archive's lake lacks, from its versions; exit code 1 if one cannot be read."""
+    """Write the all-campaign tables that do not agree with the archive's newest versions; exit code 1 if one cannot be read."""
     with reported(as_json=as_json):
-        from prefect_assay.cli.archives.archive import write_lake
+        from prefect_assay.cli.archives.archive import write_tables
 
-        write_lake(path, archive, account, as_json=as_json)
+        write_tables(path, archive, account, as_json=as_json)
 
 
 @archives.command()

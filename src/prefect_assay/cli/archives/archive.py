@@ -1,4 +1,4 @@
-"""`prefect-assay archive`: `verify` compares an archive with what was archived, `lake` writes its Parquet files."""
+"""`prefect-assay archive`: `verify` compares an archive with what was archived, `tables` writes its Parquet files."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -7,10 +7,10 @@ from pathlib import Path
 from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
-    LAKE_FOLDER,
     LOOPS_FOLDER,
     candidates_folder,
     safe_prefix,
+    tables_folder,
 )
 from prefect_assay.archive.sources import local_path
 from prefect_assay.archive.store import join_key
@@ -44,6 +44,7 @@ def verify_archive(
                 *_as_far_as_read(prefix, "the log of orders", check_orders(store, prefix)),
                 *_as_far_as_read(prefix, "the logs of campaigns", check_campaigns(store, prefix)),
                 *_as_far_as_read(prefix, "the logs of loops", _check_loops(store, prefix)),
+                *_as_far_as_read(prefix, "the tables", _check_tables(store, prefix)),
             )
             report = report.model_copy(update={"findings": findings})
     if not report.versions and report.ok:
@@ -61,7 +62,7 @@ def verify_archive(
 def _as_far_as_read(prefix: str, what: str, findings: Iterable[Finding]) -> Iterator[Finding]:
     try:
         yield from findings
-    except ArchiveUnavailable as error:
+    except (ArchiveUnavailable, ConfigurationError) as error:
         detail = f"{what} could not be checked: {error.message}"
         yield Finding(kind="unavailable", key=prefix or ".", detail=detail)
 
@@ -75,36 +76,45 @@ def _check_loops(store: Store, prefix: str) -> Iterator[Finding]:
     yield from check_loops(store, prefix)
 
 
-def write_lake(path: Path | None, archive: str | None, account: str | None = None, *, as_json: bool) -> None:
-    """Write what the lake of an archive lacks; exit with 1 if a version cannot be read."""
-    from prefect_assay.analysis import lake
-    from prefect_assay.campaigns.loops.candidates import rebuild_candidates
+def _check_tables(store: Store, prefix: str) -> Iterator[Finding]:
+    """`check_tables`, and with it pyarrow, only where there are tables."""
+    if not any(True for _ in store.keys(tables_folder(prefix))):
+        return
+    from prefect_assay.analysis.tables import check_candidates, check_tables
+
+    yield from check_tables(store, prefix)
+    yield from check_candidates(store, prefix)
+
+
+def write_tables(
+    path: Path | None, archive: str | None, account: str | None = None, *, as_json: bool
+) -> None:
+    """Write the tables that do not agree with the archive; exit with 1 if a version cannot be read."""
+    from prefect_assay.analysis.tables import update_tables
+    from prefect_assay.campaigns.loops.candidates import update_candidates
 
     store, prefix = opened(path, archive, account)
-    with TerminalConsole(stderr=True).status("Writing the lake …"):
-        done = lake.rebuild(store, prefix)
-        candidates = rebuild_candidates(store, prefix)
-    notes = (*done.notes, *candidates.notes)
-    folder = join_key(safe_prefix(prefix), LAKE_FOLDER)
-    if not done.parts and not candidates.parts and not notes:
+    with TerminalConsole(stderr=True).status("Writing the tables …"):
+        updated = update_tables(store, prefix)
+        candidates = update_candidates(store, prefix)
+    notes = (*updated.notes, *candidates.notes)
+    folder = tables_folder(prefix)
+    if not updated.files and not candidates.files and not notes:
         raise ArchiveError(f"{store.location(prefix)} holds no archived results; name the root of an archive")
     if as_json:
         answer = {
             "location": store.location(folder),
-            **done.model_dump(mode="json"),
+            **updated.model_dump(mode="json"),
             "candidates": candidates.model_dump(mode="json"),
         }
         print_json(answer)
     else:
         for note in notes:
             plain(stderr=True).print(note, style="red")
-        for place, written in (
-            (folder, done),
-            (candidates_folder(prefix), candidates),
-        ):
-            if written.parts:
+        for place, tables in ((folder, updated), (candidates_folder(prefix), candidates)):
+            if tables.files:
                 plain().print(
-                    f"{store.location(place)}: {many(written.parts, 'file')}, {written.added} of them new"
+                    f"{store.location(place)}: {many(tables.files, 'file')}, {tables.written} written now"
                 )
     if notes:
         raise SystemExit(FAILED)

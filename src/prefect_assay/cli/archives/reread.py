@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from prefect_assay.analysis import lake
 from prefect_assay.analysis.results.formats import table_content
 from prefect_assay.analysis.results.mapping import read_mapping
+from prefect_assay.analysis.tables import reread_experiments
 from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import plain, print_json
 from prefect_assay.errors import InputError
@@ -29,7 +29,7 @@ def reread_results(
         raise InputError("a mapping is declared for one campaign: name it, as in `results CAMPAIGN --reread`")
     mapping = None if mapping_file is None else read_mapping(table_content(mapping_file), str(mapping_file))
     store, prefix = opened(None, archive, account)
-    made = lake.reread(
+    made = reread_experiments(
         store,
         prefix,
         now=datetime.now(UTC),

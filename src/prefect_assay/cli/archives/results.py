@@ -8,9 +8,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.analysis import lake
-from prefect_assay.analysis.lake.query import no_results
-from prefect_assay.analysis.lake.summary import SummaryTable, read_designs
 from prefect_assay.analysis.results import (
     DesignSummary,
     Outcome,
@@ -33,6 +30,8 @@ from prefect_assay.analysis.results.formats import (
 )
 from prefect_assay.analysis.results.hits import Tally
 from prefect_assay.analysis.results.tables import cell, people_csv, summary_parquet
+from prefect_assay.analysis.tables import Query, SummaryTable, query_rows, read_designs
+from prefect_assay.analysis.tables.rows import no_results
 from prefect_assay.archive import Store
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.archives.archive import opened
@@ -71,13 +70,13 @@ class Files(NamedTuple):
         return not self.as_json and self.csv is None and self.parquet is None
 
 
-def show_results(place: Place, campaigns: Sequence[str], wanted: lake.Query, files: Files) -> None:
+def show_results(place: Place, campaigns: Sequence[str], query: Query, files: Files) -> None:
     """Print the summary table of campaigns, or of all, as it is filtered and sorted; or write it."""
     files.refuse_several_on_stdout()
     store, prefix = opened(None, place.archive, place.account)
     table = _read_designs(store, prefix, campaigns)
-    designs = _sorted([each for each in table.designs if _matches(each, wanted)], wanted)
-    shown = designs[: wanted.limit]
+    designs = _sorted([each for each in table.designs if _matches(each, query)], query)
+    shown = designs[: query.limit]
     if files.csv is not None:
         write_table(files.csv, summary_csv(shown), len(shown))
     if files.parquet is not None:
@@ -87,7 +86,7 @@ def show_results(place: Place, campaigns: Sequence[str], wanted: lake.Query, fil
         print_json({"results": [each.model_dump(mode="json") for each in shown], "rate": rate})
     if files.is_screen:
         console = TerminalConsole()
-        console.print(rich_table(designs, limit=wanted.limit or _SHOWN) if designs else "No results.")
+        console.print(rich_table(designs, limit=query.limit or _SHOWN) if designs else "No results.")
         if designs:
             plain().print(f"{outcome_line(designs)}{_interval_words(tally(designs))}")
             _print_accounts(store, prefix, {each.campaign_id: None for each in designs})
@@ -117,13 +116,13 @@ def show_comparison(place: Place, campaigns: Sequence[str], files: Files) -> Non
     _print_notes(table.notes)
 
 
-def show_rows(place: Place, campaigns: Sequence[str], wanted: lake.Query, files: Files) -> None:
+def show_rows(place: Place, campaigns: Sequence[str], query: Query, files: Files) -> None:
     """Print the laboratory's own rows, summaries and replicates; or write them."""
     files.refuse_several_on_stdout()
     if len(campaigns) > 1:
         raise InputError("the laboratory's rows are those of one campaign, or of all: name one, or none")
     store, prefix = opened(None, place.archive, place.account)
-    table = lake.query(store, prefix, wanted.model_copy(update={"campaign": next(iter(campaigns), None)}))
+    table = query_rows(store, prefix, query.model_copy(update={"campaign": next(iter(campaigns), None)}))
     rows = table.to_pylist()
     if files.csv is not None:
         body = people_csv(table.column_names, (map(cell, row.values()) for row in rows))
@@ -175,19 +174,19 @@ def _read_designs(store: Store, prefix: str, campaigns: Sequence[str]) -> Summar
     return table
 
 
-def _matches(design: DesignSummary, wanted: lake.Query) -> bool:
-    parts = ((wanted.name, design.name), (wanted.target, design.target))
-    whole = ((wanted.experiment, design.experiment_code), (wanted.result_type, design.result_type))
+def _matches(design: DesignSummary, query: Query) -> bool:
+    parts = ((query.name, design.name), (query.target, design.target))
+    whole = ((query.experiment, design.experiment_code), (query.result_type, design.result_type))
     return (
         all(part is None or part.casefold() in (text or "").casefold() for part, text in parts)
         and all(text is None or text.casefold() == value.casefold() for text, value in whole)
-        and wanted.outcome in {None, design.outcome}
+        and query.outcome in {None, design.outcome}
     )
 
 
-def _sorted(designs: Sequence[DesignSummary], wanted: lake.Query) -> list[DesignSummary]:
+def _sorted(designs: Sequence[DesignSummary], query: Query) -> list[DesignSummary]:
     """By the column that is named, empty values last; without one as the table is."""
-    column = wanted.sort
+    column = query.sort
     if column is None:
         return [*designs]
     columns = [name for name in DesignSummary.model_fields if name != "attributes"]
@@ -195,7 +194,7 @@ def _sorted(designs: Sequence[DesignSummary], wanted: lake.Query) -> list[Design
         raise InputError(f"{column!r} is not a column; choose one of {', '.join(columns)}")
     filled = [each for each in designs if getattr(each, column) is not None]
     empty = [each for each in designs if getattr(each, column) is None]
-    return [*sorted(filled, key=lambda each: getattr(each, column), reverse=wanted.descending), *empty]
+    return [*sorted(filled, key=lambda each: getattr(each, column), reverse=query.descending), *empty]
 
 
 def _interval_words(counted: Tally) -> str:

@@ -12,9 +12,9 @@ from prefect.client.orchestration import get_client
 from rich.console import Console
 from rich.tree import Tree
 
-from prefect_assay.analysis.lake import summary_table
 from prefect_assay.analysis.report.documents import kept_report
 from prefect_assay.analysis.results import outcome_line, rich_table
+from prefect_assay.analysis.tables import summary_table
 from prefect_assay.archive import LocalStore, verify, versions
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH

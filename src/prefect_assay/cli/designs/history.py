@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.analysis import lake
-from prefect_assay.analysis.lake.candidates import Proposals
+from prefect_assay.analysis import tables
 from prefect_assay.analysis.plots import score_columns
 from prefect_assay.analysis.results import DesignSummary, summary_csv
 from prefect_assay.analysis.selection import (
@@ -25,6 +24,7 @@ from prefect_assay.analysis.selection import (
     once,
     score_record,
 )
+from prefect_assay.analysis.tables.candidates import Proposals
 from prefect_assay.archive import Store
 from prefect_assay.campaigns.loops import LoopBook
 from prefect_assay.cli.archives.archive import opened
@@ -67,11 +67,11 @@ def show_history(
     csv_file: str | None,
     as_json: bool,
 ) -> None:
-    """Read the lake, write the designs if a file is named, and print the methods and the scores."""
+    """Read the tables, write the designs if a file is named, and print the methods and the scores."""
     store, prefix = opened(path, archive, account)
-    proposals = lake.proposals(store, prefix, loop)
-    measured = lake.measured_designs(store, prefix, loop)
-    counted = once(measured.designs, "the lake")
+    proposals = tables.proposals(store, prefix, loop)
+    measured = tables.measured_designs(store, prefix, loop)
+    counted = once(measured.designs, "the tables")
     if csv_file is not None and measured.unread_plans:
         raise ArchiveError(_INCOMPLETE.format(plans="\n".join(measured.unread_plans)))
     placed = _placed(store, prefix, (*measured.unanswered, *measured.planned))
@@ -79,7 +79,7 @@ def show_history(
     if not proposals and not measured.designs and not ordered:
         what = f"of loop {loop}" if loop else "of any design"
         raise ArchiveError(
-            f"{store.location(prefix)} has no history {what} in its lake; `prefect-assay archive lake` writes it"
+            f"{store.location(prefix)} has no history {what} in its tables; `prefect-assay archive tables` writes them"
         )
     over, why = _not_bought(proposals, [each for each in measured.unanswered if each[:2] not in placed])
     wanted = columns or score_columns(counted.designs)
@@ -106,7 +106,7 @@ def show_history(
             plain(stderr=True).print(line)
 
 
-def _placed(store: Store, prefix: str, designs: Iterable[lake.Unanswered]) -> set[tuple[str, str | None]]:
+def _placed(store: Store, prefix: str, designs: Iterable[tables.Unanswered]) -> set[tuple[str, str | None]]:
     """Campaign and key of the orders that were placed: the next selection must not buy their designs again."""
     if known_archive_id(store, prefix) is None:
         return set()
@@ -119,7 +119,7 @@ def _placed(store: Store, prefix: str, designs: Iterable[lake.Unanswered]) -> se
 
 
 def _not_bought(
-    proposals: Iterable[Proposals], without_order: Sequence[lake.Unanswered]
+    proposals: Iterable[Proposals], without_order: Sequence[tables.Unanswered]
 ) -> tuple[Counter[str | None], Counter[str]]:
     """How many candidates were proposed and not bought, by method and by why.
 

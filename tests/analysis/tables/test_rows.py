@@ -1,0 +1,179 @@
+"""Reading the rows of all campaigns: the newest version only, filters, order, and the columns that say where a row comes from."""
+
+import io
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from prefect_assay.analysis import tables
+from prefect_assay.analysis.results import COLUMNS, Outcome
+from prefect_assay.analysis.results.formats import parquet_bytes
+from prefect_assay.analysis.tables.files import MEDIA_TYPE, results_schema
+from prefect_assay.archive import LocalStore, latest
+from prefect_assay.archive.layout import is_table
+from prefect_assay.errors import ArchiveError, InputError
+from support.archive.campaigns import TARGET, archive_rows, archive_two_campaigns, row
+
+
+@pytest.fixture
+def filled(any_store):
+    archive_two_campaigns(any_store, "lab")
+    tables.update_tables(any_store, "lab")
+    return any_store
+
+
+def names(store, **fields):
+    return tables.query_rows(store, "lab", tables.Query(**fields)).column("name").to_pylist()
+
+
+def test_the_newest_version_counts_and_measured_designs_come_first(filled):
+    table = tables.query_rows(filled, "lab", tables.Query())
+    found = [(each["name"], each["outcome"], each["version"]) for each in table.to_pylist()]
+    assert found == [
+        ("d1", "measured", 2),
+        ("=d3", "measured", 1),
+        ("d4", "measured", 1),
+        ("d2", "no_binding", 2),
+        ("d5", "no_binding", 2),
+    ]
+
+
+def test_a_row_says_where_it_comes_from(filled):
+    (found,) = tables.query_rows(filled, "lab", tables.Query(experiment="lab-002")).to_pylist()
+    version = latest(filled, "lab", "round-1", "LAB-002")
+    assert {name: found[name] for name in found if name not in COLUMNS} == {
+        "campaign_id": "round-1",
+        "experiment_id": "id-LAB-002",
+        "version": 1,
+        "results_status": "all",
+        "manifest_sha256": version.manifest_sha256,
+        "archived_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
+        "target": TARGET["name"],
+        "target_id": TARGET["target_catalog_id"],
+    }
+    assert {name: found[name] for name in COLUMNS} == row(
+        "=d3", "LAB-002", kd_M=2e-8, extra='{"a": 1}'
+    ).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"campaign": "Round 2"}, ["d4"]),
+        ({"target": "egfr"}, ["d1", "=d3", "d2", "d5"]),
+        ({"name": "D3"}, ["=d3"]),
+        ({"result_type": "thermostability"}, ["d4"]),
+        ({"outcome": Outcome.NO_BINDING}, ["d2", "d5"]),
+        ({"outcome": Outcome.PENDING}, []),
+        ({"replicates": True, "experiment": "LAB-001"}, ["d1", "d1", "d2"]),
+        ({"limit": 2}, ["d1", "=d3"]),
+        ({"sort": "name", "descending": True}, ["d5", "d4", "d2", "d1", "=d3"]),
+        ({"sort": "tm_C", "limit": 1}, ["d4"]),
+        ({"sort": "tm_C", "limit": 1, "descending": True}, ["d4"]),
+    ],
+)
+def test_filters_and_order(local_store, fields, expected):
+    tables.update_tables(local_store, "")
+    table = tables.query_rows(local_store, "", tables.Query(**fields))
+    found = table.column("name").to_pylist()
+    assert sorted(found) == sorted(expected) if fields.get("replicates") else found == expected
+
+
+def test_what_cannot_be_read_is_named(local_store):
+    with pytest.raises(ArchiveError, match="archive tables"):
+        tables.query_rows(local_store, "", tables.Query())
+    tables.update_tables(local_store, "")
+    with pytest.raises(ArchiveError, match="no results of campaign elsewhere"):
+        tables.query_rows(local_store, "", tables.Query(campaign="elsewhere"))
+    with pytest.raises(InputError, match="'kd' is not a column; choose one of campaign_id"):
+        tables.query_rows(local_store, "", tables.Query(sort="kd"))
+
+
+def test_an_experiment_without_a_readable_target(local_store):
+    archive_rows(local_store, "", "c", "LAB-009", [row("x", "LAB-009", kd_M=1e-9)], target="odd")
+    tables.update_tables(local_store, "")
+    (found,) = tables.query_rows(local_store, "", tables.Query(campaign="c")).to_pylist()
+    assert (found["target"], found["target_id"]) == (None, None)
+
+
+def test_limits_and_zeros_are_no_affinities(local_store):
+    """As in `summarize`: first what was measured, then what is only known to be above a value."""
+    found = [
+        row("above", "LAB-001", kd_M=1e-12, qualifier=">"),
+        row("zero", "LAB-001", kd_M=0.0),
+        row("none", "LAB-001"),
+        row("worse", "LAB-001", kd_M=5e-9),
+        row("below", "LAB-001", kd_M=1e-9, qualifier="<"),
+    ]
+    archive_rows(local_store, "", "limits", "LAB-001", found)
+    tables.update_tables(local_store, "")
+    best = tables.query_rows(local_store, "", tables.Query(campaign="limits")).to_pylist()
+    assert [each["name"] for each in best] == ["below", "worse", "above", "none", "zero"]
+
+
+def test_the_scatter_of_earlier_campaigns_is_what_they_had_by_then(any_store):
+    def replicates(code, *kds):
+        return [row("d", code, level="replicate", replicate=n, kd_M=kd) for n, kd in enumerate(kds, start=1)]
+
+    archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9), day=1)
+    archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9, 2e-9), day=3)
+    archive_rows(any_store, "lab", "round-0", "LAB-010", replicates("LAB-010", 1e-9, 2e-9, 3e-9), day=9)
+    archive_rows(any_store, "lab", "round-1", "LAB-011", replicates("LAB-011", 5e-9, 6e-9), day=2)
+    noon = datetime(2026, 3, 5, tzinfo=UTC)
+    assert tables.read_earlier_replicates(any_store, "lab", "round-1", noon) == (), "there is no table yet"
+    tables.update_tables(any_store, "lab")
+    assert len(tables.query_rows(any_store, "lab", tables.Query(campaign="round-0", replicates=True))) == 3
+    found = tables.read_earlier_replicates(any_store, "lab", "round-1", noon)
+    assert sorted(each.kd_M for each in found) == [1e-9, 2e-9]
+    assert tables.read_earlier_replicates(any_store, "lab", "round-0", datetime(2026, 3, 1, tzinfo=UTC)) == ()
+
+
+def rewrite_tables(store, change):
+    """Write every file of `results` as another version of this package had written it."""
+    for key in filter(is_table, store.keys("TABLES/results")):
+        table = parquet.read_table(io.BytesIO(store.read(key)))
+        store.replace(key, parquet_bytes(change(table)), MEDIA_TYPE)
+
+
+ALL_COLUMNS = [field.name for field in results_schema()]
+
+
+@pytest.mark.parametrize(
+    "left_out", [name for name in ALL_COLUMNS if name not in {"name", "level", "outcome"}]
+)
+def test_tables_of_another_version_are_read(tmp_path, left_out):
+    """A column less in each file, and in one of them a column more."""
+    store = LocalStore(tmp_path / "archive")
+    archive_two_campaigns(store, "")
+    tables.update_tables(store, "")
+    rewrite_tables(store, lambda table: table.drop_columns([left_out]))
+    first = True
+
+    def add_one(table):
+        nonlocal first
+        more = [f"v{n}" if first else n for n in range(table.num_rows)]  # also of another type
+        first = False
+        return table.append_column("later_column", pa.array(more))
+
+    if left_out == "tm_C":
+        rewrite_tables(store, add_one)
+    every = tables.query_rows(store, "", tables.Query(replicates=True))
+    assert {*every.column("name").to_pylist()} == {"d1", "d2", "=d3", "d4", "d5"}
+    assert {*every.column(left_out).to_pylist()} == {None}
+    assert len(tables.query_rows(store, "", tables.Query(sort="kd_M"))) == 5
+    tables.read_earlier_replicates(store, "", "another", datetime(2027, 1, 1, tzinfo=UTC))
+    assert tables.measured_designs(store, "").designs
+    assert tables.update_tables(store, "").written == 4, "and this version completes them"
+    assert tables.update_tables(store, "").written == 0
+
+
+def test_a_value_that_does_not_fit_its_column_is_named(local_store):
+    tables.update_tables(local_store, "")
+    rewrite_tables(
+        local_store,
+        lambda table: table.drop_columns(["kd_M"]).append_column("kd_M", pa.array(["much"] * table.num_rows)),
+    )
+    with pytest.raises(ArchiveError, match=r"TABLES/results/.* cannot be read"):
+        tables.query_rows(local_store, "", tables.Query())

@@ -1,0 +1,85 @@
+"""The examples of docs/tables.md are run as they are: pandas, Polars and DuckDB on a folder, and on a bucket."""
+
+import re
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from prefect_assay.analysis import tables
+from prefect_assay.analysis.results import COLUMNS, DesignSummary
+from prefect_assay.analysis.tables.files import designs_schema, results_schema
+from prefect_assay.archive import LocalStore
+from prefect_assay.archive.s3 import S3Store
+from prefect_assay.campaigns.loops.candidates import update_candidates
+from support.archive.campaigns import archive_two_campaigns
+from support.archive.loops import archive_measured_round, selected_round
+from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
+
+PAGE = (Path(__file__).parents[3] / "docs" / "tables.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"```python\n# (\w+)\n(.*?)```", PAGE, re.DOTALL))
+NAMED = set(re.findall(r"`(\w+)`", PAGE))
+BEST = [("round-1", "d1", pytest.approx(4.5e-9)), ("round-1", "=d3", 2e-8), ("Round 2", "d4", None)]
+
+
+def run(code):
+    module = ModuleType("example")
+    exec(compile(code, "docs/tables.md", "exec"), module.__dict__)
+    return module
+
+
+def rows_of(best):
+    columns = ("campaign_id", "name", "kd_M")
+    if hasattr(best, "fetchall"):
+        return best.select(*columns).fetchall()
+    if hasattr(best, "rows"):
+        return best.select(columns).rows()
+    found = best[[*columns]].astype(object)
+    return [tuple(row) for row in found.where(found.notna(), None).itertuples(index=False)]
+
+
+@pytest.mark.parametrize("program", ["pandas", "Polars", "DuckDB"])
+def test_a_folder(tmp_path, monkeypatch, program):
+    store = LocalStore(tmp_path / "assay-archive")
+    archive_two_campaigns(store, "")
+    tables.update_tables(store, "")
+    monkeypatch.chdir(tmp_path)
+    assert rows_of(run(BLOCKS[program]).best) == BEST
+    assert len(BLOCKS[program].strip().splitlines()) <= 3
+
+
+def test_candidates(tmp_path, monkeypatch):
+    store = LocalStore(tmp_path / "assay-archive")
+    fixed = selected_round(store, "")
+    archive_measured_round(store, "", fixed, residues=True)
+    tables.update_tables(store, "")
+    update_candidates(store, "")
+    monkeypatch.chdir(tmp_path)
+    assert run(BLOCKS["Candidates"]).bought.fetchall() == [
+        ("binders-round-001", "d0", "rfd", 0.9, "measured", 5e-9),
+        ("binders-round-001", "d1", "rfd", 0.8, "measured", 8e-8),
+        ("binders-round-001", "d3", "old", 0.6, "measured", 4e-7),
+        ("binders-round-001", "d2", "old", 0.7, "no_binding", None),
+    ]
+    (file, *_) = (tmp_path / "assay-archive/TABLES/candidates").rglob("*.parquet")
+    assert {*pq.read_schema(file).names} <= NAMED
+
+
+def test_a_bucket(moto_endpoint, monkeypatch):
+    client = s3_client(moto_endpoint)
+    client.create_bucket(Bucket="my-bucket")
+    store = S3Store("my-bucket", client)
+    archive_two_campaigns(store, "lab")
+    tables.update_tables(store, "lab")
+    monkeypatch.setattr(fs, "S3FileSystem", partial(fs.S3FileSystem, endpoint_override=moto_endpoint))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    assert rows_of(run(BLOCKS["S3"]).best) == BEST
+
+
+def test_the_page_names_every_column():
+    own = {*results_schema().names, *designs_schema().names} - {*COLUMNS, *DesignSummary.model_fields}
+    assert own <= NAMED
