@@ -166,7 +166,7 @@ def no_results(store: Store, prefix: str, campaign_id: str | None = None) -> Arc
     """What is wrong where the tables have no rows, of any campaign or of one."""
     what = f"results of campaign {campaign_id}" if campaign_id else "results"
     return ArchiveError(
-        f"{store.location(safe_prefix(prefix))} holds no {what} in its tables yet. `prefect-assay status` says what is under "
+        f"{store.location(safe_prefix(prefix))} holds no {what} yet. `prefect-assay status` says what is under "
         "way; `prefect-assay archive tables` writes the tables of an archive that has none"
     )
 
