@@ -1,9 +1,10 @@
-"""`LocalArchive` and `S3Archive`: where results are kept. Both write the same layout."""
+"""Where results are kept, a block for each kind of archive: `LocalArchive`, `S3Archive`. All write the same layout."""
 
 import re
+from abc import ABC, abstractmethod
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, get_args
 from urllib.parse import quote, urlsplit
 
 from prefect.blocks.core import Block, UnknownBlockType
@@ -16,7 +17,7 @@ from prefect_assay.archive.s3_requests import (
     s3_later,
 )
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError
+from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError, InputError
 from prefect_assay.service.bounds import SECRET_MAX, Line
 
 if TYPE_CHECKING:
@@ -109,7 +110,40 @@ def _block_name(name: str | None) -> str | None:
 _Prefix = Annotated[Line, AfterValidator(_prefix)]
 
 
-class LocalArchive(StrictFields, Block):
+class ArchiveBlock(StrictFields, Block, ABC):
+    """What every archive answers; `ARCHIVES` lists the kinds."""
+
+    scheme: ClassVar[str]  # the beginning of an address of this kind; empty for a path
+    address_form: ClassVar[str]  # what a person writes for an address
+    if TYPE_CHECKING:
+        prefix: str  # each kind has this field, where its form shows it
+
+    @classmethod
+    @abstractmethod
+    def read_address(cls, address: str) -> dict[str, object]:
+        """The fields that an address of this kind gives; InputError if it is incomplete."""
+
+    @abstractmethod
+    def get_store(self) -> "Store":
+        """The store this block describes.
+
+        Raises:
+            ConfigurationError: no store can be opened with these fields.
+            ArchiveUnavailable: what opening it needs is not there now.
+        """
+
+    def require_lasting(self) -> None:
+        """Raise ArchiveError, before an order, if what a worker writes would not stay."""
+
+    def require_present(self) -> None:
+        """Raise ArchiveUnavailable if the place is missing here, which must not look like an empty archive."""
+
+    def browser_url(self, location: str) -> str | None:  # noqa: ARG002 - for kinds that have pages
+        """A page for a location in this archive, for people; None where there is none."""
+        return None
+
+
+class LocalArchive(ArchiveBlock):
     """A folder, for one machine; workers on several machines need a shared folder, or `S3Archive`.
 
     Example:
@@ -122,6 +156,8 @@ class LocalArchive(StrictFields, Block):
         ```
     """
 
+    scheme = ""
+    address_form = "a folder"
     _block_type_name = "Assay Local Archive"
     _block_type_slug = "assay-local-archive"
     _description = "Archive assay results in a folder."
@@ -138,14 +174,35 @@ class LocalArchive(StrictFields, Block):
         default="", title="Prefix", description="Folder below the root for everything written here."
     )
 
+    @classmethod
+    def read_address(cls, address: str) -> dict[str, object]:
+        """The folder; a relative one is below the present folder, and a path below the home folder stays as it is."""
+        return {"root": address if address.startswith("~") else str(Path(address).absolute())}
+
     def get_store(self) -> "Store":
         """The store this block describes."""
         from prefect_assay.archive import LocalStore  # noqa: PLC0415 - blocks load at Prefect's start-up
 
         return LocalStore(Path(self.root).expanduser())
 
+    def require_lasting(self) -> None:
+        """Raise ArchiveError for a relative folder: a worker runs each flow in a folder that is deleted afterwards."""
+        if not Path(self.root).expanduser().is_absolute():
+            raise ArchiveError(
+                f"the archive folder {self.root} is relative, and a worker deletes its folder after the run; "
+                "nothing was ordered. Give the LocalArchive block an absolute path, or one that starts with ~"
+            )
 
-class S3Archive(StrictFields, Block):
+    def require_present(self) -> None:
+        """Raise ArchiveUnavailable for a folder that does not exist here."""
+        folder = Path(self.root).expanduser()
+        if not folder.is_dir():
+            raise ArchiveUnavailable(
+                f"the folder {folder} does not exist here: mount it, or run this on the machine that has it"
+            )
+
+
+class S3Archive(ArchiveBlock):
     """A bucket of any S3 server with conditional writes.
 
     Example:
@@ -158,6 +215,8 @@ class S3Archive(StrictFields, Block):
         ```
     """
 
+    scheme = "s3://"
+    address_form = "s3://bucket/prefix"
     _block_type_name = "Assay S3 Archive"
     _block_type_slug = "assay-s3-archive"
     _description = "Archive assay results in an S3 bucket."
@@ -218,6 +277,14 @@ class S3Archive(StrictFields, Block):
         if sum(map(bool, (self.access_key_id, self.profile, self.aws_credentials))) > 1:
             raise ValueError("give keys, profile or aws_credentials: one of them, or none")
         return self
+
+    @classmethod
+    def read_address(cls, address: str) -> dict[str, object]:
+        """The bucket and the prefix of `s3://bucket/prefix`."""
+        bucket, _, prefix = address.removeprefix(cls.scheme).partition("/")
+        if not bucket:
+            raise InputError(f"{address!r} names no bucket; write {cls.address_form}")
+        return {"bucket": bucket, "prefix": prefix.strip("/")}
 
     def get_store(self) -> "Store":
         """The store this block describes.
@@ -299,4 +366,24 @@ def _aws_credentials(name: str) -> Any:
     raise ConfigurationError(f"the block aws-credentials/{name} cannot be loaded; {advice}")
 
 
+# Where an archive kind is registered: everything else asks `ARCHIVES`.
 Archive = LocalArchive | S3Archive
+ARCHIVES: Final[tuple[type[Archive], ...]] = get_args(Archive)
+
+
+def get_archive_kind(address: str) -> type[Archive]:
+    """The kind of archive that an address names.
+
+    Raises:
+        InputError: the address begins with a scheme of no kind.
+    """
+    scheme, mark, _ = address.partition("://")
+    for kind in ARCHIVES:
+        if kind.scheme == (f"{scheme}{mark}" if mark else ""):
+            return kind
+    raise InputError(f"there is no kind of archive for {address!r}; write {describe_archive_addresses()}")
+
+
+def describe_archive_addresses() -> str:
+    """The forms of addresses, for people."""
+    return ", or ".join(kind.address_form for kind in ARCHIVES)

@@ -23,10 +23,9 @@ from prefect_assay.archive import Document, archive_version, latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
 from prefect_assay.archive.store import Digest, json_bytes, save
-from prefect_assay.blocks import Archive, AssayCredentials, LocalArchive
+from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.errors import (
     AccessError,
-    ArchiveError,
     AssayError,
     ConfigurationError,
     ServiceUnavailable,
@@ -49,19 +48,10 @@ _JSON: Final = "application/json"
 _PAGE_BYTES: Final = 512  # of a file, in which a page says that it is one
 
 
-def refuse_relative(archive: Archive) -> None:
-    """Raise ArchiveError for a relative folder: a worker runs each flow in a folder that is deleted afterwards."""
-    if isinstance(archive, LocalArchive) and not Path(archive.root).expanduser().is_absolute():
-        raise ArchiveError(
-            f"the archive folder {archive.root} is relative, and a worker deletes its folder after the run; "
-            "nothing was ordered. Give the LocalArchive block an absolute path, or one that starts with ~"
-        )
-
-
 def check_archive(archive: Archive) -> None:
     """Raise ArchiveError, before an order, if the archive is not writable, overwrites, or would be deleted."""
     if can_suspend():
-        refuse_relative(archive)
+        archive.require_lasting()
     archive.get_store().probe(archive.prefix)
 
 

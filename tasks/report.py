@@ -18,7 +18,7 @@ from prefect_assay.analysis.tables import write_newest_table
 from prefect_assay.archive import Store
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH
-from prefect_assay.blocks import Archive, S3Archive
+from prefect_assay.blocks import Archive
 from prefect_assay.blocks.block_references import name_of
 from prefect_assay.errors import AssayError, ConfigurationError, shorten
 from prefect_assay.service.models.base import Model
@@ -68,7 +68,7 @@ def report_campaign(archive: Archive, campaign_id: str) -> ArchivedReport:
             reviews=made.reviews,
             designs=made.summaries,
             decision=made.decision,
-            link=archive.browser_url(location) if location and isinstance(archive, S3Archive) else None,
+            link=archive.browser_url(location) if location else None,
             images=campaign_images(made.figures),
             notes=(*made.notes, *table_notes),
         )

@@ -17,7 +17,7 @@ from prefect_assay.blocks import (
 from prefect_assay.errors import ArchiveError, ConfigurationError, UnexpectedAnswer
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.webhook_signature import derive_secret
-from prefect_assay.tasks.archive import check_archive, refuse_relative
+from prefect_assay.tasks.archive import check_archive
 from support.archive.moto_s3 import moto_server
 from support.archive.stores import bucket_store
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
@@ -186,7 +186,9 @@ def test_the_ceiling_of_answers_is_an_amount_and_always_there(ceiling):
     [
         AssayCredentials(base_url="https://lab.example", token=CANARY),
         X402Wallet(private_key=CANARY, networks=[], assets=[], pay_to=[]),
-        SharedPaymentTokens(issuer_url="https://issuer.example", issuer_key=CANARY),
+        SharedPaymentTokens(
+            issuer_url="https://issuer.example", issuer_key=CANARY, network_ids=["profile_1"]
+        ),
         WebhookEndpoint(url="https://hooks.example", signing_key=CANARY),
         S3Archive(bucket="b", access_key_id="id", secret_access_key=CANARY),
     ],
@@ -200,9 +202,9 @@ def test_no_block_shows_its_secret(block):
 
 def test_a_relative_folder_is_refused_for_deployed_runs():
     with pytest.raises(ArchiveError, match="absolute path"):
-        refuse_relative(LocalArchive(root="results"))
-    refuse_relative(LocalArchive(root="~/results"))
-    refuse_relative(S3Archive(bucket="b"))
+        LocalArchive(root="results").require_lasting()
+    LocalArchive(root="~/results").require_lasting()
+    S3Archive(bucket="b").require_lasting()
 
 
 def test_credentials_carry_the_limit_of_a_data_package_to_the_client():

@@ -270,32 +270,29 @@ def saved_account(name: str) -> "AssayAccount":
 
 
 def find_archive(name: str) -> "Archive | None":
-    """The archive block of a name; None if there is none, a `ConfigurationError` if both kinds have one."""
-    from prefect_assay.blocks import LocalArchive, S3Archive
+    """The archive block of a name; None if there is none, a `ConfigurationError` if several kinds have one."""
+    from prefect_assay.blocks.archives import ARCHIVES
 
-    both = (find_block(LocalArchive, name), find_block(S3Archive, name))
-    archives = [archive for archive in both if archive is not None]
+    archives = [archive for kind in ARCHIVES if (archive := find_block(kind, name)) is not None]
     if len(archives) > 1:
         choices = " or ".join(f"{archive.get_block_type_slug()}/{name}" for archive in archives)
-        raise ConfigurationError(f"two archive blocks are named {name!r}; choose {choices}")
+        raise ConfigurationError(f"{len(archives)} archive blocks are named {name!r}; choose {choices}")
     return archives[0] if archives else None
 
 
 def load_archive(name: str) -> "Archive":
-    """The archive block of a name, or of `<slug>/<name>` where both kinds have one."""
-    from prefect_assay.blocks import LocalArchive, S3Archive
+    """The archive block of a name, or of `<slug>/<name>` where several kinds have one."""
+    from prefect_assay.blocks.archives import ARCHIVES
 
     slug, slash, rest = name.rpartition("/")
-    kinds: dict[str, type[LocalArchive | S3Archive]] = {
-        kind.get_block_type_slug(): kind for kind in (LocalArchive, S3Archive)
-    }
+    kinds = {kind.get_block_type_slug(): kind for kind in ARCHIVES}
     if slash and slug not in kinds:
-        raise ConfigurationError(f"{slug!r} is no archive block; use one of {', '.join(kinds)}")
+        raise ConfigurationError(f"{slug!r} is not an archive block; use one of {', '.join(kinds)}")
     archive = find_block(kinds[slug], rest) if slash else find_archive(name)
     if archive is None:
         raise MissingBlock(
-            f"there is no archive block named {name!r}; make it with {_init(rest)}, or create a LocalArchive or S3Archive "
-            "block in the Prefect UI"
+            f"there is no archive block named {name!r}; make it with {_init(rest)}, or create a block of one of these types "
+            f"in the Prefect UI: {', '.join(kind.get_block_type_name() for kind in ARCHIVES)}"
         )
     return archive
 

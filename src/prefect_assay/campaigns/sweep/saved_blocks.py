@@ -7,7 +7,8 @@ from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.blocks import Archive, AssayAccount, LocalArchive, S3Archive
+from prefect_assay.blocks import Archive, AssayAccount
+from prefect_assay.blocks.archives import ARCHIVES
 from prefect_assay.blocks.block_references import UNUSABLE, fault_of
 from prefect_assay.campaigns.setup import ACCOUNT, BLOCK_KEY
 from prefect_assay.errors import ConfigurationError
@@ -75,7 +76,7 @@ def saved_archives(
     client: SyncPrefectClient, accounts: Sequence[AssayAccount] | None = None
 ) -> Iterator[tuple[str, Archive]]:
     """Every saved archive that can be loaded, by its `type/name`, then those that only an account holds."""
-    saved: list[tuple[str, Archive]] = [*_saved(client, LocalArchive), *_saved(client, S3Archive)]
+    saved: list[tuple[str, Archive]] = [archive for kind in ARCHIVES for archive in _saved(client, kind)]
     yield from saved
     known = [archive for _, archive in saved]
     for account in saved_accounts(client) if accounts is None else accounts:

@@ -11,14 +11,15 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
 
-from prefect_assay.archive import LocalStore, Store
-from prefect_assay.blocks import Archive, LocalArchive, S3Archive
+from prefect_assay.archive import Store
+from prefect_assay.blocks import Archive, LocalArchive
+from prefect_assay.blocks.archives import ARCHIVES
 from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.runs.queries import is_assay_run, newest_runs, read_run
 from prefect_assay.campaigns.runs.tags import CAMPAIGN_TAG, LOOP_TAG, tag_values
 from prefect_assay.cli.archives.archive import names_folder, opened
 from prefect_assay.cli.prefect_api import load_archive
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ConfigurationError, NotFound
+from prefect_assay.errors import ArchiveError, AssayError, ConfigurationError, NotFound
 from prefect_assay.orders.ledger import known_archive_id
 from prefect_assay.orders.ledger.campaign_log import (
     CampaignLog,
@@ -55,10 +56,7 @@ class Place:
         Raises:
             ArchiveUnavailable: it cannot be read now, which must not look like an empty archive.
         """
-        if isinstance(self.store, LocalStore) and not self.store.root.is_dir():
-            raise ArchiveUnavailable(
-                f"the folder {self.store.root} does not exist here: mount it, or run this on the machine that has it"
-            )
+        self.block.require_present()
         return known_archive_id(self.store, self.prefix)
 
 
@@ -128,8 +126,7 @@ def open_archives(client: SyncPrefectClient | None, archive: str | None) -> Arch
     elif archive is not None:
         candidates = [(archive, load_archive(archive))]
     elif client is not None:
-        kinds = (LocalArchive, S3Archive)
-        candidates = [named for kind in kinds for named in _saved_blocks(client, kind)]
+        candidates = [named for kind in ARCHIVES for named in _saved_blocks(client, kind)]
     else:
         candidates = []
     if not candidates:

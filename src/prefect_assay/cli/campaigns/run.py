@@ -236,9 +236,8 @@ def start_deployed(
 ) -> "FlowRun":
     """Start the deployment of a flow, whose worker runs it in another folder."""
     from prefect_assay.blocks.deployment_runs import deployment_of, start_run
-    from prefect_assay.tasks.archive import refuse_relative
 
-    refuse_relative(parameters["account"].archive)
+    parameters["account"].archive.require_lasting()
     return start_run(deployment_of(flow), parameters, name=name, tags=tags)
 
 

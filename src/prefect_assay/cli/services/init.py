@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.asking import ask, ask_cents, parse_address, user_name
 from prefect_assay.cli.options import account_option
 from prefect_assay.cli.output import plain
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from prefect_assay.service.models.tokens import Identity
 
 NONE: Final = "none"
-_S3: Final = "s3://"
 _PER_EXPERIMENT_CENTS: Final = 500_000
 _PER_CAMPAIGN_CENTS: Final = 2_000_000
 _NAMED: Final = 3  # runs in a message
@@ -228,33 +226,31 @@ def _policy(given: Answers, account: "AssayAccount | None") -> "SpendingPolicy":
 
 def _archive(given: Answers, account: "AssayAccount | None") -> "Archive":
     """The archive that was given, tried, or the saved one."""
-    from prefect_assay.blocks import LocalArchive, S3Archive
+    from prefect_assay.blocks.archives import describe_archive_addresses, get_archive_kind
 
     # Without an account a block of this name may hold the orders of a deleted one.
     saved = account.archive if account else find_archive(given.name)
     place = given.archive
     if saved is None:
-        place = ask(place, "--archive", "Archive: a folder, or s3://bucket/prefix", "~/assay-archive")
+        place = ask(place, "--archive", f"Archive: {describe_archive_addresses()}", "~/assay-archive")
     elif place is None and given.s3_endpoint is None:
         return saved
-    is_folder = not place.startswith(_S3) if place is not None else isinstance(saved, LocalArchive)
-    if is_folder and given.s3_endpoint is not None:
-        raise InputError(
-            f"--s3-endpoint belongs to --archive s3://bucket/prefix, and {place or 'the saved archive'!r} is a folder"
-        )
     fields: dict[str, object] = {}
-    if place is not None and is_folder:
-        fields["root"] = place if place.startswith("~") else str(local_path(place).absolute())
-    elif place is not None:
-        bucket, _, prefix = place.removeprefix(_S3).partition("/")
-        if not bucket:
-            raise InputError(f"--archive: {place!r} names no bucket; write s3://bucket/prefix")
-        fields |= {"bucket": bucket, "prefix": prefix.strip("/")}
+    try:
+        kind: type[Archive] = type(saved) if place is None and saved else get_archive_kind(place or "")
+        if place is not None:
+            fields |= kind.read_address(place)
+    except InputError as error:
+        raise InputError(f"--archive: {error}") from None
+    if given.s3_endpoint is not None and "endpoint_url" not in kind.model_fields:
+        raise InputError(
+            f"--s3-endpoint belongs to --archive s3://bucket/prefix, and {place or 'the saved archive'!r} is "
+            f"{kind.address_form}"
+        )
     if given.s3_endpoint is not None:
         fields["endpoint_url"] = (
             None if given.s3_endpoint == NONE else parse_address(given.s3_endpoint, "--s3-endpoint")
         )
-    kind: type[Archive] = LocalArchive if is_folder else S3Archive
     archive = changed(kind, saved if isinstance(saved, kind) else None, **fields)
     archive.get_store().probe(archive.prefix)
     if saved is not None:
