@@ -14,7 +14,7 @@ import psutil
 from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
 
-from assay_lab.kernel.settings import X402Settings
+from assay_lab.rails.x402 import X402Settings
 from prefect_assay.blocks import (
     AssayAccount,
     AssayCredentials,

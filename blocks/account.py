@@ -9,10 +9,14 @@ from prefect_assay.blocks.archives import Archive
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.blocks.credentials import AssayCredentials
 from prefect_assay.blocks.spending import SpendingPolicy
-from prefect_assay.blocks.wallets import SharedPaymentTokens, Wallet, X402Wallet
+from prefect_assay.blocks.wallets import WALLETS, Wallet
 from prefect_assay.blocks.webhook import WebhookEndpoint
 from prefect_assay.service.bounds import Line
 from prefect_assay.service.models.vocabulary import PaymentMethod
+
+
+def _describe_wallets() -> str:
+    return ", ".join(f"{kind.get_block_type_name()} for {kind.rail}" for kind in WALLETS)
 
 
 class AssayAccount(StrictFields, Block):
@@ -50,7 +54,7 @@ class AssayAccount(StrictFields, Block):
     wallet: Wallet | None = Field(
         default=None,
         title="Wallet",
-        description="For a machine rail: an x402 wallet for x402-exact, shared payment tokens for mpp-spt.",
+        description=f"For a machine rail: {_describe_wallets()}.",
     )
     payment_method: PaymentMethod = Field(
         default=PaymentMethod.ASYNC_INVOICE,
@@ -74,16 +78,10 @@ class AssayAccount(StrictFields, Block):
 
     @model_validator(mode="after")
     def _check_wallet(self) -> Self:
-        match self.payment_method:
-            case PaymentMethod.ASYNC_INVOICE:
-                return self
-            case PaymentMethod.X402_EXACT:
-                fits = isinstance(self.wallet, X402Wallet)
-            case PaymentMethod.MPP_SPT:
-                fits = isinstance(self.wallet, SharedPaymentTokens)
-        if not fits:
+        if self.payment_method is PaymentMethod.ASYNC_INVOICE:
+            return self
+        if self.wallet is None or self.wallet.rail is not self.payment_method:
             raise ValueError(
-                f"the payment method {self.payment_method} needs a wallet of its kind: an Assay x402 Wallet for x402-exact, "
-                "Assay Shared Payment Tokens for mpp-spt"
+                f"the payment method {self.payment_method} needs a wallet of its kind: {_describe_wallets()}"
             )
         return self

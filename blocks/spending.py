@@ -6,7 +6,7 @@ from prefect.blocks.core import Block
 from pydantic import Field, model_validator
 
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
-from prefect_assay.service.bounds import LIST_MAX, Cents, Line
+from prefect_assay.service.bounds import Cents
 
 
 class SpendingPolicy(StrictFields, Block):
@@ -47,12 +47,6 @@ class SpendingPolicy(StrictFields, Block):
         default=False,
         title="Allow machine payments",
         description="Off by default: with it off, no wallet is ever used and invoices are paid by a person.",
-    )
-    network_ids: list[Line] = Field(
-        default=[],
-        max_length=LIST_MAX,
-        title="Receivers of shared payment tokens",
-        description="Profile ids (networkId) that mpp-spt may pay. Everything else is refused before a token is issued.",
     )
     accept_quotes: bool = Field(
         default=False,

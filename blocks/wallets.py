@@ -1,6 +1,7 @@
-"""`X402Wallet` and `SharedPaymentTokens`: what the two machine rails pay with."""
+"""What the machine rails pay with, a block for each: `X402Wallet`, `SharedPaymentTokens`."""
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Final, get_args
 
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr
@@ -8,12 +9,41 @@ from pydantic import Field, SecretStr
 from prefect_assay.blocks.base import DOCUMENTATION, StrictFields, logo
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.service.bounds import LIST_MAX, SECRET_MAX, Line
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 if TYPE_CHECKING:
-    from prefect_assay.orders.payments import TokenIssuer
+    from prefect_assay.orders.payments import Rail
+    from prefect_assay.orders.payments.rails.mpp import TokenIssuer
 
 
-class X402Wallet(StrictFields, Block):
+class PaymentWallet(StrictFields, Block, ABC):
+    """What every wallet answers; each pays by one rail."""
+
+    rail: ClassVar[PaymentMethod]
+    has_balance: ClassVar[bool] = False  # whether `balance_cents` can tell
+
+    @abstractmethod
+    def get_rail(self) -> "Rail":
+        """The rail, ready to pay from this wallet within its limits.
+
+        Raises:
+            ConfigurationError: the wallet is unusable, or an extra is missing.
+        """
+
+    @abstractmethod
+    def get_identity(self) -> str:
+        """What tells this wallet from another one of its kind; never a secret."""
+
+    @abstractmethod
+    def get_payees(self) -> tuple[str, ...]:
+        """Who may be paid, in one spelling and order."""
+
+    def balance_cents(self) -> int | None:
+        """What the wallet holds, in cents; None where it cannot tell."""
+        return None
+
+
+class X402Wallet(PaymentWallet):
     """The wallet of the `x402-exact` rail, with the only terms that it may sign. Keep little in it.
 
     Example:
@@ -30,6 +60,8 @@ class X402Wallet(StrictFields, Block):
         ```
     """
 
+    rail = PaymentMethod.X402_EXACT
+    has_balance = True
     _block_type_name = "Assay x402 Wallet"
     _block_type_slug = "assay-x402-wallet"
     _description = "Wallet key for paying assay invoices by machine (x402-exact), with its allow-lists."
@@ -66,24 +98,47 @@ class X402Wallet(StrictFields, Block):
         "low one. Plain http is accepted on loopback only.",
     )
 
-    def balance_cents(self) -> int:
-        """What the wallet holds of its assets, in cents; 0 without a node.
+    def get_rail(self) -> "Rail":
+        """The `x402-exact` rail with this key.
+
+        Raises:
+            ConfigurationError: the key is not a private key, an asset is ambiguous, or the extra `x402` is missing.
+        """
+        from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail  # noqa: PLC0415 - blocks load at Prefect's start-up
+
+        limits = X402Limits(
+            networks=tuple(self.networks), assets=tuple(self.assets), pay_to=tuple(self.pay_to)
+        )
+        return X402Rail(self.private_key, limits)
+
+    def get_identity(self) -> str:
+        """The wallet's address, in lower case."""
+        from prefect_assay.orders.payments.rails.x402 import address_of  # noqa: PLC0415 - as above
+
+        return address_of(self.private_key).lower()
+
+    def get_payees(self) -> tuple[str, ...]:
+        """The addresses that may be paid."""
+        return tuple(sorted({address.lower() for address in self.pay_to}))
+
+    def balance_cents(self) -> int | None:
+        """What the wallet holds of its assets, in cents; None without a node.
 
         Raises:
             ConfigurationError: the node's address is neither https nor loopback.
             ServiceUnavailable: the node does not answer as it should.
         """
-        from prefect_assay.orders.payments.balance import balance_cents  # noqa: PLC0415
-        from prefect_assay.service.client.http.address import is_protected  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.orders.payments.rails.x402_balance import balance_cents  # noqa: PLC0415 - as above
+        from prefect_assay.service.client.http.address import is_protected  # noqa: PLC0415 - as above
 
         if self.node_url is None:
-            return 0
+            return None
         if not is_protected(self.node_url.get_secret_value()):
             raise ConfigurationError("node_url of the wallet must be an https address, or one on loopback")
         return balance_cents(self.node_url, self.private_key, self.assets)
 
 
-class SharedPaymentTokens(StrictFields, Block):
+class SharedPaymentTokens(PaymentWallet):
     """The means of the `mpp-spt` rail. The issuer holds the card; a run only sees a limited token.
 
     Example:
@@ -98,6 +153,7 @@ class SharedPaymentTokens(StrictFields, Block):
         ```
     """
 
+    rail = PaymentMethod.MPP_SPT
     _block_type_name = "Assay Shared Payment Tokens"
     _block_type_slug = "assay-shared-payment-tokens"
     _description = "Your issuer of shared payment tokens, for paying assay invoices by machine (mpp-spt)."
@@ -115,6 +171,29 @@ class SharedPaymentTokens(StrictFields, Block):
         title="Issuer key",
         description="Secret that the issuer knows this installation by, sent as Authorization: Bearer.",
     )
+    network_ids: list[Line] = Field(
+        max_length=LIST_MAX,
+        title="Payees",
+        description="Profile ids (networkId) that may be paid. Everything else is refused before a token is issued.",
+    )
+
+    def get_rail(self) -> "Rail":
+        """The `mpp-spt` rail with this issuer.
+
+        Raises:
+            ConfigurationError: the address is neither https nor loopback, or the key is not a valid header value.
+        """
+        from prefect_assay.orders.payments.rails.mpp import MppRail  # noqa: PLC0415 - blocks load at Prefect's start-up
+
+        return MppRail(self.get_issuer(), self.network_ids)
+
+    def get_identity(self) -> str:
+        """The issuer's address."""
+        return self.issuer_url
+
+    def get_payees(self) -> tuple[str, ...]:
+        """The profile ids that may be paid."""
+        return tuple(sorted(set(self.network_ids)))
 
     def get_issuer(self) -> "TokenIssuer":
         """The callable that requests a token from the issuer.
@@ -122,9 +201,11 @@ class SharedPaymentTokens(StrictFields, Block):
         Raises:
             ConfigurationError: the address is neither https nor loopback, or the key is not a valid header value.
         """
-        from prefect_assay.orders.payments.issuer import HttpTokenIssuer  # noqa: PLC0415 - blocks load at Prefect's start-up
+        from prefect_assay.orders.payments.rails.mpp_issuer import HttpTokenIssuer  # noqa: PLC0415 - as above
 
         return HttpTokenIssuer(self.issuer_url, self.issuer_key)
 
 
+# Where a wallet is registered: everything else asks `WALLETS`.
 Wallet = X402Wallet | SharedPaymentTokens
+WALLETS: Final[tuple[type[PaymentWallet], ...]] = get_args(Wallet)

@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import yaml  # type: ignore[import-untyped]
+from prefect.blocks.core import Block
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 
 from prefect_assay import blocks
+from prefect_assay.blocks.archives import ARCHIVES
 from prefect_assay.blocks.deployment_runs import deployment_of
+from prefect_assay.blocks.wallets import WALLETS
 from prefect_assay.deployments.automations import (
     CANCEL,
     AutomationChange,
@@ -35,15 +38,13 @@ from prefect_assay.errors import ConfigurationError
 
 _SWEEP: Final = deployment_of("sweep")
 _DECIDE: Final = deployment_of("decide")
-_BLOCKS: Final = (
+_BLOCKS: Final[tuple[type[Block], ...]] = (
     blocks.AssayAccount,
     blocks.AssayCredentials,
     blocks.SpendingPolicy,
-    blocks.X402Wallet,
-    blocks.SharedPaymentTokens,
+    *WALLETS,
     blocks.WebhookEndpoint,
-    blocks.LocalArchive,
-    blocks.S3Archive,
+    *ARCHIVES,
     blocks.AssayExperiment,
 )
 

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from prefect import task
 from prefect.logging import get_run_logger
 
-from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, Wallet, X402Wallet
+from prefect_assay.blocks import AssayCredentials, SpendingPolicy, Wallet
 from prefect_assay.errors import (
     AssayError,
     ConfigurationError,
@@ -29,17 +29,17 @@ from prefect_assay.orders.ledger import OrderBook, OrderLedger
 from prefect_assay.orders.payments import (
     PaymentPolicy,
     Rail,
+    get_rail_kind,
     guard,
     hosted,
-    rail_for,
     settle,
 )
 from prefect_assay.orders.payments.due import DueInvoice, page_digest
-from prefect_assay.orders.payments.guard_terms import caip19, unpaired
 from prefect_assay.orders.payments.reconciliation import Reconciliation, read_invoice, require_paid_again
 from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import Invoice, PayAnswer, usd
+from prefect_assay.service.models.status_questions import is_invoice_paid
 from prefect_assay.service.models.vocabulary import (
     MACHINE_RAILS,
     ExperimentStatus,
@@ -54,17 +54,11 @@ def require_rail(method: PaymentMethod, policy: SpendingPolicy, wallet: Wallet |
 
     Raises:
         PaymentsDisabled: machine payments are off in the policy, or the wallet is missing or another rail's.
-        ConfigurationError: the rail does not exist, its extra is missing, or the wallet is unusable or ambiguous.
+        ConfigurationError: the rail is not registered, its extra is missing, or the wallet is unusable or ambiguous.
     """
-    if method not in MACHINE_RAILS:
+    if method is PaymentMethod.ASYNC_INVOICE:
         return
-    _rail(method, wallet)
-    vague = unpaired(wallet.networks, wallet.assets) if isinstance(wallet, X402Wallet) else ()
-    if vague:
-        raise ConfigurationError(
-            f"the X402Wallet block allows several networks, and its assets do not say which of them they are on: "
-            f"{', '.join(vague)}. Write each as {caip19('eip155:8453', '0x...')}"
-        )
+    _open_rail(method, wallet)
     if not policy.machine_payments:
         raise PaymentsDisabled(
             f"payment by {method} is chosen, but machine payments are off. Turn on machine_payments of "
@@ -132,11 +126,11 @@ def read_due(
         TransientError: the order has another experiment by now.
     """
     with credentials.get_client() as client:
-        due = _due(client, order, method, _guard_policy(credentials, policy, wallet, 0, {}), wallet)
+        due = _due(client, order, method, _guard_policy(credentials, policy, 0, {}), wallet)
         invoice = _own_invoice(client, due, order, book)
         require_order(book, order.experiment_id)
         _refuse_canceled(client, order, invoice, book)
-    if invoice.status == InvoiceStatus.PAID:
+    if is_invoice_paid(invoice.status):
         return None
     if invoice.amount is None:
         cause = invoice.money.problem or "it has no amount, and its payment endpoint shows none either"
@@ -178,7 +172,7 @@ def pay_invoice(
     """
     with credentials.get_client() as client:
         ledger = OrderLedger(book)
-        if method not in MACHINE_RAILS:
+        if method is PaymentMethod.ASYNC_INVOICE:
             invoice = _hosted_invoice_of(client, order, book)
             require_order(book, order.experiment_id)
             _refuse_canceled(client, order, invoice, book)
@@ -186,18 +180,18 @@ def pay_invoice(
             if not invoice.ended:
                 book.saw_invoice(invoice.id, invoice.amount)
             return _hosted_invoice(invoice, ledger, lambda: _hosted_invoice_of(client, order, book))
-        allowed = _guard_policy(credentials, policy, wallet, limit_cents, sums or {})
+        allowed = _guard_policy(credentials, policy, limit_cents, sums or {})
         due = _due(client, order, method, allowed, wallet)
         invoice = _own_invoice(client, due, order, book)
         require_order(book, order.experiment_id)
-        if invoice.status == InvoiceStatus.PAID:
+        if is_invoice_paid(invoice.status):
             return Reconciliation(due, ledger, method, time.sleep, ()).paid(invoice, already_paid=True)
         _refuse_canceled(client, order, invoice, book)
         with _next_step(invoice):
             payment = settle(
                 due,
                 invoice.id,
-                _rail(method, wallet),
+                _open_rail(method, wallet),
                 allowed,
                 ledger,
                 expected_cents=limit_cents,
@@ -211,7 +205,7 @@ def pay_invoice(
 
 def _refuse_canceled(client: AssayClient, order: Order, invoice: Invoice, book: OrderBook) -> None:
     """Contract 3 does not promise that a cancellation voids the invoice."""
-    if invoice.status in {InvoiceStatus.PAID, InvoiceStatus.VOID}:
+    if is_invoice_paid(invoice.status) or invoice.status == InvoiceStatus.VOID:
         return
     if client.experiments.get(order.experiment_id).status != ExperimentStatus.CANCELED:
         return
@@ -244,12 +238,14 @@ def _next_step(invoice: Invoice) -> Iterator[None]:
         raise
 
 
-def _rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
-    return rail_for(
-        method,
-        private_key=wallet.private_key if isinstance(wallet, X402Wallet) else None,
-        issue_token=wallet.get_issuer() if isinstance(wallet, SharedPaymentTokens) else None,
-    )
+def _open_rail(method: PaymentMethod, wallet: Wallet | None) -> Rail:
+    kind = get_rail_kind(method)
+    if wallet is None or wallet.rail is not method:
+        raise PaymentsDisabled(
+            f"{method} pays with a wallet of its kind, and the account has none: save a {kind.wallet_block} block, and select "
+            "it as the account's wallet"
+        )
+    return wallet.get_rail()
 
 
 def _count(book: OrderBook, invoice: Invoice) -> None:
@@ -287,11 +283,9 @@ def _recorded(invoice: Invoice, ledger: OrderLedger, read_again: Callable[[], In
 def _guard_policy(
     credentials: AssayCredentials,
     policy: SpendingPolicy,
-    wallet: Wallet | None,
     limit_cents: int,
     sums: Mapping[str, int],
 ) -> PaymentPolicy:
-    on_chain = wallet if isinstance(wallet, X402Wallet) else None
     return PaymentPolicy(
         enabled=policy.machine_payments,
         max_cents_per_payment=limit_cents,
@@ -299,10 +293,6 @@ def _guard_policy(
         max_cents_per_campaign=sums.get("campaign"),
         rolling_days=policy.rolling_days,
         allowed_origins=(credentials.base_url,),
-        allowed_networks=tuple(on_chain.networks) if on_chain else (),
-        allowed_assets=tuple(on_chain.assets) if on_chain else (),
-        allowed_pay_to=tuple(on_chain.pay_to) if on_chain else (),
-        allowed_network_ids=tuple(policy.network_ids),
     )
 
 
@@ -310,9 +300,10 @@ def _due(
     client: AssayClient, order: Order, method: PaymentMethod, policy: PaymentPolicy, wallet: Wallet | None
 ) -> DueInvoice:
     def amount_of(answer: PayAnswer, invoice_id: str) -> int | None:
-        return guard.offered_cents(
+        return guard.read_offered_cents(
             policy,
-            _rail(method, wallet).offers(answer),
+            _open_rail(method, wallet),
+            answer,
             base_url=client.base_url,
             invoice_id=invoice_id,
             now=utc_now(),

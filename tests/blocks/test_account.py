@@ -27,7 +27,9 @@ WALLETS = {
     "x402-exact": lambda: X402Wallet(
         private_key=WALLET_KEY, networks=["eip155:84532"], assets=[ADDRESS], pay_to=[ADDRESS]
     ),
-    "mpp-spt": lambda: SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key"),
+    "mpp-spt": lambda: SharedPaymentTokens(
+        issuer_url="http://127.0.0.1:9/issue", issuer_key="key", network_ids=["profile_1"]
+    ),
 }
 
 

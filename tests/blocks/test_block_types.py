@@ -17,13 +17,13 @@ TYPES = [
 ]
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
-    "assay-account": "sha256:ecd04412273ea73e7bbd8c064f0248de24c6ce2a52d12f273100bc87fc2dee9d",
+    "assay-account": "sha256:f464ed558ef7b897cdeef17377076894a31a7b7e855940571ddab528b922d0d5",
     "assay-credentials": "sha256:cdc3f0c090c51c06143de6905fc96d03d3865fd53b684791bef54d00a5db79f6",
-    "assay-experiment": "sha256:40eb2b74f628ce23ae3dde3401a5375ce8d0e71b59d113327375b7e9dc95cfaa",
+    "assay-experiment": "sha256:993857cea71fbab5fb1c861828616147030e527f36fb3dce59d5fe3446980351",
     "assay-local-archive": "sha256:e11c52af1942a9e7f87aaf7cda67c94c45d2cebf0b855458f097ad6148af1b2c",
     "assay-s3-archive": "sha256:0cf47c2a4c1d36fba6b9040bce482607df399ab3fb002be15786bb221b2d2ad2",
-    "assay-shared-payment-tokens": "sha256:a800d3c5c11d580107d7d1c4c4ce236ad3ecd09a2e71e2790f11da67fad9891e",
-    "assay-spending-policy": "sha256:c2228fe66aedac76f2dc6e782d7479bcb470e563fa0bea687b0edae06651cbfe",
+    "assay-shared-payment-tokens": "sha256:433fadbaed3a85200f341b5e32e919c696d61bf777ccca5ee55174074f340295",
+    "assay-spending-policy": "sha256:f1c370f060049dab8723769a35a448f68d56617abe11d5f6b72f3c2c28b363d9",
     "assay-webhook-endpoint": "sha256:861e42064f5a26b077eb0eacc1f8009e7ce49a9016b247a7760facca18247a09",
     "assay-x402-wallet": "sha256:7e8c1e1bc144df59935839b16b719f398ec0178d026216009c83ff74535e4b93",
 }

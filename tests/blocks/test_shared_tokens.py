@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
 from prefect_assay.errors import ConfigurationError, PaymentRefused, PaymentsDisabled
-from prefect_assay.orders.payments import TokenLimits
+from prefect_assay.orders.payments.rails.mpp import TokenLimits
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.pay import require_rail
 from support.services.issuer import ISSUER_KEY, issuer_server
@@ -30,7 +30,9 @@ def issuer(server):
 
 
 def test_the_issuer_is_asked_once_with_the_limits(issuer):
-    issue = SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY).get_issuer()
+    issue = SharedPaymentTokens(
+        issuer_url=issuer.url, issuer_key=ISSUER_KEY, network_ids=["profile_1"]
+    ).get_issuer()
     token = issue(LIMITS)
     assert isinstance(token, SecretStr)
     assert token.get_secret_value().startswith("spt_issued_")
@@ -56,25 +58,31 @@ def test_the_issuer_is_asked_once_with_the_limits(issuer):
 def test_an_issuer_that_gives_no_token_is_named_without_its_words(issuer, broken, match):
     issuer.broken = broken
     with pytest.raises(PaymentRefused, match=match) as caught:
-        SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY).get_issuer()(LIMITS)
+        SharedPaymentTokens(
+            issuer_url=issuer.url, issuer_key=ISSUER_KEY, network_ids=["profile_1"]
+        ).get_issuer()(LIMITS)
     assert "canary" not in "".join(traceback.format_exception(caught.value))
     assert len(issuer.asked) == 1
 
 
 def test_what_permits_an_address_stays_out_of_the_log_of_httpx(issuer, caplog):
     caplog.set_level("INFO", "httpx")
-    SharedPaymentTokens(issuer_url=f"{issuer.url}?code=permission", issuer_key=ISSUER_KEY).get_issuer()(
-        LIMITS
-    )
+    SharedPaymentTokens(
+        issuer_url=f"{issuer.url}?code=permission", issuer_key=ISSUER_KEY, network_ids=["profile_1"]
+    ).get_issuer()(LIMITS)
     assert f"POST {issuer.url} " in caplog.text
     assert "permission" not in caplog.text
 
 
 def test_a_wrong_key_and_an_issuer_that_is_away_are_named(issuer):
     with pytest.raises(PaymentRefused, match="it answered 401"):
-        SharedPaymentTokens(issuer_url=issuer.url, issuer_key="wrong").get_issuer()(LIMITS)
+        SharedPaymentTokens(
+            issuer_url=issuer.url, issuer_key="wrong", network_ids=["profile_1"]
+        ).get_issuer()(LIMITS)
     with pytest.raises(PaymentRefused, match=r"no answer \(ConnectError\)"):
-        SharedPaymentTokens(issuer_url="http://127.0.0.1:1", issuer_key=ISSUER_KEY).get_issuer()(LIMITS)
+        SharedPaymentTokens(
+            issuer_url="http://127.0.0.1:1", issuer_key=ISSUER_KEY, network_ids=["profile_1"]
+        ).get_issuer()(LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -83,18 +91,22 @@ def test_a_wrong_key_and_an_issuer_that_is_away_are_named(issuer):
 )
 def test_an_address_that_would_show_the_key_is_refused(url):
     with pytest.raises(ConfigurationError, match="issuer_url"):
-        SharedPaymentTokens(issuer_url=url, issuer_key=ISSUER_KEY).get_issuer()
+        SharedPaymentTokens(issuer_url=url, issuer_key=ISSUER_KEY, network_ids=["profile_1"]).get_issuer()
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a\nb"])
 def test_a_key_that_cannot_stand_in_a_header_is_refused_and_not_shown(key):
     with pytest.raises(ConfigurationError, match="issuer_key") as caught:
-        SharedPaymentTokens(issuer_url="https://issuer.example", issuer_key=key).get_issuer()
+        SharedPaymentTokens(
+            issuer_url="https://issuer.example", issuer_key=key, network_ids=["profile_1"]
+        ).get_issuer()
     assert caught.value.__cause__ is None
 
 
 def test_the_wallet_must_be_the_rails_own():
-    tokens = SharedPaymentTokens(issuer_url="https://issuer.example", issuer_key=ISSUER_KEY)
+    tokens = SharedPaymentTokens(
+        issuer_url="https://issuer.example", issuer_key=ISSUER_KEY, network_ids=["profile_1"]
+    )
     purse = X402Wallet(private_key="0x" + "11" * 32, networks=[], assets=[], pay_to=[])
     require_rail(PaymentMethod.MPP_SPT, POLICY, tokens)
     require_rail(PaymentMethod.X402_EXACT, POLICY, purse)

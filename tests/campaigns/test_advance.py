@@ -71,7 +71,7 @@ def without_prefect(monkeypatch):
 
 def a_campaign(lab, folder, *, target=EGFR, designs=1, method=PaymentMethod.X402_EXACT, **policy):
     """A planned campaign with one design per experiment, whose log is started."""
-    terms = lab.x402
+    terms = lab.rail("x402-exact")
     account = make_account(
         base_url=lab.base_url,
         token=lab.token,

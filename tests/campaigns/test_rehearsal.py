@@ -67,7 +67,9 @@ def account_of(base_url, token, folder, *, provider="provider", webhook=None):
         credentials=AssayCredentials(base_url=base_url, token=token, provider_word=provider),
         policy=SpendingPolicy(per_experiment_cents=500_000, per_campaign_cents=2_000_000),
         archive=LocalArchive(root=str(folder)),
-        wallet=SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key=ISSUER_KEY),
+        wallet=SharedPaymentTokens(
+            issuer_url="http://127.0.0.1:9/issue", issuer_key=ISSUER_KEY, network_ids=["profile_1"]
+        ),
         webhook=webhook,
     )
 

@@ -39,8 +39,9 @@ from prefect_assay.orders.ledger.log import (
     Sending,
     Stopped,
 )
-from prefect_assay.orders.payments import PaymentPolicy, rail_for, settle
+from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
@@ -105,17 +106,17 @@ class OneOrder:
                     self.credentials, experiment_id, book=book, approved_cents=billing.quote.amount_total
                 )
             invoice = client.invoices.find_for_experiment(experiment_id)
-            offered = self.lab.x402
+            offered = self.lab.rail("x402-exact")
             policy = PaymentPolicy(
                 enabled=True,
                 max_cents_per_payment=2_000_000,
                 max_cents_rolling=10**12,
                 allowed_origins=(self.lab.base_url,),
-                allowed_networks=(offered["network"],),
-                allowed_assets=(offered["asset"],),
-                allowed_pay_to=(offered["pay_to"],),
             )
-            rail = rail_for(PaymentMethod.X402_EXACT, private_key=SecretStr(WALLET_KEY), issue_token=None)
+            limits = X402Limits(
+                networks=(offered["network"],), assets=(offered["asset"],), pay_to=(offered["pay_to"],)
+            )
+            rail = X402Rail(SecretStr(WALLET_KEY), limits)
             settle(
                 client,
                 invoice.id,

@@ -311,7 +311,9 @@ def test_an_account_that_is_well_says_whether_it_is_simulated(lab, server, tmp_p
 
 
 def test_an_account_that_cannot_pay_as_it_says_is_named(lab, seen):
-    wallet = SharedPaymentTokens(issuer_url="https://tokens.example.org", issuer_key="c")
+    wallet = SharedPaymentTokens(
+        issuer_url="https://tokens.example.org", issuer_key="c", network_ids=["profile_1"]
+    )
     with saved("rail", payment_method="mpp-spt", wallet=wallet) as name:
         (text,) = named(seen(), "account", "machine_payments")
     assert text.startswith(name)

@@ -172,7 +172,6 @@ MINE = {
         "per_campaign_cents": 200_000,
         "rolling_cents": 300_000,
         "machine_payments": True,
-        "network_ids": ["profile_1"],
         "accept_quotes": True,
         "ask_before_reordering": True,
         "approval_hours": 1.5,

@@ -16,7 +16,8 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.errors import PaymentOutcomeUnknown, PaymentRefused
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.payments import PaymentPolicy, X402Rail, settle
+from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.client import AssayClient
 from support.archive.memory_store import a_book
 from support.lab.orders import booked, open_invoice
@@ -89,14 +90,15 @@ class Payer:
     def __init__(self, lab, folder):
         self.lab, self.store = lab, LocalStore(folder)
         self.invoice_id = open_invoice(lab, "x402-exact")
+        offer = lab.rail("x402-exact")
+        self.limits = X402Limits(
+            networks=(offer["network"],), assets=(offer["asset"],), pay_to=(offer["pay_to"],)
+        )
         self.policy = PaymentPolicy(
             enabled=True,
             max_cents_per_payment=10_000_000,
             max_cents_rolling=10_000_000,
             allowed_origins=(lab.base_url,),
-            allowed_networks=(lab.x402["network"],),
-            allowed_assets=(lab.x402["asset"],),
-            allowed_pay_to=(lab.x402["pay_to"],),
         )
 
     def settle(self, line):
@@ -106,7 +108,7 @@ class Payer:
             return settle(
                 client.invoices,
                 self.invoice_id,
-                X402Rail(SecretStr("0x" + "22" * 32)),
+                X402Rail(SecretStr("0x" + "22" * 32), self.limits),
                 self.policy,
                 ledger,
                 expected_cents=invoice.amount,
@@ -182,7 +184,9 @@ def test_c2_of_several_offers_one_on_the_own_network_is_signed(payer):
     line = Line(challenge=changed(several))
     assert payer.settle(line).state is PaymentState.SETTLED
     (signed,) = line.signed
-    assert json.loads(base64.b64decode(signed))["accepted"]["network"] == payer.lab.x402["network"]
+    assert (
+        json.loads(base64.b64decode(signed))["accepted"]["network"] == payer.lab.rail("x402-exact")["network"]
+    )
 
 
 @pytest.mark.parametrize("network", ["eip155:8453", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"])

@@ -10,6 +10,7 @@ from assay_lab.measure.assays import ASSAY_TYPES as lab_types  # noqa: N811
 from prefect_assay.service.assays import ASSAY_TYPES as client_types  # noqa: N811
 from prefect_assay.service.models import service as client_words
 from prefect_assay.service.models import vocabulary as client_vocabulary
+from prefect_assay.service.models.status_questions import has_work_begun
 
 SHARED = [name for name in vars(lab_vocabulary) if name in vars(client_vocabulary) and name[0].isupper()]
 
@@ -47,7 +48,9 @@ def test_both_state_the_rules_of_an_assay_type_alike(kind):
 
 def test_both_agree_when_work_has_begun():
     done = {client_vocabulary.ExperimentStatus.DONE}
-    assert lab_vocabulary.UNDER_WORK | done == client_vocabulary.AFTER_MATERIALS
+    assert lab_vocabulary.UNDER_WORK | done == {
+        one for one in client_vocabulary.ExperimentStatus if has_work_begun(one)
+    }
 
 
 @pytest.mark.parametrize("text", ["QuoteSent", "quote_sent", " Quote sent ", "In-Queue", "cancelled", "Done"])

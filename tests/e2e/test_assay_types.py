@@ -37,11 +37,14 @@ def blocks(world):
         per_campaign_cents=5_000_000,
         machine_payments=True,
         rolling_cents=500_000_000,
-        network_ids=[world.stack.lab.mpp["network_id"]],
     )
     policy.save("types-policy", overwrite=True)
     with issuer_server() as issuer:
-        tokens = SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY)
+        tokens = SharedPaymentTokens(
+            issuer_url=issuer.url,
+            issuer_key=ISSUER_KEY,
+            network_ids=[world.stack.lab.rail("mpp-spt")["network_id"]],
+        )
         tokens.save("types-tokens", overwrite=True)
         yield world.shared() | {"policy": policy}, {"x402-exact": world.wallet, "mpp-spt": tokens}
 

@@ -51,14 +51,15 @@ def started(world, tmp_path):
                 rolling_cents=10**9,
                 machine_payments=True,
                 accept_quotes=True,
-                network_ids=[NETWORK_ID],
             ),
             "archive": LocalArchive(root=str(tmp_path / "archive")),
         }
         if route == "x402":
             blocks["wallet"] = X402Wallet(**X402)
         if route == "mpp":
-            blocks["wallet"] = SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY)
+            blocks["wallet"] = SharedPaymentTokens(
+                issuer_url=issuer.url, issuer_key=ISSUER_KEY, network_ids=[NETWORK_ID]
+            )
         for name, block in blocks.items():
             block.save(f"contract-{route}-{name}", overwrite=True)
         return world.start(

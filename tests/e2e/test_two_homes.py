@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from assay_lab.kernel.settings import X402Settings
+from assay_lab.rails.x402 import X402Settings
 from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
 from prefect_assay.orders.ledger import Books

@@ -58,9 +58,9 @@ class History:
         )
         self.wallet = X402Wallet(
             private_key="0x" + "11" * 32,
-            networks=[lab.x402["network"]],
-            assets=[lab.x402["asset"]],
-            pay_to=[lab.x402["pay_to"]],
+            networks=[lab.rail("x402-exact")["network"]],
+            assets=[lab.rail("x402-exact")["asset"]],
+            pay_to=[lab.rail("x402-exact")["pay_to"]],
         )
 
     @property

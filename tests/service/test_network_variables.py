@@ -18,8 +18,8 @@ from prefect_assay.archive.sources import opened
 from prefect_assay.blocks import S3Archive
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import CertificatesUnreadable, ConfigurationError
-from prefect_assay.orders.payments.balance import balance_cents
-from prefect_assay.orders.payments.issuer import HttpTokenIssuer
+from prefect_assay.orders.payments.rails.mpp_issuer import HttpTokenIssuer
+from prefect_assay.orders.payments.rails.x402_balance import balance_cents
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.network_variables import check_http_variables, drop_unreadable_exceptions
 from support.command import command

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from lab_support.core import BY_LOT, PRICED, UNPRICED, advance, spec
 from lab_support.described import find_places, find_strict_problems
 from lab_support.sim_client import Served
-from prefect_assay.orders.payments.rails.x402 import X402Rail
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from support.description import Operation, find_operation, find_problems, list_operations
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -211,10 +211,10 @@ def _pay(tour: Tour) -> None:
     """Both machine rails, once and again; a hosted invoice, by the same call."""
     order = tour.create(FULL, auto_accept_quote=True, payment={"method": _X402})
     pay = f"/invoices/{order['invoice_id']}/pay"
-    rail = X402Rail(_KEY)
-    (terms,) = rail.offers(tour.ask("POST", pay)).terms
-    nonce = rail.nonce("http://lab", order["invoice_id"])
-    credential = rail.credential(terms, nonce=nonce, valid_before=int(time.time()) + 120)
+    rail = X402Rail(_KEY, X402Limits())
+    (terms,) = rail.read_offers(tour.ask("POST", pay)).terms
+    nonce = rail.make_nonce("http://lab", order["invoice_id"])
+    credential = rail.make_credential(terms, nonce=nonce, valid_before=int(time.time()) + 120)
     for headers in ({}, credential, credential, {tour.words.header("Payment-Method"): _MPP}):
         sent = {"Authorization": f"Bearer {tour.core.seeded.member_token}", **headers}
         tour.served.http.post(f"/api/v1{pay}", headers=sent)

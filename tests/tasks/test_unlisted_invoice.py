@@ -80,7 +80,9 @@ def test_once_a_payment_was_sent_its_invoice_is_known(book):
 
 
 POLICY = SpendingPolicy(per_experiment_cents=1, per_campaign_cents=1, rolling_cents=1, machine_payments=True)
-TOKENS = SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key")
+TOKENS = SharedPaymentTokens(
+    issuer_url="http://127.0.0.1:9/issue", issuer_key="key", network_ids=["profile_1"]
+)
 X402 = X402Wallet(private_key=CANARY_KEY, networks=[NETWORK], assets=[USDC], pay_to=[RECEIVER])
 PINNED = {"machine": True, "rails": ("x402-exact",)}
 

@@ -173,11 +173,6 @@ class LocalLab(Controls):
         """Every settlement in the lab's books, oldest first: shows whether something was paid twice."""
         return self._send(commands.SETTLEMENTS)["items"]
 
-    @property
-    def x402(self) -> dict[str, Any]:
-        """What the lab offers on the x402 rail: `network`, `asset`, `pay_to` and so on."""
-        return self._send(commands.X402)
-
     def seed(
         self,
         slug: str,

@@ -21,7 +21,7 @@ from lab_support.core import advance, get, order, refusal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SETTINGS = mpp.MppSettings(secret="s" * 32)
-BILL = mpp.Bill("inv_1", 5000, "usd", "lab.test", b"")
+BILL = mpp.Bill("inv_1", 5000, "usd", "", "lab.test", b"")
 SPT = "spt_abc123"
 
 
@@ -156,11 +156,11 @@ def test_the_challenge_is_echoed_verbatim_or_nothing_settles(changes):
 @pytest.mark.parametrize(
     "bill",
     [
-        mpp.Bill("inv_2", 5000, "usd", "lab.test", b""),
-        mpp.Bill("inv_1", 5001, "usd", "lab.test", b""),
-        mpp.Bill("inv_1", 5000, "eur", "lab.test", b""),
-        mpp.Bill("inv_1", 5000, "usd", "other.test", b""),
-        mpp.Bill("inv_1", 5000, "usd", "lab.test", b"{}"),
+        mpp.Bill("inv_2", 5000, "usd", "", "lab.test", b""),
+        mpp.Bill("inv_1", 5001, "usd", "", "lab.test", b""),
+        mpp.Bill("inv_1", 5000, "eur", "", "lab.test", b""),
+        mpp.Bill("inv_1", 5000, "usd", "", "other.test", b""),
+        mpp.Bill("inv_1", 5000, "usd", "", "lab.test", b"{}"),
     ],
 )
 def test_a_challenge_is_good_for_its_own_request_only(bill):

@@ -5,6 +5,7 @@ import copy
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay_lab.errors import ConfigurationError
-from assay_lab.kernel.settings import X402Settings
 from assay_lab.rails import x402
 from assay_lab.rails.credentials import CredentialVerdict
-from assay_lab.rails.x402 import challenge, settle
+from assay_lab.rails.rail import Bill
+from assay_lab.rails.x402 import X402Settings, challenge, settle
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 PAY_URL = "http://127.0.0.1:8765/api/v1/invoices/inv_1/pay"
-INVOICE = {"id": "inv_1", "amount_cents": 12_345}
+BILL = Bill("inv_1", 12_345, "usd", PAY_URL, "lab.test", b"")
 SETTINGS = X402Settings()
 WALLET = Account.from_key("0x" + "11" * 32)
 OTHER_WALLET = Account.from_key("0x" + "22" * 32)
@@ -46,9 +47,8 @@ def encoded(value):
     return base64.b64encode(json.dumps(value).encode()).decode()
 
 
-def terms_of(config=SETTINGS, invoice=INVOICE, pay_url=PAY_URL):
-    headers, _ = challenge(invoice=invoice, pay_url=pay_url, settings=config)
-    return decoded(headers["PAYMENT-REQUIRED"])
+def terms_of(config=SETTINGS, bill=BILL):
+    return decoded(challenge(bill, config).headers["PAYMENT-REQUIRED"])
 
 
 def signed(terms, *, wallet=WALLET, nonce=NONCE, domain=None, **changes):
@@ -83,20 +83,20 @@ def signed(terms, *, wallet=WALLET, nonce=NONCE, domain=None, **changes):
     }
 
 
-def answer(payment, *, used=frozenset(), now=NOW, config=SETTINGS, invoice=INVOICE, pay_url=PAY_URL):
+def answer(payment, *, used=frozenset(), now=NOW, config=SETTINGS, bill=BILL):
     return settle(
-        header_value=payment if isinstance(payment, str) else encoded(payment),
-        invoice=invoice,
-        pay_url=pay_url,
-        settings=config,
+        payment if isinstance(payment, str) else encoded(payment),
+        bill,
+        config,
         nonce_used=lambda payer, nonce: (payer, nonce) in used,
         now=now,
     )
 
 
 def test_the_challenge_shows_the_terms_twice_and_the_amount_in_units_of_the_token():
-    headers, body = challenge(invoice=INVOICE, pay_url=PAY_URL, settings=SETTINGS, error="why")
-    assert decoded(headers["PAYMENT-REQUIRED"]) == body
+    asked = challenge(BILL, SETTINGS, "why")
+    body = asked.body
+    assert decoded(asked.headers["PAYMENT-REQUIRED"]) == body
     assert body["x402Version"] == 2
     assert body["error"] == "why"
     assert body["resource"]["url"] == PAY_URL
@@ -236,8 +236,8 @@ def test_it_expires_with_the_wall_clock():
 
 
 def test_a_credential_pays_only_its_own_invoice():
-    twin = {"id": "inv_2", "amount_cents": 12_345}
-    result = answer(signed(terms_of()), invoice=twin, pay_url=PAY_URL.replace("inv_1", "inv_2"))
+    twin = replace(BILL, invoice_id="inv_2", pay_url=PAY_URL.replace("inv_1", "inv_2"))
+    result = answer(signed(terms_of()), bill=twin)
     assert result.reason == "invalid_payment_requirements"
 
 
@@ -253,10 +253,10 @@ def test_a_credential_pays_only_its_own_invoice():
     ],
 )
 def test_a_fault_shows_and_a_client_without_a_guard_would_pay_it(fault, shows):
-    config = X402Settings(fault=fault)
+    bill = replace(BILL, fault=fault)
     assert not shows(terms_of())
-    assert shows(terms_of(config))
-    assert answer(signed(terms_of(config)), config=config).ok
+    assert shows(terms_of(bill=bill))
+    assert answer(signed(terms_of(bill=bill)), bill=bill).ok
 
 
 @given(st.text(max_size=400))

@@ -65,15 +65,14 @@ from prefect_assay.orders.next_action import (
     next_action,
     spending_question,
 )
+from prefect_assay.orders.payments import can_pay_again
 from prefect_assay.orders.payments.reconciliation import read_payment_status
 from prefect_assay.orders.question import REJECT, Question, QuestionKind
 from prefect_assay.orders.stages import Stage
+from prefect_assay.service.models.status_questions import has_work_begun, is_invoice_paid
 from prefect_assay.service.models.vocabulary import (
-    AFTER_MATERIALS,
     MACHINE_RAILS,
     ExperimentStatus,
-    InvoiceStatus,
-    PaymentMethod,
     ResultsStatus,
 )
 from prefect_assay.service.words import many
@@ -230,7 +229,7 @@ class _Performing:
         decision = self.questions.decide(question, order_key=self.order.key, topic=topic)
         if decision is not None and decision != REJECT:
             return seen.add(decisions={**seen.decisions, question.digest: decision})
-        if seen.status in AFTER_MATERIALS or decision == REJECT:
+        if has_work_begun(seen.status) or decision == REJECT:
             return seen.add(payment_problem=True)
         raise _Held(Look(Stage.ASKS, question.subject))
 
@@ -407,7 +406,7 @@ class _Performing:
         order = self.order.known_order(seen)
         with self.credentials.get_client() as client:
             try:
-                is_paid = client.experiments.get_invoice(order.experiment_id).status == InvoiceStatus.PAID
+                is_paid = is_invoice_paid(client.experiments.get_invoice(order.experiment_id).status)
             except NotReady:
                 is_paid = False
         if is_paid:
@@ -474,7 +473,7 @@ class _Performing:
             return self.ask_about_payment(reason, order, seen)
         if isinstance(error, DecisionNeeded):
             return self.decide_ledger(error, seen)
-        if seen.status not in AFTER_MATERIALS:
+        if not has_work_begun(seen.status):
             raise error
         get_run_logger().error("The invoice of %s needs a person: %s", order.experiment_code, error)
         return seen.add(payment_problem=True)
@@ -489,7 +488,7 @@ class _Performing:
         is_repeatable = (
             status.entry is not None
             and seen.status != ExperimentStatus.CANCELED
-            and self.order.payment_method is PaymentMethod.X402_EXACT
+            and can_pay_again(self.order.payment_method)
         )
         lines = artifacts.payment_lines(status)
         question = payment_question(self.order, why, lines, is_repeatable=is_repeatable)
@@ -504,7 +503,7 @@ class _Performing:
             decision = self.questions.decide(question, order_key=self.order.key, may_expire=False)
             if decision == _PAY_AGAIN:
                 return seen
-        if seen.status in AFTER_MATERIALS or decision == REJECT:
+        if has_work_begun(seen.status) or decision == REJECT:
             return seen.add(payment_problem=True)
         raise _Held(Look(Stage.ASKS, question.subject))
 

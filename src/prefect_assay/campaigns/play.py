@@ -77,7 +77,7 @@ from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.billing import CostEstimate
 from prefect_assay.service.models.experiment import ExperimentSummary
-from prefect_assay.service.models.vocabulary import InvoiceStatus
+from prefect_assay.service.models.status_questions import is_invoice_paid
 from prefect_assay.service.transient_failures import is_temporary
 from prefect_assay.tasks.current_run import can_suspend, this_run
 
@@ -484,7 +484,7 @@ def _has_order_news(
     if stage is Stage.QUOTE:
         return read_billing(client, experiment_id).stage is not BillingStage.QUOTE_PENDING
     is_hosted = state.settled is None and state.invoiced is not None and state.payment is None
-    if is_hosted and client.experiments.get_invoice(experiment_id).status == InvoiceStatus.PAID:
+    if is_hosted and is_invoice_paid(client.experiments.get_invoice(experiment_id).status):
         return True
     if _words_of(row) == _words_of(before):
         return False

@@ -33,7 +33,7 @@ from prefect_assay.orders.ledger.campaign_log import (
 )
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.experiment import ExperimentSummary
-from prefect_assay.service.models.vocabulary import ExperimentStatus
+from prefect_assay.service.models.status_questions import is_over
 from prefect_assay.service.words import in_words
 
 _logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def progress_row(
         designs=designs,
         price_cents=state.amount_cents,
         is_paid=state.settled is not None,
-        expected=shown.expected if shown and not _is_over(shown.status) else None,
+        expected=shown.expected if shown and not is_over(shown.status) else None,
         link=row.experiment_url if row is not None else None,
     )
 
@@ -178,13 +178,9 @@ def timeline_of_log(records: Iterable[CampaignRecord]) -> Iterator[TimelineEntry
 
 def _stage_text(shown: ShownExperiment) -> str:
     """The stage, with the service's own word while the experiment is on its way, and with what keeps it there."""
-    status = "" if shown.status is None or _is_over(shown.status) else f": {in_words(shown.status)}"
+    status = "" if shown.status is None or is_over(shown.status) else f": {in_words(shown.status)}"
     problem = f" ({shown.problem})" if shown.problem else ""
     return f"{shown.stage}{status}{problem}"
-
-
-def _is_over(status: str | None) -> bool:
-    return status in {ExperimentStatus.DONE, ExperimentStatus.CANCELED}
 
 
 _Decision = Started | Ran | Asked | Answered | Stopped | Settled | Reopened | Adopted | Over

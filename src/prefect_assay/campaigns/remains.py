@@ -18,7 +18,8 @@ from prefect_assay.orders.payments.reconciliation import PaymentStatus, read_pay
 from prefect_assay.service.client import AssayClient, RejectReason
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import Quote, usd
-from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, QuoteStatus
+from prefect_assay.service.models.status_questions import has_work_begun, is_quote_rejected
+from prefect_assay.service.models.vocabulary import ExperimentStatus
 from prefect_assay.service.words import in_words
 
 _logger = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ def reject_quote(client: AssayClient, experiment_id: str) -> bool:
     try:
         client.quotes.reject(quote_id, RejectReason.OTHER, _FEEDBACK)
     except OutcomeUnknown:
-        return client.quotes.get(quote_id).status in {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
+        return is_quote_rejected(client.quotes.get(quote_id).status)
     except (Conflict, NotFound):
         return False
     return True
@@ -237,7 +238,7 @@ def _billed(report: CancellationReport) -> list[str]:
     order, payment = report.order, report.payment
     amount = usd(payment.invoice.amount if payment.invoice else None)
     done = order is not None and order.status == ExperimentStatus.DONE
-    works = order is not None and order.status in AFTER_MATERIALS
+    works = order is not None and has_work_begun(order.status)
     results = (
         "To get the results, reopen the campaign: start it again with the same campaign id and `--reopen`. It finds the "
         "order, and orders it only once."

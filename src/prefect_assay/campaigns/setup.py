@@ -10,11 +10,9 @@ from prefect_assay.blocks import (
     Archive,
     AssayAccount,
     AssayCredentials,
-    SharedPaymentTokens,
     SpendingPolicy,
     Wallet,
     WebhookEndpoint,
-    X402Wallet,
 )
 from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.campaigns.approval.terms import identify_account
@@ -22,7 +20,6 @@ from prefect_assay.designs.options import USUAL, CampaignOptions
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, Terms
 from prefect_assay.orders.payments.interfaces import address
-from prefect_assay.orders.payments.rails.x402 import address_of
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 
@@ -110,7 +107,7 @@ class CampaignSetup:
             with self.credentials.get_client() as client:
                 client.targets.list(limit=1)  # raises if the service does not answer
                 is_simulated = client.is_simulated
-        pays = self.payment_method in MACHINE_RAILS
+        wallet = self.wallet if self.payment_method is not PaymentMethod.ASYNC_INVOICE else None
         service = address(self.credentials.base_url)
         books = self.books
         identity = identify_account(
@@ -120,24 +117,14 @@ class CampaignSetup:
             **asdict(identity),
             archive_id=books.archive_id,
             payment_method=self.payment_method,
-            wallet=identify_wallet(self.wallet) if pays else None,
-            payees=self._payees() if pays else (),
+            wallet=wallet.get_identity() if wallet else None,
+            payees=wallet.get_payees() if wallet else (),
             per_experiment_cents=policy.per_experiment_cents,
             per_campaign_cents=min(policy.unasked_limit_cents, unasked_cents),
             rolling_cents=policy.rolling_cents,
             accept_quotes=policy.accept_quotes,
             deadline_days=self.options.waiting.deadline_days,
         )
-
-    def _payees(self) -> tuple[str, ...]:
-        """Who may be paid by machine."""
-        match self.wallet:
-            case X402Wallet():
-                return tuple(sorted({one.lower() for one in self.wallet.pay_to}))
-            case SharedPaymentTokens():
-                return tuple(sorted(set(self.policy.network_ids)))
-            case None:
-                return ()
 
     def under(self, terms: Terms) -> "CampaignSetup":
         """The present blocks, with no cap above the recorded one and with the recorded payment method."""
@@ -160,17 +147,6 @@ class CampaignSetup:
         """The same with this payment method."""
         spending = self.options.spending.model_copy(update={"payment_method": method})
         return replace(self, options=self.options.model_copy(update={"spending": spending}))
-
-
-def identify_wallet(wallet: Wallet | None) -> str | None:
-    """What tells one means of payment from another; never a secret."""
-    match wallet:
-        case X402Wallet():
-            return address_of(wallet.private_key).lower()
-        case SharedPaymentTokens():
-            return wallet.issuer_url
-        case None:
-            return None
 
 
 def recorded_parameters(parameters: Mapping[str, Any], account: AssayAccount) -> dict[str, Any]:

@@ -11,9 +11,13 @@ from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import Quote
+from prefect_assay.service.models.status_questions import (
+    is_accepted,
+    is_quote_expired,
+    is_quote_open,
+    is_quote_rejected,
+)
 from prefect_assay.service.models.vocabulary import (
-    AFTER_MATERIALS,
-    OPEN_QUOTES,
     ExperimentStatus,
     InvoiceStatus,
     QuoteStatus,
@@ -42,9 +46,6 @@ class Billing(Model):
 
 # A person confirms one with an unknown status; a flow asks.
 CONFIRMABLE: Final = frozenset({BillingStage.QUOTE_OPEN, BillingStage.QUOTE_UNKNOWN})
-_REJECTED: Final = {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
-_EXPIRED: Final = {QuoteStatus.EXPIRED, QuoteStatus.STALE}
-_INVOICED: Final = AFTER_MATERIALS | {ExperimentStatus.WAITING_FOR_MATERIALS}
 
 
 def read_billing(client: AssayClient, experiment_id: str, now: datetime | None = None) -> Billing:
@@ -78,7 +79,7 @@ def read_billing(client: AssayClient, experiment_id: str, now: datetime | None =
 
 def _has_invoice(client: AssayClient, experiment_id: str) -> bool:
     """Whether the experiment or its quote says that an invoice exists (contract 3, 4.2)."""
-    if client.experiments.get(experiment_id).status in _INVOICED:
+    if is_accepted(client.experiments.get(experiment_id).status):
         return True
     try:
         return client.experiments.get_quote(experiment_id).status == QuoteStatus.ACCEPTED
@@ -94,13 +95,13 @@ def is_known(quote: Quote) -> bool:
 def _stage_of(quote: Quote, now: datetime) -> BillingStage:
     if quote.status == QuoteStatus.ACCEPTED:
         return BillingStage.INVOICED
-    if quote.status in _REJECTED:
+    if is_quote_rejected(quote.status):
         return BillingStage.QUOTE_REJECTED
-    if quote.status in _EXPIRED or (quote.expires_at is not None and quote.expires_at <= now):
+    if is_quote_expired(quote.status) or (quote.expires_at is not None and quote.expires_at <= now):
         return BillingStage.QUOTE_EXPIRED
     # A draft is being prepared (contract 2.7). A status of a later version may ask for anything: it is neither accepted
     # nor rejected.
-    return BillingStage.QUOTE_OPEN if quote.status in OPEN_QUOTES else BillingStage.QUOTE_PENDING
+    return BillingStage.QUOTE_OPEN if is_quote_open(quote.status) else BillingStage.QUOTE_PENDING
 
 
 def check_total(quote: Quote, experiment_id: str) -> int | None:

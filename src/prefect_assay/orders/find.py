@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from prefect_assay.errors import (
     AccessError,
@@ -40,11 +39,9 @@ from prefect_assay.orders.payments.interfaces import CLOCKS_DIFFER
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import Experiment, ExperimentSummary
 from prefect_assay.service.models.spec import ExperimentSpec
-from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, ExperimentStatus
+from prefect_assay.service.models.status_questions import is_accepted, is_inactive
 
 # Experiments in these states compete with no order: they commit nothing any more.
-_INACTIVE: Final = frozenset({ExperimentStatus.DRAFT, ExperimentStatus.CANCELED})
-_COMMITTED: Final = AFTER_MATERIALS | {ExperimentStatus.WAITING_FOR_MATERIALS}
 
 
 @dataclass(frozen=True)
@@ -274,7 +271,7 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
     others = [
         one
         for one in carrying(api, book.order_key, spec, {current, *state.surplus, *state.others}, state.named)
-        if one.row.status not in _INACTIVE and not one.evidence.differs
+        if not is_inactive(one.row.status) and not one.evidence.differs
     ]
     try:
         known = api.experiments.get(current)
@@ -320,7 +317,7 @@ def record_surplus(book: OrderBook, experiment_ids: Iterable[str]) -> None:
 
 def _seniority(experiment: ExperimentSummary) -> tuple[bool, datetime, str, str]:
     """Paid or confirmed experiments first, then the older; codes are numbered (contract 2.1) and decide a tie."""
-    return (experiment.status not in _COMMITTED, experiment.created_at, experiment.code, experiment.id)
+    return (not is_accepted(experiment.status), experiment.created_at, experiment.code, experiment.id)
 
 
 def order_of(

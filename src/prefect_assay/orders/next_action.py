@@ -40,7 +40,8 @@ from prefect_assay.service.models.billing import (
     usd,
 )
 from prefect_assay.service.models.experiment import ExperimentSummary
-from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, ExperimentStatus, ResultsStatus
+from prefect_assay.service.models.status_questions import has_work_begun
+from prefect_assay.service.models.vocabulary import ExperimentStatus, ResultsStatus
 
 APPROVE: Final = "approve"
 CAMPAIGN_ENDS: Final = (
@@ -251,7 +252,7 @@ def next_action(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:  
         return End(Stage.CANCELED if is_canceled else Stage.NO_QUOTE)
     if seen.status is None:
         return Wait(Stage.ORDERED) if seen.searched else FindOrder()
-    if seen.status not in AFTER_MATERIALS:
+    if not has_work_begun(seen.status):
         action = _next_before_invoice(state, seen, limits)
         if action is not None:
             return action
@@ -535,7 +536,7 @@ def _next_payment(state: OrderState, seen: Seen, limits: OrderLimits) -> Action 
 def _next_results(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:  # noqa: PLR0911 - one return per case
     row = seen.row
     unpaid = state.settled is None
-    waiting = Stage.PAYMENT if unpaid and seen.status not in AFTER_MATERIALS else Stage.LABORATORY
+    waiting = Stage.PAYMENT if unpaid and not has_work_begun(seen.status) else Stage.LABORATORY
     if row is None:
         return Wait(waiting)
     decision = decide(row.status, row.results_status, seen.now, deadline_of(row.created_at, limits.patience))

@@ -18,12 +18,18 @@ from prefect_assay.orders.open_items import OpenItem, OpenKind, OpenMoney
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.experiment import Experiment
+from prefect_assay.service.models.status_questions import (
+    is_before_acceptance,
+    is_invoice_paid,
+    is_invoice_payable,
+    is_quote_expired,
+    is_quote_open,
+    is_quote_rejected,
+)
 from prefect_assay.service.models.vocabulary import (
-    OPEN_QUOTES,
     ExperimentStatus,
     InvoiceStatus,
     PaymentMethod,
-    QuoteStatus,
 )
 from prefect_assay.service.words import in_words
 
@@ -44,8 +50,6 @@ _NOT_SHOWN: Final = (
     "an order was sent, its answer was lost, and the service shows no experiment of it: start the campaign again, which "
     "looks again before it orders"
 )
-_PAYABLE: Final = frozenset({InvoiceStatus.DRAFT, InvoiceStatus.OPEN})
-_WAITS: Final = frozenset({ExperimentStatus.WAITING_FOR_CONFIRMATION, ExperimentStatus.QUOTE_SENT})
 _ENDED: Final = {
     ExperimentStatus.DRAFT: "its quote was rejected or withdrawn",
     ExperimentStatus.CANCELED: "the experiment was canceled",
@@ -64,12 +68,12 @@ class Look:
     @property
     def is_paid(self) -> bool:
         """The service shows the invoice as paid."""
-        return self.invoice is not None and self.invoice.status == InvoiceStatus.PAID
+        return self.invoice is not None and is_invoice_paid(self.invoice.status)
 
     @property
     def is_due(self) -> bool:
         """The service shows an invoice that can be paid."""
-        return self.invoice is not None and self.invoice.status in _PAYABLE
+        return self.invoice is not None and is_invoice_payable(self.invoice.status)
 
 
 @dataclass(frozen=True)
@@ -123,11 +127,7 @@ class _Service:
             found = self._experiment(book)
             if found is not None:
                 invoice = self._invoice(found)
-                if (
-                    invoice is not None
-                    and invoice.status == InvoiceStatus.PAID
-                    and book.state.settled is None
-                ):
+                if invoice is not None and is_invoice_paid(invoice.status) and book.state.settled is None:
                     self._require_paid_again(found)
                 return self._judged(book, found, invoice)
             return Look(book, known and known.model_copy(update={"amount_cents": None, "remark": _NOT_SHOWN}))
@@ -197,7 +197,7 @@ class _Service:
             status = self.api.experiments.get_invoice(experiment.id).status
         except NotReady:
             status = None
-        if status != InvoiceStatus.PAID:
+        if not is_invoice_paid(status):
             raise TransientError(
                 f"the invoice of experiment {experiment.code} read as paid, and then as {status or 'missing'}"
             )
@@ -245,7 +245,7 @@ class _Service:
         """No invoice can be paid: a quote waits, came to nothing, or the laboratory works without an invoice."""
         if experiment.status in _ENDED:
             return Look(book, None, ended=_ENDED[experiment.status])  # type: ignore[index]
-        if experiment.status not in _WAITS:
+        if not is_before_acceptance(experiment.status):
             return self._unsure(book, experiment, invoice, _at(experiment))
         try:
             quote = self.api.experiments.get_quote(experiment.id)
@@ -253,12 +253,12 @@ class _Service:
             return Look(
                 book, self._item(book, experiment, OpenKind.QUOTE, None, "the laboratory prepares it")
             )
-        rejected = quote.status in {QuoteStatus.REJECTED, QuoteStatus.CANCELED}
+        rejected = is_quote_rejected(quote.status)
         now = self.now or self.api.service_time  # this machine's clock may be wrong
         expired = now is not None and quote.expires_at is not None and quote.expires_at <= now
-        if rejected or expired or quote.status in {QuoteStatus.EXPIRED, QuoteStatus.STALE}:
+        if rejected or expired or is_quote_expired(quote.status):
             return Look(book, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
-        if quote.status not in OPEN_QUOTES:
+        if not is_quote_open(quote.status):
             return self._unsure(book, experiment, invoice, f"the quote is {in_words(quote.status)}")
         item = self._item(book, experiment, OpenKind.QUOTE, None, None)
         changes = {

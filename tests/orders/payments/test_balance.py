@@ -5,7 +5,7 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay.errors import ServiceUnavailable
-from prefect_assay.orders.payments import balance
+from prefect_assay.orders.payments.rails import x402_balance as balance
 from support.runs.world import WALLET_KEY
 
 URL = "https://node.example/v3/canary-key?also=canary"

@@ -12,12 +12,9 @@ from pydantic import SecretStr
 from prefect_assay.errors import PaymentFailed, PaymentOutcomeUnknown
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.payments import (
-    MppRail,
-    PaymentPolicy,
-    X402Rail,
-    settle,
-)
+from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.rails.mpp import MppRail
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.client import AssayClient
 from support.archive.memory_store import MemoryStore, a_book
 from support.lab.orders import booked, open_invoice
@@ -28,6 +25,7 @@ USDC = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
 RECEIVER = "0x209693Bc6afc0C5328bA36FaF03C514EF312287C"
 NETWORK = "eip155:84532"
 PROFILE = "profile_interop"
+LIMITS = X402Limits(networks=(NETWORK,), assets=(USDC,), pay_to=(RECEIVER,))
 TOKEN = "a-token-of-the-service"
 PAY_PATH = "/api/v1/invoices/inv_1/pay"
 
@@ -38,10 +36,6 @@ def policy_for(base_url):
         max_cents_per_payment=5000,
         max_cents_rolling=5000,
         allowed_origins=(base_url,),
-        allowed_networks=(NETWORK,),
-        allowed_assets=(USDC,),
-        allowed_pay_to=(RECEIVER,),
-        allowed_network_ids=(PROFILE,),
     )
 
 
@@ -133,7 +127,7 @@ def chain():
 
 
 def test_our_client_pays_x402s_server_and_facilitator(chain):
-    rail = X402Rail(SecretStr(KEY))
+    rail = X402Rail(SecretStr(KEY), LIMITS)
     with served(x402_service(chain)) as base_url:
         payment = pay(base_url, rail)
 
@@ -147,7 +141,7 @@ def test_our_client_pays_x402s_server_and_facilitator(chain):
 def test_x402s_facilitator_refuses_a_second_settlement_of_our_nonce(chain):
     """The invoice never shows the payment; the token contract alone keeps it from being made twice."""
     chain.hidden = True
-    store, rail = MemoryStore(), X402Rail(SecretStr(KEY))
+    store, rail = MemoryStore(), X402Rail(SecretStr(KEY), LIMITS)
     with served(x402_service(chain)) as base_url:
         for _ in range(2):
             with pytest.raises(PaymentOutcomeUnknown):
@@ -163,10 +157,10 @@ def test_what_x402s_facilitator_refuses_before_a_broadcast_is_a_failure_with_its
     chain.broke = True
     with served(x402_service(chain)) as base_url:
         with pytest.raises(PaymentFailed, match="insufficient_balance"):
-            pay(base_url, X402Rail(SecretStr(KEY)))
+            pay(base_url, X402Rail(SecretStr(KEY), LIMITS))
         assert chain.transfers == []
         chain.broke = False
-        assert pay(base_url, X402Rail(SecretStr(KEY))).state is PaymentState.SETTLED
+        assert pay(base_url, X402Rail(SecretStr(KEY), LIMITS)).state is PaymentState.SETTLED
 
 
 def test_a_broadcast_that_x402s_facilitator_takes_for_a_failure_stays_in_doubt(chain):
@@ -174,9 +168,9 @@ def test_a_broadcast_that_x402s_facilitator_takes_for_a_failure_stays_in_doubt(c
     with served(x402_service(chain)) as base_url:
         store = MemoryStore()
         with pytest.raises(PaymentOutcomeUnknown, match="transaction_failed"):
-            pay(base_url, X402Rail(SecretStr(KEY)), store)
+            pay(base_url, X402Rail(SecretStr(KEY), LIMITS), store)
         chain.hidden = False
-        assert pay(base_url, X402Rail(SecretStr(KEY)), store).already_paid
+        assert pay(base_url, X402Rail(SecretStr(KEY), LIMITS), store).already_paid
     assert len(chain.transfers) == 1
 
 
@@ -186,7 +180,7 @@ def test_a_used_nonce_leaves_the_payment_in_doubt_for_a_run_that_did_not_send_it
     with served(x402_service(chain)) as base_url:
         for _ in range(2):
             with pytest.raises(PaymentOutcomeUnknown):
-                pay(base_url, X402Rail(SecretStr(KEY)))
+                pay(base_url, X402Rail(SecretStr(KEY), LIMITS))
     assert (len(chain.transfers), chain.refused > 0) == (1, True)
 
 
@@ -215,7 +209,10 @@ def test_pympps_client_pays_the_lab(lab):
     receipt = Receipt.from_payment_receipt(answer.headers["Payment-Receipt"])
     assert (receipt.reference, receipt.external_id) == (row["reference"], invoice_id)
     (parameters,) = asked
-    assert (parameters.amount, parameters.network_id) == (str(row["amount_cents"]), lab.mpp["network_id"])
+    assert (parameters.amount, parameters.network_id) == (
+        str(row["amount_cents"]),
+        lab.rail("mpp-spt")["network_id"],
+    )
 
 
 class Provider:
@@ -272,7 +269,7 @@ def test_our_client_pays_pympps_server():
         return "spt_ours"
 
     with served(mpp_service(provider)) as base_url:
-        payment = pay(base_url, MppRail(issue))
+        payment = pay(base_url, MppRail(issue, [PROFILE]))
 
     (charge,) = provider.charges.values()
     assert (charge["amount"], charge["currency"], charge["shared_payment_granted_token"]) == (
@@ -287,7 +284,7 @@ def test_our_client_pays_pympps_server():
 
 
 def test_a_replay_that_pympps_server_refuses_with_403_is_unknown_until_the_invoice_is_paid():
-    provider, store, rail = Provider(), MemoryStore(), MppRail(lambda _: "spt_ours")
+    provider, store, rail = Provider(), MemoryStore(), MppRail(lambda _: "spt_ours", [PROFILE])
     provider.hidden = True
     with served(mpp_service(provider)) as base_url:
         with pytest.raises(PaymentOutcomeUnknown, match="status 403"):
@@ -301,7 +298,7 @@ def test_a_replay_that_pympps_server_refuses_with_403_is_unknown_until_the_invoi
 
 def test_a_charge_that_the_invoice_does_not_show_is_made_once():
     provider, store, asked = Provider(), MemoryStore(), []
-    rail = MppRail(lambda limits: asked.append(limits) or "spt_ours")
+    rail = MppRail(lambda limits: asked.append(limits) or "spt_ours", [PROFILE])
     provider.hidden = True
     with served(mpp_service(provider)) as base_url:
         with pytest.raises(PaymentOutcomeUnknown, match="status 200"):
@@ -319,5 +316,5 @@ def test_pympps_server_without_a_header_of_its_own_is_refused_before_a_token_is_
         served(mpp_service(Provider(), requires_auth=False)) as base_url,
         pytest.raises(PaymentRefused, match="names no header"),
     ):
-        pay(base_url, MppRail(asked.append))
+        pay(base_url, MppRail(asked.append, [PROFILE]))
     assert asked == []

@@ -24,7 +24,7 @@ def test_a_stop_while_the_credential_is_made_keeps_it_from_leaving(world):
     def sign(*given, **options):
         assert world.spent() == 5000
         stop(world)
-        return RAIL.credential(*given, **options)
+        return RAIL.make_credential(*given, **options)
 
     world.rail = without_signing(sign)
     with pytest.raises(OrderStopped):

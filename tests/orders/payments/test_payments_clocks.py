@@ -72,7 +72,7 @@ class World:
 
         def credential(*given, **options):
             self.pass_by("while it signs")
-            return RAIL.credential(*given, **options)
+            return RAIL.make_credential(*given, **options)
 
         policy = PaymentPolicy(
             enabled=True,
@@ -80,9 +80,6 @@ class World:
             max_cents_rolling=CAP,
             rolling_days=DAYS,
             allowed_origins=(self.base_url,),
-            allowed_networks=(NETWORK,),
-            allowed_assets=(USDC,),
-            allowed_pay_to=(RECEIVER,),
         )
         return settle(
             self,

@@ -12,12 +12,9 @@ from lab_support.core import lab_core
 from prefect_assay.errors import PaymentOutcomeUnknown
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.payments import (
-    MppRail,
-    PaymentPolicy,
-    X402Rail,
-    settle,
-)
+from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.rails.mpp import MppRail
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.orders.payments.settle import utc_now
 from support.archive.memory_store import MemoryStore, a_book, spent_cents
 from support.lab.pay import LabPayApi, ordered_invoice
@@ -25,6 +22,7 @@ from support.services.order_service import Killed, Killer, KillingStore
 from support.services.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC, PayServer, pay_client, running
 
 PROFILE = "profile_lab_1ab402"
+LIMITS = X402Limits(networks=(NETWORK,), assets=(USDC,), pay_to=(RECEIVER,))
 
 
 class KillingApi:
@@ -49,7 +47,7 @@ class X402Order:
         server.settlements, server.credentials, server.used = [], [], set()
         self.server, self.api, self.invoice_id, self.cents = server, api, "inv_1", 5000
         self.experiment_id, self.store = "exp_1", MemoryStore()
-        self.rail = X402Rail(SecretStr(CANARY_KEY))
+        self.rail = X402Rail(SecretStr(CANARY_KEY), LIMITS)
 
     def settled(self):
         return len(self.server.settlements)
@@ -71,7 +69,7 @@ class MppOrder:
 
     @property
     def rail(self):
-        return MppRail(self.issue)
+        return MppRail(self.issue, [PROFILE])
 
     def issue(self, _):
         self.tokens += 1
@@ -92,10 +90,6 @@ def run(order, killer=None):
         max_cents_per_payment=order.cents,
         max_cents_rolling=order.cents,
         allowed_origins=(order.api.base_url,),
-        allowed_networks=(NETWORK,),
-        allowed_assets=(USDC,),
-        allowed_pay_to=(RECEIVER,),
-        allowed_network_ids=(PROFILE,),
     )
     book = a_book(KillingStore(order.store, killer), experiment=order.experiment_id)
     return settle(

@@ -4,6 +4,7 @@ import time
 from datetime import timedelta
 
 import pytest
+from pydantic import SecretStr
 
 from prefect_assay.errors import (
     PaymentFailed,
@@ -12,8 +13,10 @@ from prefect_assay.errors import (
 )
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.payments import PaymentPolicy
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.orders.payments.settle import utc_now
 from support.services.pay_server import (
+    CANARY_KEY,
     NETWORK,
     RECEIVER,
     USDC,
@@ -129,10 +132,12 @@ def test_a_payment_in_doubt_is_never_sent_again_on_another_token_contract(world,
         world.settle(now=lambda: utc_now() - elapsed)
     world.server.offer = change
     pairs = [(NETWORK, USDC), (NETWORK, RECEIVER), ("eip155:8453", USDC)]
-    world.allow(
-        allowed_networks=(NETWORK, "eip155:8453"),
-        allowed_assets=tuple(f"{network}/erc20:{asset}" for network, asset in pairs),
+    limits = X402Limits(
+        networks=(NETWORK, "eip155:8453"),
+        assets=tuple(f"{network}/erc20:{asset}" for network, asset in pairs),
+        pay_to=(RECEIVER,),
     )
+    world.rail = X402Rail(SecretStr(CANARY_KEY), limits)
 
     with pytest.raises(PaymentOutcomeUnknown, match="could be settled besides it"):
         world.settle()
@@ -231,7 +236,7 @@ def test_by_an_alias_of_the_address_the_recorded_nonce_is_sent_again(world):
     with pytest.raises(PaymentOutcomeUnknown):
         world.settle()
     at_another_address(world)
-    assert world.rail.nonce(world.api.base_url, "inv_1") != world.entry().nonce
+    assert world.rail.make_nonce(world.api.base_url, "inv_1") != world.entry().nonce
     with pytest.raises(PaymentOutcomeUnknown):
         world.settle()
     first, second = (c["payload"]["authorization"]["nonce"] for c in world.server.credentials)

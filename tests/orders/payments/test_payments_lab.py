@@ -20,13 +20,10 @@ from prefect_assay.errors import (
 from prefect_assay.orders.job import Order, PaymentState
 from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.log import Ordered
-from prefect_assay.orders.payments import (
-    MppRail,
-    PaymentPolicy,
-    X402Rail,
-    settle,
-)
+from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.orders.payments.interfaces import PaymentAttempt
+from prefect_assay.orders.payments.rails.mpp import MppRail
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks import pay as pay_task
@@ -43,16 +40,18 @@ class Payer:
         self.invoice_id = open_invoice(lab, method)
         self.store = LocalStore(folder)
         self.tokens = 0
-        self.rail = X402Rail(SecretStr("0x" + "11" * 32)) if method == "x402-exact" else MppRail(self.issue)
+        offer = lab.rail("x402-exact")
+        limits = X402Limits(networks=(offer["network"],), assets=(offer["asset"],), pay_to=(offer["pay_to"],))
+        self.rail = (
+            X402Rail(SecretStr("0x" + "11" * 32), limits)
+            if method == "x402-exact"
+            else MppRail(self.issue, [lab.rail("mpp-spt")["network_id"]])
+        )
         self.policy = PaymentPolicy(
             enabled=True,
             max_cents_per_payment=10_000_000,
             max_cents_rolling=10_000_000,
             allowed_origins=(lab.base_url,),
-            allowed_networks=(lab.x402["network"],),
-            allowed_assets=(lab.x402["asset"],),
-            allowed_pay_to=(lab.x402["pay_to"],),
-            allowed_network_ids=(lab.mpp["network_id"],),
         )
 
     def issue(self, limits):
@@ -136,7 +135,7 @@ def test_a_credential_that_never_arrived_is_sent_again_only_where_it_can_settle_
         payer.settle()
     assert booked(payer.lab, payer.invoice_id) == []
 
-    if payer.rail.repeatable:
+    if payer.rail.is_repeatable:
         assert payer.settle().state is PaymentState.SETTLED
         assert len(booked(payer.lab, payer.invoice_id)) == 1
     else:
@@ -165,8 +164,8 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
         per_campaign_cents=invoice.amount,
         rolling_cents=invoice.amount,
         machine_payments=True,
-        network_ids=network_ids or [lab.mpp["network_id"]],
     )
+    receivers = network_ids or [lab.rail("mpp-spt")["network_id"]]
     with issuer_server() as issuer, disable_run_logger():
 
         def pay():
@@ -175,14 +174,16 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
                 order,
                 book=a_book(store, experiment=order.experiment_id),
                 policy=policy,
-                wallet=SharedPaymentTokens(issuer_url=issuer.url, issuer_key=ISSUER_KEY),
+                wallet=SharedPaymentTokens(
+                    issuer_url=issuer.url, issuer_key=ISSUER_KEY, network_ids=receivers
+                ),
                 method=PaymentMethod.MPP_SPT,
                 limit_cents=invoice.amount,
             )
 
         if network_ids:
             with pytest.raises(
-                PaymentRefused, match=r"network_ids of the SpendingPolicy block \(profile_other\)"
+                PaymentRefused, match=r"network_ids of the SharedPaymentTokens block \(profile_other\)"
             ):
                 pay()
             assert issuer.asked == []
@@ -254,9 +255,9 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
     )
     wallet = X402Wallet(
         private_key="0x" + "11" * 32,
-        networks=[lab.x402["network"]],
-        assets=[lab.x402["asset"]],
-        pay_to=[lab.x402["pay_to"]],
+        networks=[lab.rail("x402-exact")["network"]],
+        assets=[lab.rail("x402-exact")["asset"]],
+        pay_to=[lab.rail("x402-exact")["pay_to"]],
     )
     book = a_book(experiment=order.experiment_id)
 
@@ -295,9 +296,9 @@ def test_the_open_invoice_of_an_experiment_that_was_canceled_meanwhile_is_neithe
         rail=PaymentMethod.X402_EXACT,
         amount_cents=cents,
         nonce="0x01",
-        network=lab.x402["network"],
-        asset=lab.x402["asset"],
-        pay_to=lab.x402["pay_to"],
+        network=lab.rail("x402-exact")["network"],
+        asset=lab.rail("x402-exact")["asset"],
+        pay_to=lab.rail("x402-exact")["pay_to"],
         expires_at=datetime.now(UTC) + timedelta(minutes=5),
     )
     assert OrderLedger(book).begin(attempt, previous=None)  # and the process died

@@ -14,19 +14,12 @@ from pydantic import SecretStr
 from prefect_assay.errors import (
     PaymentRefused,
 )
-from prefect_assay.orders.payments import (
-    MppRail,
-    PaymentPolicy,
-    TokenLimits,
-    guard,
-    rail_for,
-)
+from prefect_assay.orders.payments import PaymentPolicy, guard
 from prefect_assay.orders.payments.rails.headers import parse_challenges
-from prefect_assay.orders.payments.rails.mpp import read_offers, read_settlement
+from prefect_assay.orders.payments.rails.mpp import MppRail, TokenLimits, read_offers, read_settlement
 from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.orders.payments.terms import Offers, SettlementNotice
 from prefect_assay.service.models.billing import Invoice
-from prefect_assay.service.models.vocabulary import PaymentMethod
 
 CANARY = "spt_canary"
 NETWORK_ID = "profile_lab_1ab402"
@@ -53,7 +46,6 @@ POLICY = PaymentPolicy(
     max_cents_per_payment=10_000_000,
     max_cents_rolling=20_000_000,
     allowed_origins=(BASE,),
-    allowed_network_ids=(NETWORK_ID,),
 )
 
 
@@ -80,8 +72,14 @@ def terms(request=None, **changes):
 
 
 def findings(request=None, **changes):
-    return guard.faults(
-        POLICY, terms(request, **changes), base_url=BASE, invoice=INVOICE, cents=5000, now=NOW
+    return guard.find_problems(
+        POLICY,
+        MppRail(lambda _: CANARY, [NETWORK_ID]),
+        terms(request, **changes),
+        base_url=BASE,
+        invoice=INVOICE,
+        cents=5000,
+        now=NOW,
     )
 
 
@@ -177,13 +175,15 @@ def test_a_challenge_that_cannot_be_used_is_named(header, part):
     ("headers", "match"),
     [
         ({}, "without a challenge"),
-        ({"PAYMENT-REQUIRED": "e30="}, "it offers 'x402'"),
+        ({"PAYMENT-REQUIRED": "e30="}, r"the answer has PAYMENT-REQUIRED \(x402-exact\)"),
         ({"WWW-Authenticate": 'Basic realm="x"'}, "WWW-Authenticate has 'basic'"),
     ],
 )
 def test_a_402_without_a_challenge_of_this_rail_says_what_it_offers(headers, match):
     with pytest.raises(PaymentRefused, match=match):
-        MppRail(lambda _: CANARY).offers(SimpleNamespace(status_code=402, headers=headers, body={}))
+        guard.read_offers(
+            MppRail(lambda _: CANARY, ()), SimpleNamespace(status_code=402, headers=headers, body={})
+        )
 
 
 # The guard
@@ -207,12 +207,12 @@ def test_right_terms_have_no_findings():
         (
             {"methodDetails": {"networkId": "other"}},
             {},
-            "networkId 'other' is not in network_ids of the SpendingPolicy block",
+            "networkId 'other' is not in network_ids of the SharedPaymentTokens block",
         ),
         (
             {"methodDetails": {"networkId": NETWORK_ID.upper()}},
             {},
-            "is not in network_ids of the SpendingPolicy block",
+            "is not in network_ids of the SharedPaymentTokens block",
         ),
         ({}, {"header": None}, "names no header for the credential"),
         ({}, {"header": "Authorization"}, "in the header 'Authorization'; only Payment-Authorization"),
@@ -237,8 +237,8 @@ def test_the_credential_echoes_the_challenge_and_carries_one_token():
         asked.append(limits)
         return SecretStr(CANARY)
 
-    rail, offered = MppRail(issue), terms(unknown="kept")
-    sent = rail.credential(offered, nonce="abc", valid_before=1_800_000_000)
+    rail, offered = MppRail(issue, [NETWORK_ID]), terms(unknown="kept")
+    sent = rail.make_credential(offered, nonce="abc", valid_before=1_800_000_000)
     (name, value), *more = sent.items()
     scheme, _, content = value.partition(" ")
     assert (name, scheme, more) == ("Payment-Authorization", "Payment", [])
@@ -253,13 +253,13 @@ def test_the_credential_echoes_the_challenge_and_carries_one_token():
 
 
 def test_every_credential_has_a_token_of_its_own_so_the_rail_is_not_repeatable():
-    rail = rail_for(PaymentMethod.MPP_SPT, issue_token=count_tokens())
+    rail = MppRail(count_tokens(), [NETWORK_ID])
     soon = (utc_now() + timedelta(minutes=5)).isoformat()
     offered = terms(expires=soon)
-    first = rail.credential(offered, nonce="abc", valid_before=1)
-    assert not rail.repeatable
-    assert rail.credential(offered, nonce="abc", valid_before=1) != first
-    assert rail.credential(terms(expires=soon, id="new"), nonce="new", valid_before=1) != first
+    first = rail.make_credential(offered, nonce="abc", valid_before=1)
+    assert not rail.is_repeatable
+    assert rail.make_credential(offered, nonce="abc", valid_before=1) != first
+    assert rail.make_credential(terms(expires=soon, id="new"), nonce="new", valid_before=1) != first
 
 
 def count_tokens():
@@ -275,7 +275,7 @@ def count_tokens():
 @pytest.mark.parametrize("given", ["", "a\nb", "é", None, 7, "x" * 3000, SecretStr("")])
 def test_what_is_no_token_is_refused_and_not_shown(given):
     with pytest.raises(PaymentRefused, match="no text that can be one"):
-        MppRail(lambda _: given).credential(terms(), nonce="abc", valid_before=1)
+        MppRail(lambda _: given, [NETWORK_ID]).make_credential(terms(), nonce="abc", valid_before=1)
 
 
 def test_an_issuer_that_fails_is_named_and_its_words_are_not_shown():
@@ -283,7 +283,7 @@ def test_an_issuer_that_fails_is_named_and_its_words_are_not_shown():
         raise RuntimeError(CANARY)
 
     with pytest.raises(PaymentRefused, match=r"\(RuntimeError\); nothing was sent") as caught:
-        MppRail(issue).credential(terms(), nonce="abc", valid_before=1)
+        MppRail(issue, [NETWORK_ID]).make_credential(terms(), nonce="abc", valid_before=1)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 

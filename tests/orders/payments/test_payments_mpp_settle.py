@@ -23,7 +23,8 @@ from prefect_assay.errors import (
 )
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.payments import MppRail, PaymentPolicy, settle
+from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.rails.mpp import MppRail
 from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, a_book, spent_cents
@@ -42,7 +43,7 @@ class World:
         self.cents = self.api.get(self.invoice_id).amount
         self.issued = []
         self.token = CANARY
-        self.rail = MppRail(self.issue)
+        self.rail = MppRail(self.issue, [NETWORK_ID])
         self.experiment_id = self.api.get(self.invoice_id).experiment_id
         self.store = MemoryStore()
         self.policy = PaymentPolicy(
@@ -50,7 +51,6 @@ class World:
             max_cents_per_payment=10_000_000,
             max_cents_rolling=20_000_000,
             allowed_origins=(self.api.base_url,),
-            allowed_network_ids=(NETWORK_ID,),
         )
 
     def issue(self, limits):
@@ -137,7 +137,7 @@ def test_an_open_invoice_is_paid_once_and_the_receipt_is_kept(world):
     ("fault", "match"),
     [
         ("wrong_amount", "the challenge asks for"),
-        ("wrong_payee", "networkId 'profile_other' is not in network_ids of the SpendingPolicy block"),
+        ("wrong_payee", "networkId 'profile_other' is not in network_ids of the SharedPaymentTokens block"),
         ("wrong_asset", "the currency is 'eur'"),
         ("wrong_resource", "externalId is"),
         ("wrong_network", "method 'other', intent 'charge': not known here"),
@@ -194,7 +194,7 @@ def test_a_crash_before_the_record_binds_nothing(world):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        world.settle(rail=MppRail(crash))
+        world.settle(rail=MppRail(crash, [NETWORK_ID]))
     assert world.entry() is None
     assert world.settle().state is PaymentState.SETTLED
     assert len(world.api.settlements()) == 1
@@ -218,7 +218,7 @@ def test_a_challenge_that_is_repeated_gets_one_token_and_one_credential(world):
     world.api.loses = True
     for _ in range(3):
         with pytest.raises(PaymentOutcomeUnknown):
-            world.settle(rail=MppRail(world.issue))
+            world.settle(rail=MppRail(world.issue, [NETWORK_ID]))
     assert len(world.issued) == len(world.api.sent) == 1
     assert world.entry().state is PaymentState.UNKNOWN
 
@@ -232,10 +232,10 @@ def test_a_repeated_challenge_does_not_end_the_wait_for_a_refused_token_to_expir
     world.api.pay = told
     world.api.core.lab.payment_faults.clear()
     with pytest.raises(PaymentRefused, match="could be settled besides it"):
-        world.settle(rail=MppRail(world.issue))
+        world.settle(rail=MppRail(world.issue, [NETWORK_ID]))
     assert len(world.issued) == 1
     world.let_the_credential_expire()
-    assert world.settle(rail=MppRail(world.issue)).state is PaymentState.SETTLED
+    assert world.settle(rail=MppRail(world.issue, [NETWORK_ID])).state is PaymentState.SETTLED
 
 
 def test_of_runs_that_take_up_a_failed_payment_at_once_one_sends_a_credential(world):
@@ -256,7 +256,7 @@ def test_of_runs_that_take_up_a_failed_payment_at_once_one_sends_a_credential(wo
 
     def pay(_):
         with pytest.raises(PaymentOutcomeUnknown):
-            world.settle(rail=MppRail(issue))
+            world.settle(rail=MppRail(issue, [NETWORK_ID]))
 
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(pay, range(3)))
@@ -315,14 +315,14 @@ def test_an_issuer_that_fails_ends_the_payment_with_nothing_sent(world):
     def broken(_):
         raise RuntimeError(CANARY)
 
-    world.rail = MppRail(broken)
+    world.rail = MppRail(broken, [NETWORK_ID])
     with pytest.raises(PaymentRefused, match="RuntimeError"):
         world.settle()
     assert world.api.sent == []
     assert world.entry() is None
     assert world.spent() == 0
 
-    world.rail = MppRail(world.issue)
+    world.rail = MppRail(world.issue, [NETWORK_ID])
     assert world.settle().state is PaymentState.SETTLED
 
 
@@ -364,7 +364,7 @@ def test_runs_that_race_for_one_invoice_send_one_credential(world):
     def pay(_):
         try:
             return world.settle(
-                rail=MppRail(world.issue), read_delays=(0, 0.01, 0.02), sleep=time.sleep
+                rail=MppRail(world.issue, [NETWORK_ID]), read_delays=(0, 0.01, 0.02), sleep=time.sleep
             ).state
         except PaymentOutcomeUnknown as error:
             return str(error)
@@ -377,12 +377,12 @@ def test_runs_that_race_for_one_invoice_send_one_credential(world):
 
 
 def test_an_invoice_in_doubt_on_one_rail_is_not_paid_on_the_other(world):
-    from prefect_assay.orders.payments import X402Rail
+    from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 
     world.api.loses = True
     with pytest.raises(PaymentOutcomeUnknown):
         world.settle()
-    world.rail = X402Rail(SecretStr("0x" + "11" * 32))
+    world.rail = X402Rail(SecretStr("0x" + "11" * 32), X402Limits())
     with pytest.raises(PaymentOutcomeUnknown, match="not by x402"):
         world.settle()
     assert len(world.api.sent) == 1

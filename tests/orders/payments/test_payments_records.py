@@ -136,7 +136,7 @@ def test_a_run_that_another_one_overtakes_sends_nothing(world):
             expires_at=utc_now(),
         )
         others.append(world.another_run().begin(attempt, previous=None))
-        return RAIL.credential(*args, **kwargs)
+        return RAIL.make_credential(*args, **kwargs)
 
     world.rail = without_signing(sign_slowly)
     with pytest.raises(PaymentOutcomeUnknown, match="another run is paying"):

@@ -249,7 +249,7 @@ def test_an_order_that_becomes_another_experiment_meanwhile_is_not_paid(world):
 
     def sign_slowly(*args, **kwargs):
         world.book().record(lambda _: Surplus(experiment_id="exp_1", kept="exp_0"))
-        return RAIL.credential(*args, **kwargs)
+        return RAIL.make_credential(*args, **kwargs)
 
     world.rail = without_signing(sign_slowly)
     with pytest.raises(PaymentOutcomeUnknown, match="this one sent nothing"):

@@ -11,7 +11,8 @@ from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.errors import AssayError, BudgetExceeded, OtherOrganisation, PaymentOutcomeUnknown
 from prefect_assay.orders.find import adopt
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.payments import MppRail, PaymentPolicy, settle
+from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.rails.mpp import MppRail
 from prefect_assay.service.client import AssayClient
 from support.lab.orders import booked, open_invoice
 
@@ -80,13 +81,12 @@ class Payer:
             max_cents_per_payment=self.cents,
             max_cents_rolling=cap or self.cents,
             allowed_origins=(self.lab.base_url,),
-            allowed_network_ids=(self.lab.mpp["network_id"],),
         )
         with self.client() as client:
             return settle(
                 client.invoices,
                 self.invoice_id,
-                MppRail(self.issue),
+                MppRail(self.issue, [self.lab.rail("mpp-spt")["network_id"]]),
                 policy,
                 OrderLedger(book),
                 expected_cents=self.cents,

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from prefect_assay.errors import ConfigurationError, PaymentRefused, PaymentsDisabled
-from prefect_assay.orders.payments import X402Rail, rail_for
+from prefect_assay.errors import ConfigurationError, PaymentRefused
+from prefect_assay.orders.payments import guard
 from prefect_assay.orders.payments.rails.headers import BRACKETS_MAX, HEADER_MAX
-from prefect_assay.orders.payments.rails.x402 import read_offers, read_settlement
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail, read_offers, read_settlement
 from prefect_assay.orders.payments.terms import Offers, SettlementNotice
-from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.pay_server import (
     CANARY_ADDRESS,
     CANARY_KEY,
@@ -27,7 +26,7 @@ from support.services.pay_server import (
     recover,
 )
 
-RAIL = X402Rail(SecretStr(CANARY_KEY))
+RAIL = X402Rail(SecretStr(CANARY_KEY), X402Limits())
 ENTRY = {
     "scheme": "exact",
     "network": NETWORK,
@@ -101,8 +100,8 @@ def test_a_challenge_of_another_rail_is_named():
     answer = SimpleNamespace(
         status_code=402, headers={"www-authenticate": 'Payment method="stripe"'}, body={}
     )
-    with pytest.raises(PaymentRefused, match=r"it offers 'Payment method=\"stripe\"'"):
-        RAIL.offers(answer)
+    with pytest.raises(PaymentRefused, match=r"not by x402 .*; the answer has WWW-Authenticate \(mpp-spt\)"):
+        guard.read_offers(RAIL, answer)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_any_json_in_any_place_of_a_challenge_is_offers_or_refused(resource, nam
     for item in read.terms:
         item.summary().encode()
         try:
-            RAIL.credential(item, nonce="0x" + "00" * 32, valid_before=1)
+            RAIL.make_credential(item, nonce="0x" + "00" * 32, valid_before=1)
         except PaymentRefused as error:
             str(error).encode()
 
@@ -220,7 +219,7 @@ def answered(error, status=402, **response):
     ],
 )
 def test_a_reason_found_before_a_broadcast_is_a_refusal(reason):
-    assert RAIL.settlement(answered(reason)) == SettlementNotice(success=False, reason=reason)
+    assert RAIL.read_settlement(answered(reason)) == SettlementNotice(success=False, reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +236,7 @@ def test_a_reason_found_before_a_broadcast_is_a_refusal(reason):
     ],
 )
 def test_a_reason_that_may_come_of_a_broadcast_is_named_and_ends_no_doubt(reason):
-    assert RAIL.settlement(answered(reason)) == SettlementNotice(reason=reason)
+    assert RAIL.read_settlement(answered(reason)) == SettlementNotice(reason=reason)
 
 
 @pytest.mark.parametrize(
@@ -254,43 +253,43 @@ def test_a_reason_that_may_come_of_a_broadcast_is_named_and_ends_no_doubt(reason
     ],
 )
 def test_a_402_without_a_reason_stays_in_doubt(error):
-    assert RAIL.settlement(answered(error)).success is None
-    assert RAIL.settlement(answered(error)).reason in {None, "true"}
+    assert RAIL.read_settlement(answered(error)).success is None
+    assert RAIL.read_settlement(answered(error)).reason in {None, "true"}
 
 
 def test_a_reason_counts_only_on_a_402_without_a_statement_of_the_settlement():
     reason = "insufficient_funds"
     for status in (200, 400, 403, 500):
-        assert RAIL.settlement(answered(reason, status)).success is None
+        assert RAIL.read_settlement(answered(reason, status)).success is None
     broadcast = answered(reason, success=False, errorReason="late", transaction="0x" + "ab" * 32)
-    assert RAIL.settlement(broadcast).success is None
+    assert RAIL.read_settlement(broadcast).success is None
     unreadable = answered(reason)
     unreadable.headers["payment-response"] = "%"
-    assert RAIL.settlement(unreadable).success is None
+    assert RAIL.read_settlement(unreadable).success is None
     for headers in ({}, {"payment-required": "%"}, {"payment-required": encode([])}):
         silent = SimpleNamespace(status_code=402, headers=headers, body={"error": reason})
-        assert RAIL.settlement(silent) == SettlementNotice(reason=reason)
+        assert RAIL.read_settlement(silent) == SettlementNotice(reason=reason)
 
 
 def test_the_nonce_follows_from_service_invoice_and_wallet():
-    other = X402Rail(SecretStr("0x" + "11" * 32))
+    other = X402Rail(SecretStr("0x" + "11" * 32), X402Limits())
     nonces = {
-        RAIL.nonce("https://a.example", "inv_1"),
-        RAIL.nonce("https://a.example", "inv_2"),
-        RAIL.nonce("https://b.example", "inv_1"),
-        other.nonce("https://a.example", "inv_1"),
-        RAIL.nonce("https://a.examplei", "nv_1"),
+        RAIL.make_nonce("https://a.example", "inv_1"),
+        RAIL.make_nonce("https://a.example", "inv_2"),
+        RAIL.make_nonce("https://b.example", "inv_1"),
+        other.make_nonce("https://a.example", "inv_1"),
+        RAIL.make_nonce("https://a.examplei", "nv_1"),
     }
     assert len(nonces) == 5
     # Pinned: another release that derives it differently could pay an invoice a second time.
-    assert RAIL.nonce("https://a.example", "inv_1") == (
+    assert RAIL.make_nonce("https://a.example", "inv_1") == (
         "0x9e89cd3e4cf46446fee050875930ccd59df20af4899c777bc506298501ccb9a7"
     )
 
 
 def test_the_credential_is_signed_by_the_wallet_for_these_terms():
-    nonce = RAIL.nonce("https://a.example", "inv_1")
-    headers = RAIL.credential(terms(), nonce=nonce, valid_before=1_800_000_000)
+    nonce = RAIL.make_nonce("https://a.example", "inv_1")
+    headers = RAIL.make_credential(terms(), nonce=nonce, valid_before=1_800_000_000)
     sent = decode(headers["PAYMENT-SIGNATURE"])
 
     assert list(headers) == ["PAYMENT-SIGNATURE"]
@@ -308,12 +307,12 @@ def test_the_credential_is_signed_by_the_wallet_for_these_terms():
     signature = sent["payload"]["signature"]
     assert len(bytes.fromhex(signature[2:])) == 65
     assert recover(sent["payload"]["authorization"], signature, ENTRY) == CANARY_ADDRESS.lower()
-    assert headers == RAIL.credential(terms(), nonce=nonce, valid_before=1_800_000_000)
+    assert headers == RAIL.make_credential(terms(), nonce=nonce, valid_before=1_800_000_000)
 
 
 def test_an_address_with_a_wrong_checksum_is_signed_all_the_same():
     swapped = USDC[:2] + USDC[2:].swapcase()
-    headers = RAIL.credential(terms(asset=swapped), nonce="0x" + "00" * 32, valid_before=1)
+    headers = RAIL.make_credential(terms(asset=swapped), nonce="0x" + "00" * 32, valid_before=1)
     sent = decode(headers["PAYMENT-SIGNATURE"])
     assert (
         recover(sent["payload"]["authorization"], sent["payload"]["signature"], ENTRY)
@@ -326,7 +325,7 @@ def test_an_address_with_a_wrong_checksum_is_signed_all_the_same():
 )
 def test_a_wrong_key_is_named_and_never_shown(key):
     with pytest.raises(ConfigurationError, match="private key is not 32 bytes") as caught:
-        X402Rail(SecretStr(key))
+        X402Rail(SecretStr(key), X402Limits())
 
     error = caught.value
     assert error.__cause__ is None
@@ -346,21 +345,9 @@ def test_without_the_extra_the_rail_says_what_to_install(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ConfigurationError, match=r"pip install 'prefect-assay\[x402\]'"):
-        rail_for(PaymentMethod.X402_EXACT, private_key=SecretStr(CANARY_KEY))
-
-
-def test_the_rail_of_each_method():
-    rail = rail_for(PaymentMethod.X402_EXACT, private_key=SecretStr(CANARY_KEY))
-    assert rail.method is PaymentMethod.X402_EXACT
-    assert rail.payer == CANARY_ADDRESS
-    with pytest.raises(PaymentsDisabled, match="none is given"):
-        rail_for(PaymentMethod.X402_EXACT)
-    with pytest.raises(PaymentsDisabled, match="no issuer is given"):
-        rail_for(PaymentMethod.MPP_SPT, private_key=SecretStr(CANARY_KEY))
-    with pytest.raises(ConfigurationError, match="a person pays it"):
-        rail_for(PaymentMethod.ASYNC_INVOICE)
+        X402Rail(SecretStr(CANARY_KEY), X402Limits())
 
 
 def test_the_header_is_standard_base64_of_json():
-    value = RAIL.credential(terms(), nonce="0x" + "00" * 32, valid_before=1)["PAYMENT-SIGNATURE"]
+    value = RAIL.make_credential(terms(), nonce="0x" + "00" * 32, valid_before=1)["PAYMENT-SIGNATURE"]
     assert json.loads(base64.b64decode(value, validate=True))["x402Version"] == 2

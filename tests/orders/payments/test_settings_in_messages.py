@@ -77,7 +77,7 @@ def test_the_refusals_name_their_settings():
     assert {
         ("base_url", "AssayCredentials"),
         ("machine_payments", "SpendingPolicy"),
-        ("network_ids", "SpendingPolicy"),
+        ("network_ids", "SharedPaymentTokens"),
         ("per_experiment_cents", "SpendingPolicy"),
         ("rolling_cents", "SpendingPolicy"),
         ("assets", "X402Wallet"),

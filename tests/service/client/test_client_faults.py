@@ -11,7 +11,8 @@ import pytest
 from pydantic import SecretStr
 
 from prefect_assay import errors
-from prefect_assay.orders.payments import MppRail, X402Rail
+from prefect_assay.orders.payments.rails.mpp import MppRail
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.client import AssayClient, RetryPolicy
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.sequences import ProteinSequence
@@ -347,7 +348,12 @@ def test_an_echo_is_found_in_escaped_json_and_in_base64(call, server, status):
         shown = repr((found.headers, found.body))
         packs = re.findall(r"[A-Za-z0-9+/_-]{16,}", " ".join(found.headers.values()))
         # what becomes of it: the words that a payment error and the order's log repeat
-        shown += repr([rail.settlement(found) for rail in (X402Rail(SecretStr("1" * 64)), MppRail(str))])
+        shown += repr(
+            [
+                rail.read_settlement(found)
+                for rail in (X402Rail(SecretStr("1" * 64), X402Limits()), MppRail(str, ()))
+            ]
+        )
         shown += repr([base64.b64decode(pack + "==", altchars=b"-_").decode("latin-1") for pack in packs])
     except errors.AssayError as error:
         shown = str(error) + repr(error.__dict__)

@@ -66,7 +66,9 @@ def a_setup(service, folder, route, *, accept_quotes=True, machine_payments=True
     if "x402" in route:
         wallet = X402Wallet(private_key=CANARY_KEY, networks=[NETWORK], assets=[USDC], pay_to=[RECEIVER])
     if "mpp" in route:
-        wallet = SharedPaymentTokens(issuer_url="http://127.0.0.1:9/issue", issuer_key="key")
+        wallet = SharedPaymentTokens(
+            issuer_url="http://127.0.0.1:9/issue", issuer_key="key", network_ids=[NETWORK_ID]
+        )
     account = make_account(
         credentials=AssayCredentials(base_url=service.base_url, token=TOKEN, provider_word=service.provider),
         policy=SpendingPolicy(
@@ -75,7 +77,6 @@ def a_setup(service, folder, route, *, accept_quotes=True, machine_payments=True
             rolling_cents=10**9,
             machine_payments=machine_payments,
             accept_quotes=accept_quotes,
-            network_ids=[NETWORK_ID],
         ),
         archive=LocalArchive(root=str(folder)),
         wallet=wallet,

@@ -5,19 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
-
 from prefect_assay.archive import LocalStore
+from prefect_assay.blocks.wallets import WALLETS
 from prefect_assay.errors import AssayError, OrderOutcomeUnknown
 from prefect_assay.orders.billing import BillingStage, read_billing
 from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import confirm_order
 from prefect_assay.orders.ledger import Books, OrderLedger
-from prefect_assay.orders.payments import PaymentPolicy, rail_for, settle
-from prefect_assay.orders.payments.issuer import HttpTokenIssuer
+from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
-from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks.quote import confirm_quote
 
 
@@ -31,14 +28,8 @@ def order_and_pay(job: Mapping[str, Any]) -> None:
 
 
 def _run(job: Mapping[str, Any]) -> dict[str, Any]:
-    method = PaymentMethod(job["rail"])
-    rail = rail_for(
-        method,
-        private_key=SecretStr(job["wallet_key"]) if method is PaymentMethod.X402_EXACT else None,
-        issue_token=HttpTokenIssuer(job["issuer_url"], SecretStr("key"))
-        if method is PaymentMethod.MPP_SPT
-        else None,
-    )
+    kind = next(kind for kind in WALLETS if kind.rail == job["rail"])
+    rail = kind(**job["wallet"]).get_rail()
     request = CreateRequest.model_validate(job["request"])
     book = Books(LocalStore(job["books"]), "", "account").order("core", job["order_key"])
     with AssayClient(job["base_url"], job["token"]) as client:

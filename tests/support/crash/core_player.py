@@ -28,7 +28,7 @@ class CorePlayer:
     service: AssayClient
     process: Killable
     folder: Path
-    issuer_url: str
+    wallets: dict[str, dict[str, Any]]
     policy: dict[str, Any]
     targets: dict[str, str]
     _answers: dict[str, Any] = field(default_factory=dict)
@@ -55,8 +55,7 @@ class CorePlayer:
             "base_url": self.lab.base_url,
             "token": self.lab.token,
             "rail": schedule.rail,
-            "wallet_key": WALLET_KEY,
-            "issuer_url": self.issuer_url,
+            "wallet": self.wallets[schedule.rail],
             "request": request,
             "order_key": key,
             "policy": self.policy,
@@ -109,7 +108,7 @@ class CorePlayer:
 def a_core_player(lab: LocalLab, folder: Path) -> Iterator[CorePlayer]:
     """Means of both rails, and a process that forks."""
     lab.plan(quote_minutes=1, review_minutes=1, window_days=0.01)
-    offered = lab.x402
+    offered = lab.rail("x402-exact")
     with token_issuer() as issuer_url, AssayClient(lab.base_url, lab.token) as service:
         names = {lab.base_url: "lab", issuer_url: "issuer", str(folder / "books"): "books"}
         targets = {t.name: t.id for t in service.targets.iterate()}
@@ -118,10 +117,19 @@ def a_core_player(lab: LocalLab, folder: Path) -> Iterator[CorePlayer]:
             "max_cents_per_payment": 2_000_000,
             "max_cents_rolling": 10**12,
             "allowed_origins": [lab.base_url],
-            "allowed_networks": [offered["network"]],
-            "allowed_assets": [offered["asset"]],
-            "allowed_pay_to": [offered["pay_to"]],
-            "allowed_network_ids": [lab.mpp["network_id"]],
+        }
+        wallets = {
+            "x402-exact": {
+                "private_key": WALLET_KEY,
+                "networks": [offered["network"]],
+                "assets": [offered["asset"]],
+                "pay_to": [offered["pay_to"]],
+            },
+            "mpp-spt": {
+                "issuer_url": issuer_url,
+                "issuer_key": "key",
+                "network_ids": [lab.rail("mpp-spt")["network_id"]],
+            },
         }
         with Killable(folder, os.environ, names) as process:
             yield CorePlayer(
@@ -129,7 +137,7 @@ def a_core_player(lab: LocalLab, folder: Path) -> Iterator[CorePlayer]:
                 service=service,
                 process=process,
                 folder=folder,
-                issuer_url=issuer_url,
+                wallets=wallets,
                 policy=policy,
                 targets={route: targets[name] for route, name in TARGETS.items()},
             )

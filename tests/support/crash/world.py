@@ -276,7 +276,7 @@ def another_home(world: World, home: Path) -> Iterator[str]:
 
 def _blocks(world: World, issuer_url: str, endpoint: str, bucket: str) -> dict[str, Any]:
     """The blocks of one user, saved at the server at hand. Caps that nothing reaches."""
-    network_id = world.stack.lab.mpp["network_id"]
+    network_id = world.stack.lab.rail("mpp-spt")["network_id"]
     made = {
         "credentials": world.credentials.model_copy(),
         "folder": world.archive.model_copy(),
@@ -288,7 +288,7 @@ def _blocks(world: World, issuer_url: str, endpoint: str, bucket: str) -> dict[s
             secret_access_key="test",
         ),
         "x402-exact": world.wallet.model_copy(),
-        "mpp-spt": SharedPaymentTokens(issuer_url=issuer_url, issuer_key="key"),
+        "mpp-spt": SharedPaymentTokens(issuer_url=issuer_url, issuer_key="key", network_ids=[network_id]),
     }
     for show_quotes in (True, False):
         made[f"policy-{show_quotes}"] = SpendingPolicy(
@@ -296,7 +296,6 @@ def _blocks(world: World, issuer_url: str, endpoint: str, bucket: str) -> dict[s
             per_campaign_cents=5_000_000,
             machine_payments=True,
             rolling_cents=10**12,
-            network_ids=[network_id],
             accept_quotes=not show_quotes,
         )
     for name, block in made.items():

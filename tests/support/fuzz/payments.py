@@ -35,7 +35,6 @@ class X402Fuzz:
             }
         ],
     }
-    INVOICE: ClassVar = {"id": "i", "amount_cents": 100}
 
     def __init__(self, seed: int) -> None:
         settled = {
@@ -87,10 +86,9 @@ class X402Fuzz:
             assert all(terms.amount_units >= 0 for terms in offers.terms)
         read_settlement(value)
         settlement = lab_x402.settle(
-            header_value=value,
-            invoice=self.INVOICE,
-            pay_url="https://lab.example/api/v1/invoices/i/pay",
-            settings=self._settings,
+            value,
+            lab_mpp.Bill("i", 100, "usd", "https://lab.example/api/v1/invoices/i/pay", "lab.example", b""),
+            self._settings,
             nonce_used=lambda _payer, _nonce: False,
             now=_NOW,
         )
@@ -104,7 +102,7 @@ class MppFuzz:
 
     def __init__(self, seed: int) -> None:
         self._settings = lab_mpp.MppSettings()
-        self._bill = lab_mpp.Bill("inv_1", 5_000, "usd", "lab.test", b"")
+        self._bill = lab_mpp.Bill("inv_1", 5_000, "usd", "", "lab.test", b"")
         header = lab_mpp.challenge(self._bill, self._settings, _NOW)
         (challenge,) = parse_challenges(header)
         self._genuine = {"challenge": challenge.parameters, "payload": {"spt": self.SPT}}
@@ -141,7 +139,7 @@ class MppFuzz:
     def one(self) -> None:
         chance = self._headers.chance
         try:
-            offers = mpp.read_offers(self._headers.text(), None)
+            offers = mpp.read_offers(self._headers.text())
         except PaymentRefused:
             pass
         else:

@@ -12,7 +12,7 @@ from pathlib import Path
 import eth_account
 from pydantic import SecretStr
 
-from assay_lab.kernel.settings import X402Settings
+from assay_lab.rails.x402 import X402Settings
 from assay_lab.testing import LocalLab
 from prefect_assay.analysis.report.documents import archive_report, make_report
 from prefect_assay.archive import LocalStore, latest

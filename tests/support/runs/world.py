@@ -27,7 +27,7 @@ from prefect.settings import (
 )
 from pydantic import BaseModel
 
-from assay_lab.kernel.settings import X402Settings
+from assay_lab.rails.x402 import X402Settings
 from prefect_assay.blocks import (
     AssayAccount,
     AssayCredentials,

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from pydantic import SecretStr
 
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.payments import PaymentPolicy, X402Rail, settle
+from prefect_assay.orders.payments import PaymentPolicy, settle
+from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.orders.payments.settle import utc_now
 from support.archive.memory_store import MemoryStore, a_book, spent_cents
 from support.services.pay_server import (
@@ -20,8 +21,9 @@ from support.services.pay_server import (
     running,
 )
 
-RAIL = X402Rail(SecretStr(CANARY_KEY))
-OTHER_RAIL = X402Rail(SecretStr("0x" + "11" * 32))
+LIMITS = X402Limits(networks=(NETWORK,), assets=(USDC,), pay_to=(RECEIVER,))
+RAIL = X402Rail(SecretStr(CANARY_KEY), LIMITS)
+OTHER_RAIL = X402Rail(SecretStr("0x" + "11" * 32), LIMITS)
 
 
 def without_signing(credential):
@@ -29,11 +31,12 @@ def without_signing(credential):
     return SimpleNamespace(
         method=RAIL.method,
         payer=RAIL.payer,
-        repeatable=RAIL.repeatable,
-        nonce=RAIL.nonce,
-        offers=RAIL.offers,
-        settlement=RAIL.settlement,
-        credential=credential,
+        is_repeatable=RAIL.is_repeatable,
+        make_nonce=RAIL.make_nonce,
+        read_offers=RAIL.read_offers,
+        find_problems=RAIL.find_problems,
+        read_settlement=RAIL.read_settlement,
+        make_credential=credential,
     )
 
 
@@ -56,9 +59,6 @@ class World:
             max_cents_per_payment=10_000,
             max_cents_rolling=20_000,
             allowed_origins=(server.base_url,),
-            allowed_networks=(NETWORK,),
-            allowed_assets=(USDC,),
-            allowed_pay_to=(RECEIVER,),
         )
 
     def settle(self, invoice_id="inv_1", **changes):

@@ -23,7 +23,7 @@ from prefect.settings import temporary_settings
 from typer.testing import CliRunner
 
 from assay_lab.control.client import LabOrganization
-from assay_lab.kernel.settings import X402Settings
+from assay_lab.rails.x402 import X402Settings
 from prefect_assay.archive.store import Store
 from prefect_assay.blocks import (
     AssayAccount,
@@ -242,8 +242,7 @@ class Story:
 
     def save_policy(self, **changes: Any) -> SpendingPolicy:
         """Save the spending policy with these fields."""
-        network_id = self.world.stack.lab.mpp["network_id"]
-        return self._save(SpendingPolicy(**(CAPS | {"network_ids": [network_id]} | changes)))
+        return self._save(SpendingPolicy(**(CAPS | changes)))
 
     def save_account(self) -> AssayAccount:
         """Save the account of the story's blocks."""
@@ -500,7 +499,11 @@ class Story:
 
     def _wallet(self) -> X402Wallet | SharedPaymentTokens:
         if self.rail == "mpp-spt":
-            return SharedPaymentTokens(issuer_url=self.world.issuer_url, issuer_key="key")
+            return SharedPaymentTokens(
+                issuer_url=self.world.issuer_url,
+                issuer_key="key",
+                network_ids=[self.world.stack.lab.rail("mpp-spt")["network_id"]],
+            )
         rail = X402Settings()
         return X402Wallet(
             private_key=WALLET_KEY, networks=[rail.network], assets=[rail.asset], pay_to=[rail.pay_to]

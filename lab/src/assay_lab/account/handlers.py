@@ -24,9 +24,12 @@ from assay_lab.requests.lists import Column, Listing
 from assay_lab.requests.schemas import SubmitFeedback
 from assay_lab.tokens.permissions import AttenuateToken, Label, Moment
 from assay_lab.tokens.registry import DEFAULT_DAYS, EXPIRY_DAYS
-from assay_lab.vocabulary import PaymentMethod
+from assay_lab.vocabulary import MACHINE_RAILS, PaymentMethod
 
-DEFAULT_POLICY: Final = (PaymentMethod.ASYNC_INVOICE, PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT)
+DEFAULT_POLICY: Final = (
+    PaymentMethod.ASYNC_INVOICE,
+    *(method for method in PaymentMethod if method in MACHINE_RAILS),
+)
 _SLUG_MAX: Final = 20
 _DAYS_MAX: Final = max(EXPIRY_DAYS)
 _EMAIL: Final = r"^[^@\s\"<>\x00-\x1f]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"

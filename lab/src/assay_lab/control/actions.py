@@ -1,6 +1,5 @@
 """Handlers of the control surface, except those about webhooks (lab/docs/lab.md has the table of calls)."""
 
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from assay_lab.experiments import delays
 from assay_lab.kernel import times
 from assay_lab.kernel.faults import PaymentFault
 from assay_lab.kernel.refusals import Refusal
+from assay_lab.rails import RAILS, get_rail, rail_settings
 from assay_lab.requests import validation
 from assay_lab.requests.core import uuid_or_none
 from assay_lab.service import seeding
@@ -90,14 +90,12 @@ def _settlements(core: Core) -> dict[str, Any]:
         return {"items": db.all("SELECT * FROM settlements ORDER BY id")}
 
 
-@router.handles(commands.X402)
-def _x402(core: Core) -> dict[str, Any]:
-    return asdict(core.lab.settings.x402)
-
-
-@router.handles(commands.MPP)
-def _mpp(core: Core) -> dict[str, Any]:
-    return {name: value for name, value in asdict(core.lab.settings.mpp).items() if name != "secret"}
+@router.handles(commands.RAIL)
+def _rail(core: Core, method: str) -> dict[str, Any]:
+    rail = get_rail(method)
+    if rail is None:
+        raise Refusal(404, f"no rail {method!r}; there are {', '.join(rail.method for rail in RAILS)}")
+    return rail.show_settings(rail_settings(core.lab.settings, rail))
 
 
 @router.handles(commands.PAYMENT_FAULTS)

@@ -194,10 +194,9 @@ class Controls:
         fields = {"experiments": experiments, "stage": stage, "sequences": sequences}
         return self._send(commands.FILL, **fields, **self._whose(organization_id))["experiment_ids"]
 
-    @property
-    def mpp(self) -> Record:
-        """What the lab offers on the mpp-spt rail: `method`, `network_id` and so on."""
-        return self._send(commands.MPP)
+    def rail(self, method: str) -> Record:
+        """What the lab offers on a payment rail, by its wire word: for `x402-exact` its `network`, `asset` and so on."""
+        return self._send(commands.RAIL, method=method)
 
     def payment_fault(self, action: str, **details: Any) -> None:
         """Add a payment fault. Details are `rail`, `count` (default any), `after`, `organization_id`, `invoice_id`."""

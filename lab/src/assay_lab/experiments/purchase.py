@@ -4,11 +4,10 @@ Rails run on real time, as an authorisation is signed with the payer's wall cloc
 and the experiment's next step are one transaction.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, assert_never
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from assay_lab.billing import invoices, quotes
@@ -16,8 +15,9 @@ from assay_lab.experiments import state_machine
 from assay_lab.kernel import schedule, times
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.store import Db, Row
-from assay_lab.rails import mpp, x402
+from assay_lab.rails import RAILS, rail_settings, require_rail
 from assay_lab.rails.credentials import CredentialVerdict
+from assay_lab.rails.rail import Bill, Challenge, LabRail
 from assay_lab.requests import validation
 from assay_lab.requests.core import Answer, Call, Lab, experiment_of
 from assay_lab.requests.schemas import ConfirmQuote, RejectQuote
@@ -29,10 +29,6 @@ from assay_lab.vocabulary import (
     QuoteStatus,
 )
 
-_CREDENTIALS: Final = {
-    PaymentMethod.X402_EXACT: x402.SIGNATURE_HEADER.lower(),
-    PaymentMethod.MPP_SPT: mpp.CREDENTIAL_HEADER.lower(),
-}
 _REFUSALS: Final = {"always_402": "the payment was refused", "insufficient_funds": "insufficient_funds"}
 
 
@@ -137,26 +133,20 @@ def pay(call: Call) -> Answer:
     with call.lab.store.transaction() as db:
         invoice = invoices.find(db, call)
         _check_method(call, invoice)
-        rail = PaymentMethod(invoice["payment_method"])
-        fault = _fault(call.lab, rail, invoice) if rail in MACHINE_RAILS else None
+        method = PaymentMethod(invoice["payment_method"])
+        rail = require_rail(method) if method in MACHINE_RAILS else None
+        fault = _fault(call.lab, method, invoice) if rail else None
         if invoice["status"] == InvoiceStatus.PAID:
-            if fault == "replay_403" and _CREDENTIALS[rail] in call.headers:
+            if rail and fault == "replay_403" and rail.credential_header.lower() in call.headers:
                 raise Refusal(403, "the credential was used before; read the invoice")
             return Answer(_state(call.lab, invoice, already_paid=True))
         if invoice["status"] not in invoices.PAYABLE:
             raise Refusal(409, f"the invoice is {invoice['status']} and cannot be paid")
-        match rail:
-            case PaymentMethod.ASYNC_INVOICE:  # the state: a person pays a hosted invoice
-                hosted = {"hosted_invoice_url": invoices.url(call.lab, invoice)}
-                return Answer(_state(call.lab, invoice, already_paid=False) | hosted)
-            case PaymentMethod.X402_EXACT:
-                settle = _x402
-            case PaymentMethod.MPP_SPT:
-                settle = _mpp
-            case _:
-                assert_never(rail)
-        call.lab.tokens.authorize_payment(call.who, "update", "invoice", rail)
-        return settle(call, db, invoice, fault)
+        if rail is None:  # the state: a person pays a hosted invoice
+            hosted = {"hosted_invoice_url": invoices.url(call.lab, invoice)}
+            return Answer(_state(call.lab, invoice, already_paid=False) | hosted)
+        call.lab.tokens.authorize_payment(call.who, "update", "invoice", method)
+        return _pay_by(rail, call, db, invoice, fault)
 
 
 def _fault(lab: Lab, rail: str, invoice: Row) -> str | None:
@@ -172,69 +162,37 @@ def _state(lab: Lab, invoice: Row, *, already_paid: bool) -> dict[str, Any]:
 def _check_method(call: Call, invoice: Row) -> None:
     """A method that differs from the experiment's pinned one is a 409 (service shapes, Invoices)."""
     named = {call.service_header("Payment-Method")}
-    named |= {rail for rail, header in _CREDENTIALS.items() if header in call.headers}
+    named |= {rail.method for rail in RAILS if rail.credential_header.lower() in call.headers}
     for method in sorted(named - {None, invoice["payment_method"]}, key=str):
         raise Refusal(409, f"the experiment pays by {invoice['payment_method']}, not by {method}")
 
 
-def _x402(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
-    settings = replace(call.lab.settings.x402, fault=fault)
-    pay_url = call.lab.settings.base_url + invoices.pay_path(invoice)
-
-    def challenge(error: str | None = None) -> Answer:
-        headers, body = x402.challenge(invoice=invoice, pay_url=pay_url, settings=settings, error=error)
-        if fault == "missing_header":
-            del headers[x402.REQUIRED_HEADER]
-        return Answer(body, 402, headers)
-
-    credential = call.headers.get(x402.SIGNATURE_HEADER.lower())
-    if credential is None:
-        return challenge()
-    if fault in _REFUSALS:
-        return challenge(_REFUSALS[fault])
-    verdict = x402.settle(
-        header_value=credential,
-        invoice=invoice,
-        pay_url=pay_url,
-        settings=settings,
-        nonce_used=partial(_spent, db),
-        now=datetime.now(UTC),
-    )
-    response = {x402.RESPONSE_HEADER: str(verdict.header)}
-    if not verdict.ok:
-        refused = challenge(verdict.reason)
-        return replace(refused, headers={**refused.headers, **response})
-    return _settled(call, db, invoice, verdict, response, fault)
-
-
-def _mpp(call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
-    settings, now = call.lab.settings.mpp, datetime.now(UTC)
-    bill = mpp.Bill(
+def _pay_by(rail: LabRail[Any], call: Call, db: Db, invoice: Row, fault: str | None) -> Answer:
+    settings, now = rail_settings(call.lab.settings, rail), datetime.now(UTC)
+    base_url = call.lab.settings.base_url
+    bill = Bill(
         invoice_id=invoice["id"],
         amount_cents=invoice["amount_cents"],
         currency=invoice["currency"].lower(),
-        realm=urlsplit(call.lab.settings.base_url).netloc,
+        pay_url=base_url + invoices.pay_path(invoice),
+        realm=urlsplit(base_url).netloc,
         body=call.body,
         fault=fault,
     )
-
-    def challenge(error: str) -> Answer:
-        headers = {mpp.CHALLENGE_HEADER: mpp.challenge(bill, settings, now), "Cache-Control": "no-store"}
-        problem = {"type": mpp.INSUFFICIENT} if error == "insufficient_funds" else {}
-        return Answer({"error": error, **problem}, 402, headers)
-
-    credential = call.headers.get(mpp.CREDENTIAL_HEADER.lower())
-    if credential is None:
-        return challenge(f"payment required: repeat the request with a {mpp.CREDENTIAL_HEADER} header")
-    if fault in _REFUSALS:
-        return challenge(_REFUSALS[fault])
-    verdict = mpp.settle(credential, bill, settings, used=partial(_used, db), now=now)
+    credential = call.headers.get(rail.credential_header.lower())
+    if credential is None or fault in _REFUSALS:
+        why = None if credential is None else _REFUSALS[str(fault)]
+        return _asked(rail.challenge(bill, settings, now, why))
+    verdict = rail.settle(credential, bill, settings, _Settlements(db), now)
+    if verdict.ok:
+        return _settled(call, db, invoice, verdict, rail.receipt_headers(verdict), fault)
     if verdict.status == HTTPStatus.PAYMENT_REQUIRED:
-        return challenge(verdict.detail)
-    if not verdict.ok:
-        raise Refusal(verdict.status, verdict.detail)
-    receipt = {mpp.RECEIPT_HEADER: str(verdict.header), "Cache-Control": "private"}
-    return _settled(call, db, invoice, verdict, receipt, fault)
+        return _asked(rail.refuse(bill, settings, now, verdict))
+    raise Refusal(verdict.status, verdict.detail)
+
+
+def _asked(challenge: Challenge) -> Answer:
+    return Answer(challenge.body, HTTPStatus.PAYMENT_REQUIRED, challenge.headers)
 
 
 def _settled(
@@ -248,10 +206,18 @@ def _settled(
     return Answer(state | {"settlement_reference": verdict.reference}, 200, receipt)
 
 
-def _spent(db: Db, payer: str, nonce: str) -> bool:
-    return db.one("SELECT 1 FROM settlements WHERE payer = ? AND nonce = ?", payer, nonce) is not None
+@dataclass(frozen=True, slots=True)
+class _Settlements:
+    """What the lab's books say about a credential; see `rails.rail.Settlements`."""
 
+    db: Db
 
-def _used(db: Db, payer: str, nonce: str) -> bool:
-    """A shared payment token, and a challenge, are each good for one payment."""
-    return db.one("SELECT 1 FROM settlements WHERE payer = ? OR nonce = ?", payer, nonce) is not None
+    def has_both(self, payer: str, nonce: str) -> bool:
+        return self._has("AND", payer, nonce)
+
+    def has_either(self, payer: str, nonce: str) -> bool:
+        return self._has("OR", payer, nonce)
+
+    def _has(self, word: str, payer: str, nonce: str) -> bool:
+        query = f"SELECT 1 FROM settlements WHERE payer = ? {word} nonce = ?"  # noqa: S608 - one of two words
+        return self.db.one(query, payer, nonce) is not None

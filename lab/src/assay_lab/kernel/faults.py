@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 from pydantic import Field, PrivateAttr
 
 from assay_lab.kernel.refusals import Body
+from assay_lab.vocabulary import MachineRail
 
 PaymentAction = Literal[
     "always_402",
@@ -137,7 +138,7 @@ class PaymentFault(CountedFault):
 
     action: PaymentAction
     count: Annotated[int, Field(ge=0)] | None = None
-    rail: Literal["x402-exact", "mpp-spt"] | None = None
+    rail: MachineRail | None = None
     invoice_id: str | None = None
 
 

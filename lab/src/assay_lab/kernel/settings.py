@@ -4,45 +4,13 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from assay_lab.words import WireWords
 
 ClockMode = Literal["manual", "scaled", "auto"]
 
 API_PREFIX: Final = "/api/v1"
-
-
-@dataclass(frozen=True, slots=True)
-class MppSettings:
-    """The terms of the mpp-spt rail."""
-
-    method: str = "stripe"
-    # The receiver's profile in the provider's network; the default is unassigned
-    network_id: str = "profile_lab_1ab402"
-    payment_method_types: tuple[str, ...] = ("card",)
-    valid_seconds: int = 300  # how long a challenge can be answered
-    # Key of the challenges' ids.
-    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class X402Settings:
-    """The terms of the x402-exact rail."""
-
-    network: str = "eip155:84532"  # CAIP-2 name of an EVM chain; a test network
-    # The token contract; name and version are its EIP-712 domain
-    asset: str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
-    pay_to: str = "0x00000000000000000000000000000000001ab402"  # the default is unassigned
-    asset_name: str = "USDC"
-    asset_version: str = "2"
-    max_timeout_seconds: int = 300  # how far ahead an authorisation may be valid
-    fault: str | None = None  # of payment faults: a wrong term in the challenge, to test a client's guard
-
-    @property
-    def chain_id(self) -> int:
-        """The number after `eip155:`."""
-        return int(self.network.removeprefix("eip155:"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +42,5 @@ class LabSettings:
     allowed_hosts: tuple[str, ...] = ()  # further host names, such as a container's
     # Signs sign-in links.
     portal_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    x402: X402Settings = field(default_factory=X402Settings)
-    mpp: MppSettings = field(default_factory=MppSettings)
+    # What each payment rail offers, by its wire word; a rail that is missing here has its defaults.
+    rails: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -1,4 +1,4 @@
-"""The verdict on one payment credential, and reading one. Shared by both rails."""
+"""The verdict on one payment credential, and reading one. Shared by all rails."""
 
 import base64
 from dataclasses import dataclass

@@ -11,14 +11,15 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final
 
 from assay_lab.kernel import times
-from assay_lab.kernel.settings import MppSettings
 from assay_lab.rails.credentials import HEADER_BYTES_MAX, CredentialError, CredentialVerdict, decoded
+from assay_lab.rails.rail import Bill, Challenge, LabRail, Settlements
+from assay_lab.vocabulary import PaymentMethod
 
 SCHEME: Final = "Payment"
 INTENT: Final = "charge"
@@ -34,15 +35,57 @@ _PARTS: Final = ("realm", "method", "intent", "request", "expires", "digest", "h
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
-    """The invoice to be paid, and the pay request."""
+class MppSettings:
+    """The terms of the mpp-spt rail."""
 
-    invoice_id: str  # becomes `externalId`
-    amount_cents: int
-    currency: str  # lower case
-    realm: str  # the service, as `host[:port]`
-    body: bytes  # of the pay request; challenge and credential are for the same one
-    fault: str | None = None  # a wrong term in the challenge, to test a client's guard
+    method: str = "stripe"
+    # The receiver's profile in the provider's network; the default is unassigned
+    network_id: str = "profile_lab_1ab402"
+    payment_method_types: tuple[str, ...] = ("card",)
+    valid_seconds: int = 300  # how long a challenge can be answered
+    # Key of the challenges' ids.
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+
+class MppRail(LabRail[MppSettings]):
+    """See `LabRail`. A shared payment token, and a challenge, are each good for one payment."""
+
+    method = PaymentMethod.MPP_SPT
+    credential_header = CREDENTIAL_HEADER
+    credential_text = f"mpp-spt: the credential that answers {CHALLENGE_HEADER}: {SCHEME}."
+
+    def make_settings(self) -> MppSettings:
+        """A receiver that is unassigned, and a new secret."""
+        return MppSettings()
+
+    def show_settings(self, settings: MppSettings) -> dict[str, Any]:
+        """All but the secret."""
+        return {name: value for name, value in asdict(settings).items() if name != "secret"}
+
+    def challenge(
+        self, bill: Bill, settings: MppSettings, now: datetime, error: str | None = None
+    ) -> Challenge:
+        """The terms in WWW-Authenticate."""
+        headers = {CHALLENGE_HEADER: challenge(bill, settings, now), "Cache-Control": "no-store"}
+        problem = {"type": INSUFFICIENT} if error == "insufficient_funds" else {}
+        text = error or f"payment required: repeat the request with a {CREDENTIAL_HEADER} header"
+        return Challenge({"error": text, **problem}, headers)
+
+    def settle(
+        self, credential: str, bill: Bill, settings: MppSettings, settlements: Settlements, now: datetime
+    ) -> CredentialVerdict:
+        """Check a Payment-Authorization, and settle its token; the charge is invented."""
+        return settle(credential, bill, settings, used=settlements.has_either, now=now)
+
+    def refuse(
+        self, bill: Bill, settings: MppSettings, now: datetime, verdict: CredentialVerdict
+    ) -> Challenge:
+        """A new challenge, and why."""
+        return self.challenge(bill, settings, now, verdict.detail)
+
+    def receipt_headers(self, verdict: CredentialVerdict) -> dict[str, str]:
+        """Payment-Receipt."""
+        return {RECEIPT_HEADER: str(verdict.header), "Cache-Control": "private"}
 
 
 def encode(value: Mapping[str, Any]) -> str:

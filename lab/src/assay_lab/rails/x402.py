@@ -10,13 +10,14 @@ import importlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from assay_lab.errors import ConfigurationError
-from assay_lab.kernel.settings import X402Settings
 from assay_lab.rails.credentials import HEADER_BYTES_MAX, CredentialError, CredentialVerdict, decoded
+from assay_lab.rails.rail import Bill, Challenge, LabRail, Settlements
+from assay_lab.vocabulary import PaymentMethod
 
 VERSION: Final = 2
 SCHEME: Final = "exact"
@@ -43,49 +44,111 @@ _FIELDS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class X402Settings:
+    """The terms of the x402-exact rail."""
+
+    network: str = "eip155:84532"  # CAIP-2 name of an EVM chain; a test network
+    # The token contract; name and version are its EIP-712 domain
+    asset: str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e"
+    pay_to: str = "0x00000000000000000000000000000000001ab402"  # the default is unassigned
+    asset_name: str = "USDC"
+    asset_version: str = "2"
+    max_timeout_seconds: int = 300  # how far ahead an authorisation may be valid
+
+    @property
+    def chain_id(self) -> int:
+        """The number after `eip155:`."""
+        return int(self.network.removeprefix("eip155:"))
+
+
+class X402Rail(LabRail[X402Settings]):
+    """See `LabRail`. An authorisation is used up by its payer and nonce together."""
+
+    method = PaymentMethod.X402_EXACT
+    credential_header = SIGNATURE_HEADER
+    credential_text = f"x402-exact: the credential that answers {REQUIRED_HEADER}."
+
+    def make_settings(self) -> X402Settings:
+        """A test network, and a receiver that is unassigned."""
+        return X402Settings()
+
+    def show_settings(self, settings: X402Settings) -> dict[str, Any]:
+        """All of them."""
+        return asdict(settings)
+
+    def challenge(
+        self,
+        bill: Bill,
+        settings: X402Settings,
+        now: datetime,  # noqa: ARG002 - a length of time is offered
+        error: str | None = None,
+    ) -> Challenge:
+        """The terms as JSON, in the header and as the body (contract 2.12)."""
+        return challenge(bill, settings, error)
+
+    def settle(
+        self, credential: str, bill: Bill, settings: X402Settings, settlements: Settlements, now: datetime
+    ) -> CredentialVerdict:
+        """Check a PAYMENT-SIGNATURE, and settle it without a chain."""
+        return settle(credential, bill, settings, nonce_used=settlements.has_both, now=now)
+
+    def refuse(
+        self, bill: Bill, settings: X402Settings, now: datetime, verdict: CredentialVerdict
+    ) -> Challenge:
+        """The challenge again, with the refusal in PAYMENT-RESPONSE."""
+        asked = self.challenge(bill, settings, now, verdict.reason)
+        return replace(asked, headers={**asked.headers, **self.receipt_headers(verdict)})
+
+    def receipt_headers(self, verdict: CredentialVerdict) -> dict[str, str]:
+        """PAYMENT-RESPONSE."""
+        return {RESPONSE_HEADER: str(verdict.header)}
+
+
 def encode(value: dict[str, Any]) -> str:
     """An x402 header value: standard base64 of JSON."""
     return base64.b64encode(json.dumps(value, separators=(",", ":")).encode()).decode("ascii")
 
 
-def challenge(
-    *, invoice: dict[str, Any], pay_url: str, settings: X402Settings, error: str | None = None
-) -> tuple[dict[str, str], dict[str, Any]]:
+def challenge(bill: Bill, settings: X402Settings, error: str | None = None) -> Challenge:
     """The 402 answer for an open invoice: headers, and as JSON body the same terms (contract 2.12)."""
     body: dict[str, Any] = {
         "x402Version": VERSION,
         "error": error or "payment required: repeat the request with a PAYMENT-SIGNATURE header",
         "resource": {
-            "url": _resource_url(pay_url, settings),
-            "description": f"invoice {invoice['id']}",
+            "url": _resource_url(bill),
+            "description": f"invoice {bill.invoice_id}",
             "mimeType": "application/json",
         },
-        "accepts": [_offer(invoice, settings)],
+        "accepts": [_offer(bill, settings)],
     }
-    return {REQUIRED_HEADER: encode(body), "Cache-Control": "no-store"}, body
+    headers = {REQUIRED_HEADER: encode(body), "Cache-Control": "no-store"}
+    if bill.fault == "missing_header":
+        del headers[REQUIRED_HEADER]
+    return Challenge(body, headers)
 
 
-def _resource_url(pay_url: str, settings: X402Settings) -> str:
-    return f"{pay_url}/other" if settings.fault == "wrong_resource" else pay_url
+def _resource_url(bill: Bill) -> str:
+    return f"{bill.pay_url}/other" if bill.fault == "wrong_resource" else bill.pay_url
 
 
-def _offer(invoice: dict[str, Any], settings: X402Settings) -> dict[str, Any]:
-    amount = int(invoice["amount_cents"]) * UNITS_PER_CENT
-    terms = _with_fault(settings)
+def _offer(bill: Bill, settings: X402Settings) -> dict[str, Any]:
+    amount = bill.amount_cents * UNITS_PER_CENT
+    terms = _with_fault(settings, bill.fault)
     return {
         "scheme": SCHEME,
         "network": terms.network,
         "asset": terms.asset,
-        "amount": str(amount * 2 if settings.fault == "wrong_amount" else amount),
+        "amount": str(amount * 2 if bill.fault == "wrong_amount" else amount),
         "payTo": terms.pay_to,
         "maxTimeoutSeconds": terms.max_timeout_seconds,
         "extra": {"name": terms.asset_name, "version": terms.asset_version},
     }
 
 
-def _with_fault(settings: X402Settings) -> X402Settings:
+def _with_fault(settings: X402Settings, fault: str | None) -> X402Settings:
     """The offered terms: a fault is consistent, so a client without a guard would really pay them."""
-    match settings.fault:
+    match fault:
         case "wrong_payee":
             return replace(settings, pay_to="0x000000000000000000000000000000000000dEaD")
         case "wrong_asset":
@@ -101,11 +164,10 @@ def _with_fault(settings: X402Settings) -> X402Settings:
 
 
 def settle(
-    *,
     header_value: str,
-    invoice: dict[str, Any],
-    pay_url: str,
+    bill: Bill,
     settings: X402Settings,
+    *,
     nonce_used: Callable[[str, str], bool],
     now: datetime,
 ) -> CredentialVerdict:
@@ -113,12 +175,12 @@ def settle(
 
     `nonce_used` is called with payer and lower-case nonce. ConfigurationError when the extra `x402` is not installed.
     """
-    terms = _with_fault(settings)
+    terms = _with_fault(settings, bill.fault)
     network = terms.network
     try:
         payment = _decode(header_value)
-        offer = _offer(invoice, settings)
-        _check_envelope(payment, offer, _resource_url(pay_url, settings))
+        offer = _offer(bill, settings)
+        _check_envelope(payment, offer, _resource_url(bill))
         authorization, signature = _authorization(payment)
         _check_terms(authorization, offer, now)
         payer = _signer(authorization, signature, terms)

@@ -13,6 +13,7 @@ from assay_lab.vocabulary import (
     REPLICATES_MIN,
     WEBHOOK_SECRET_MIN_LENGTH,
     ExperimentType,
+    MachineRail,
     Method,
 )
 
@@ -61,7 +62,7 @@ class ExperimentSpec(Body):
 class PaymentSelector(Body):
     """`payment` (contract 4.2): machine rails only."""
 
-    method: Literal["x402-exact", "mpp-spt"]  # of PaymentMethod; plain text keeps the message short
+    method: MachineRail
 
 
 class CreateExperiment(Body):

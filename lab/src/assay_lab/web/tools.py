@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from assay_lab import api
 from assay_lab.kernel.refusals import Refusal
 from assay_lab.kernel.settings import API_PREFIX
+from assay_lab.rails import RAILS
 from assay_lab.words import WireWords
 
 # The one argument that is no parameter of the call. No body field has this name, other than plain `headers`.
@@ -157,8 +158,7 @@ def _references(schema: Any) -> set[str]:
 def _headers_schema(words: WireWords) -> dict[str, Any]:
     """The headers that a call may carry: those of machine payments (contract 5.10), and a key against repeats."""
     known = {
-        "PAYMENT-SIGNATURE": "x402-exact: the credential that answers PAYMENT-REQUIRED.",
-        "Payment-Authorization": "mpp-spt: the credential that answers WWW-Authenticate: Payment.",
+        **{rail.credential_header: rail.credential_text for rail in RAILS},
         words.header("Payment-Method"): "The payment rail, as in `payment.method`.",
         "Idempotency-Key": "Kept in the lab's journal; the service has no such key.",
     }

@@ -1,21 +1,14 @@
 """Says what was ordered and paid, from the log of orders in the archive, in words and US cents. Writes nothing."""
 
 from datetime import datetime
-from typing import Final
 
 from prefect_assay.analysis.results.formats import EMPTY
 from prefect_assay.archive.store import Store
 from prefect_assay.orders.ledger import Books, OrderBook, known_archive_id
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs, status_words
 from prefect_assay.orders.open_items import OpenMoney, joined
+from prefect_assay.orders.payments import name_rail
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.models.vocabulary import PaymentMethod
-
-RAILS: Final = {
-    PaymentMethod.ASYNC_INVOICE: "hosted invoice, paid by a person",
-    PaymentMethod.X402_EXACT: "stablecoin transfer (x402-exact)",
-    PaymentMethod.MPP_SPT: "shared payment token (mpp-spt)",
-}
 
 
 class OrderFacts(Model):
@@ -70,7 +63,7 @@ def _facts(book: OrderBook) -> OrderFacts:
         approved_how=approved.how if approved else None,
         ordered_at=state.ordered.at if state.ordered else None,
         paid_at=settled.at if settled else None,
-        rail=RAILS.get(rail, str(rail)) if rail else None,
+        rail=name_rail(rail) if rail else None,
         invoice_id=state.invoice_id,
         receipt=(settled and settled.receipt) or (payment and payment.receipt) or {},
         remark=(settled and settled.remark) or (payment and payment.remark) or None,

@@ -362,11 +362,9 @@ def _experiment(planned: PlannedExperiment, price: OrderPrice, facts: PurchaseFa
 
 def describe_payment(method: PaymentMethod) -> str:
     """Who pays, and how."""
-    match method:
-        case PaymentMethod.ASYNC_INVOICE:
-            return "by a person, at the page of the invoice"
-        case PaymentMethod.X402_EXACT | PaymentMethod.MPP_SPT:
-            return f"by machine, {method}, with the account's wallet"
+    if method is PaymentMethod.ASYNC_INVOICE:
+        return "by a person, at the page of the invoice"
+    return f"by machine, {method}, with the account's wallet"
 
 
 def describe_asking(summary: PurchaseSummary, raised_cents: int = 0) -> str:

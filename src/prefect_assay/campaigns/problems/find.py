@@ -147,13 +147,16 @@ def failed_service(block: str, error: Exception, now: datetime, runs: Sequence[s
     return []
 
 
-def low_wallet(block: str, cents: int | None, now: datetime, limits: AlertLimits) -> Iterator[Problem]:
-    """A wallet with less than the limit; None if its node does not tell."""
-    if cents is None:
-        text = f"the balance of wallet {block} cannot be read"
-        step = "Look whether the server at node_url of the X402Wallet block answers"
-        yield _problem(kinds.WALLET_LOW, block, now, text, next_step=step)
-    elif cents < limits.wallet_cents:
+def unreadable_wallet(block: str, now: datetime) -> Problem:
+    """A wallet whose balance cannot be read."""
+    text = f"the balance of wallet {block} cannot be read"
+    step = f"Look whether the node that block {block} names (node_url) answers"
+    return _problem(kinds.WALLET_LOW, block, now, text, next_step=step)
+
+
+def low_wallet(block: str, cents: int, now: datetime, limits: AlertLimits) -> Iterator[Problem]:
+    """A wallet with less than the limit."""
+    if cents < limits.wallet_cents:
         text = f"wallet {block} holds {usd(cents)}, less than {usd(limits.wallet_cents)}"
         yield _problem(kinds.WALLET_LOW, block, now, text)
 

@@ -13,7 +13,7 @@ from typing import Final
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import BlockDocument
 
-from prefect_assay.blocks import X402Wallet
+from prefect_assay.blocks.wallets import WALLETS, PaymentWallet
 from prefect_assay.campaigns.problems import find, kinds
 from prefect_assay.campaigns.problems.problem import AlertLimits, Problem
 from prefect_assay.campaigns.problems.saved import read_saved
@@ -237,30 +237,32 @@ class Problems:
                 self.problems.append(find.overdue_order(row.code, campaign.name, key, deadline))
 
     def _read_wallets(self, client: SyncPrefectClient) -> None:
-        slug = X402Wallet.get_block_type_slug()
         failures = [
             error
-            for document in client.read_block_documents_by_type(slug, include_secrets=True)
-            if (error := self._read_wallet(document))
+            for kind in WALLETS
+            if kind.has_balance
+            for document in client.read_block_documents_by_type(
+                kind.get_block_type_slug(), include_secrets=True
+            )
+            if (error := self._read_wallet(kind, document))
         ]
         if failures:
             raise failures[0]
 
-    def _read_wallet(self, document: BlockDocument) -> Exception | None:
+    def _read_wallet(self, kind: type[PaymentWallet], document: BlockDocument) -> Exception | None:
         """Look at one wallet; what goes wrong is returned, after the others are looked at."""
+        name = document.name or kind.get_block_type_slug()
         try:
-            wallet = X402Wallet._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
-            if wallet.node_url is None:
-                return None
+            wallet = kind._load_from_block_document(document)  # noqa: SLF001 - Prefect's only way
             try:
                 cents = wallet.balance_cents()
             except AssayError:
-                cents = None
+                self.problems.append(find.unreadable_wallet(name, self.now))
+                return None
         except Exception as error:  # noqa: BLE001 - see above
             return error
-        self.problems += find.low_wallet(
-            document.name or wallet.get_block_type_slug(), cents, self.now, self.limits
-        )
+        if cents is not None:
+            self.problems += find.low_wallet(name, cents, self.now, self.limits)
         return None
 
 

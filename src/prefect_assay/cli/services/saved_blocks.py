@@ -12,7 +12,7 @@ from prefect_assay.cli.prefect_api import api_errors, find_block
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
 if TYPE_CHECKING:
-    from prefect_assay.blocks import AssayAccount, LocalArchive, WebhookEndpoint, X402Wallet
+    from prefect_assay.blocks import AssayAccount, LocalArchive, Wallet, WebhookEndpoint, X402Wallet
 
 B = TypeVar("B", bound=Block)
 
@@ -62,7 +62,7 @@ def make_lab_account(
     *,
     archive: "LocalArchive",
     webhook: "WebhookEndpoint",
-    wallet: "X402Wallet | None",
+    wallet: "Wallet | None",
     cap_cents: int,
 ) -> "AssayAccount":
     """An account at a lab, not saved: one amount is each cap, and the wallet pays, if there is one."""
@@ -81,7 +81,7 @@ def make_lab_account(
         archive=archive,
         webhook=webhook,
         wallet=wallet,
-        payment_method=PaymentMethod.X402_EXACT if wallet else PaymentMethod.ASYNC_INVOICE,
+        payment_method=wallet.rail if wallet else PaymentMethod.ASYNC_INVOICE,
         owner=user_name(),
     )
 
@@ -91,7 +91,7 @@ def new_lab_wallet() -> "X402Wallet":
     from eth_account import Account
     from pydantic import SecretStr
 
-    from assay_lab.kernel.settings import X402Settings
+    from assay_lab.rails.x402 import X402Settings
     from prefect_assay.blocks import X402Wallet
 
     offer, key = X402Settings(), SecretStr(Account.create().key.hex())

@@ -1,6 +1,6 @@
 """Paying an invoice once by machine: `settle` reads, asks the guard, records and sends (docs/paying.md).
 
-Knows neither Prefect nor where its record is kept. Only `issuer` uses the client, for its HTTP helpers.
+Knows neither Prefect nor where its record is kept. What differs between rails is in `rails`, a module for each.
 """
 
 from prefect_assay.orders.payments.guard import PaymentPolicy, check_ready
@@ -10,32 +10,24 @@ from prefect_assay.orders.payments.interfaces import (
     PaymentAttempt,
     RollingCap,
 )
-from prefect_assay.orders.payments.rails import (
-    MppRail,
-    Rail,
-    TokenIssuer,
-    TokenLimits,
-    X402Rail,
-    rail_for,
-)
+from prefect_assay.orders.payments.rails import RAILS, Rail, can_pay_again, get_rail_kind, name_rail
 from prefect_assay.orders.payments.reconciliation import hosted
 from prefect_assay.orders.payments.settle import settle
 from prefect_assay.service.models.billing import PayAnswer
 
 __all__ = [
+    "RAILS",
     "Ledger",
     "LedgerEntry",
-    "MppRail",
     "PayAnswer",
     "PaymentAttempt",
     "PaymentPolicy",
     "Rail",
     "RollingCap",
-    "TokenIssuer",
-    "TokenLimits",
-    "X402Rail",
+    "can_pay_again",
     "check_ready",
+    "get_rail_kind",
     "hosted",
-    "rail_for",
+    "name_rail",
     "settle",
 ]

@@ -21,10 +21,10 @@ from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.billing import ExperimentInvoice, Invoice, PayAnswer
 from prefect_assay.service.models.experiment import QuoteAcceptance
 from prefect_assay.service.models.identifiers import normalize_id
-from prefect_assay.service.models.vocabulary import AFTER_MATERIALS, InvoiceStatus, snake_case
+from prefect_assay.service.models.status_questions import has_work_begun, is_invoice_closed, is_invoice_paid
+from prefect_assay.service.models.vocabulary import InvoiceStatus, snake_case
 
 _SHOWS_NOTHING: Final = frozenset({HTTPStatus.OK, HTTPStatus.NO_CONTENT})
-_ENDED: Final = frozenset({InvoiceStatus.PAID, InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE})
 
 
 def page_digest(url: str | None) -> str | None:
@@ -52,11 +52,13 @@ def _invoice_at(stated: str, base_url: str) -> str | None:
         whole = urljoin(f"{base}/", stated)
         parts = urlsplit(whole)
         segment = parts.path.rpartition("/")[0].rpartition("/")[2]
-        found = unquote(segment)
-        exact = f"{origin(whole)}{parts.path}" == pay_url(base_url, found)
+        invoice_id = unquote(segment)
+        exact = f"{origin(whole)}{parts.path}" == pay_url(base_url, invoice_id)
     except ValueError:
         return None
-    return found if exact and found and not (parts.query or parts.fragment or parts.username) else None
+    return (
+        invoice_id if exact and invoice_id and not (parts.query or parts.fragment or parts.username) else None
+    )
 
 
 @dataclass(frozen=True)
@@ -78,19 +80,19 @@ class DueInvoice:
     def get(self, invoice_id: str) -> Invoice:
         """The invoice as the service's own call shows it, else as its experiment and its pay path do."""
         try:
-            found = self.api.invoices.get(invoice_id)
+            invoice = self.api.invoices.get(invoice_id)
         except (UnexpectedAnswer, Forbidden):  # a page or a gate in front of a call that need not exist
             return self._by_contract(invoice_id)
         except AssayError as error:
             if not is_absent(error):
                 raise
             return self._by_contract(invoice_id)
-        if found.experiment_id is None:
-            found = found.model_copy(update={"experiment_id": self.experiment_id})
-        if found.amount is None and not (found.ended or found.money.problem):
+        if invoice.experiment_id is None:
+            invoice = invoice.model_copy(update={"experiment_id": self.experiment_id})
+        if invoice.amount is None and not (is_invoice_closed(invoice.status) or invoice.money.problem):
             status, amount = self._by_probe(invoice_id)
-            found = found.model_copy(update={"status": status, "amount": amount})
-        return found
+            invoice = invoice.model_copy(update={"status": status, "amount": amount})
+        return invoice
 
     def _by_contract(self, invoice_id: str) -> Invoice:
         try:
@@ -105,7 +107,7 @@ class DueInvoice:
                 f"the invoice of experiment {self.experiment_id} names experiment {shown.experiment_id}; nothing is paid"
             )
         status, amount = shown.status, None
-        if status not in _ENDED:
+        if not is_invoice_closed(status):
             status, amount = self._by_probe(invoice_id)
         return Invoice(
             id=invoice_id,
@@ -120,12 +122,11 @@ class DueInvoice:
         answer = self.api.invoices.pay(invoice_id)
         if answer.status_code == HTTPStatus.PAYMENT_REQUIRED:
             return InvoiceStatus.OPEN, self.amount_of(answer, invoice_id)
-        said = (
-            answer.body.get("already_paid") is True
-            or snake_case(answer.body.get("status")) == InvoiceStatus.PAID
+        is_paid = answer.body.get("already_paid") is True or is_invoice_paid(
+            snake_case(answer.body.get("status"))
         )
         if is_success(answer) and (
-            said or self.api.experiments.get(self.experiment_id).status in AFTER_MATERIALS
+            is_paid or has_work_begun(self.api.experiments.get(self.experiment_id).status)
         ):
             return InvoiceStatus.PAID, None
         return InvoiceStatus.OPEN, None  # the pay path's own words say why it takes no payment

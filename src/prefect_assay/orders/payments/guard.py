@@ -1,12 +1,12 @@
 """The guard: which payment terms are acceptable. Pure functions of the policy, the invoice and the offer.
 
-Everything is refused unless the policy allows it. Each refusal names both values that differ. `guard_terms` checks
-the terms of one rail.
+Everything is refused unless the policy allows it, and the rail by the limits of its wallet. Each refusal names both values
+that differ.
 """
 
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import Final, Self, assert_never
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -18,8 +18,6 @@ from prefect_assay.errors import (
     PaymentRefused,
     PaymentsDisabled,
 )
-from prefect_assay.orders.payments import guard_terms
-from prefect_assay.orders.payments.guard_terms import named
 from prefect_assay.orders.payments.interfaces import (
     CLOCKS_DIFFER,
     MAYBE_PAID,
@@ -30,21 +28,11 @@ from prefect_assay.orders.payments.interfaces import (
     origin,
     pay_url,
 )
-from prefect_assay.orders.payments.terms import (
-    MppTerms,
-    Offers,
-    Terms,
-    X402Terms,
-    ascii_quoted,
-)
+from prefect_assay.orders.payments.rails import RAILS, Rail
+from prefect_assay.orders.payments.terms import Offers, Terms, ascii_quoted, list_allowed
 from prefect_assay.service.client.http.dates import sent_at
 from prefect_assay.service.models.base import Model
-from prefect_assay.service.models.billing import (
-    CURRENCY,
-    Invoice,
-    PayAnswer,
-    usd,
-)
+from prefect_assay.service.models.billing import Invoice, PayAnswer, usd
 from prefect_assay.service.models.vocabulary import InvoiceStatus
 
 MAX_VALID_SECONDS: Final = 600
@@ -52,7 +40,10 @@ _NOT_PAID: Final = "nothing is paid by machine"
 
 
 class PaymentPolicy(Model):
-    """What machine payments may do, in cents. The default allows nothing; a campaign cap of None sets none."""
+    """What machine payments may do, in cents. The default allows nothing; a campaign cap of None sets none.
+
+    Whom a wallet may pay, and in what, are the limits of its rail.
+    """
 
     enabled: bool = False
     max_cents_per_payment: int | None = Field(default=None, ge=0)
@@ -60,12 +51,6 @@ class PaymentPolicy(Model):
     max_cents_per_campaign: int | None = Field(default=None, ge=0)
     rolling_days: int = Field(default=30, ge=1, le=366)
     allowed_origins: tuple[str, ...] = ()  # services, as `https://host[:port]`
-    allowed_networks: tuple[str, ...] = ()  # chains, as `eip155:<chain id>`
-    # US dollar tokens with 6 decimals, as `eip155:<chain id>/erc20:<address>` (CAIP-19), or as the address alone where
-    # one network is allowed.
-    allowed_assets: tuple[str, ...] = ()
-    allowed_pay_to: tuple[str, ...] = ()  # receivers on a chain
-    allowed_network_ids: tuple[str, ...] = ()  # receivers of tokens, as the provider's profile ids
     max_valid_seconds: int = Field(default=MAX_VALID_SECONDS, ge=1, le=MAX_VALID_SECONDS)
     dry_run: bool = False  # show the terms, sign and send nothing
 
@@ -137,7 +122,7 @@ def check_origin(policy: PaymentPolicy, base_url: str) -> None:
         raise PaymentRefused(f"{ascii_quoted(here)} is not https; payments go over https, loopback excepted")
     if here not in listed:
         raise PaymentRefused(
-            f"{ascii_quoted(here)} is not an allowed address: it is not base_url of the AssayCredentials block ({named(listed)})"
+            f"{ascii_quoted(here)} is not an allowed address: it is not base_url of the AssayCredentials block ({list_allowed(listed)})"
         )
 
 
@@ -185,43 +170,72 @@ def _clocks_differ(now: datetime, other: str, else_: str) -> ClockDiffers:
     )
 
 
-def choose(
-    policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice: Invoice, cents: int, now: datetime
+def read_offers(rail: Rail, answer: PayAnswer) -> Offers:
+    """The offers of a 402 by this rail.
+
+    Raises:
+        PaymentRefused: it has none that can be read; the message names the headers of other rails that it has.
+    """
+    try:
+        return rail.read_offers(answer)
+    except PaymentRefused as error:
+        others = [
+            f"{kind.challenge_header} ({kind.method.value})"
+            for kind in RAILS
+            if kind.method is not rail.method and header(answer, kind.challenge_header) is not None
+        ]
+        if others:
+            error.message += f"; the answer has {' and '.join(others)}"
+        raise
+
+
+def choose_terms(
+    policy: PaymentPolicy,
+    rail: Rail,
+    offers: Offers,
+    *,
+    base_url: str,
+    invoice: Invoice,
+    cents: int,
+    now: datetime,
 ) -> Terms:
-    """The first offered terms that the policy accepts; PaymentRefused names every offer and its faults."""
+    """The first offered terms that policy and rail accept; PaymentRefused names every offer and its problems."""
     lines = list(offers.ignored)
     for terms in offers.terms:
-        wrong = faults(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
-        if not wrong:
+        problems = find_problems(
+            policy, rail, terms, base_url=base_url, invoice=invoice, cents=cents, now=now
+        )
+        if not problems:
             return terms
-        lines.append(f"{terms.kind}: {'; '.join(wrong)}; offered is {terms.summary()}")
+        lines.append(f"{terms.kind}: {'; '.join(problems)}; offered is {terms.summary()}")
     offered = "\n".join(f"  - {line}" for line in lines) or "  - nothing"
     raise PaymentRefused(
         f"invoice {invoice.id}: no offered payment terms are acceptable. Offered:\n{offered}"
     )
 
 
-def offered_cents(
-    policy: PaymentPolicy, offers: Offers, *, base_url: str, invoice_id: str, now: datetime
+def read_offered_cents(
+    policy: PaymentPolicy, rail: Rail, answer: PayAnswer, *, base_url: str, invoice_id: str, now: datetime
 ) -> int | None:
-    """The least amount, in US cents, of the offered terms that the policy accepts; None if it is no whole number of them.
+    """The least amount, in US cents, of the acceptable terms that a 402 offers; None if it is not a whole number of them.
 
     Raises:
         PaymentRefused: no terms are acceptable, whatever their amount.
     """
-    invoice = Invoice(id=invoice_id)
+    offers, invoice = read_offers(rail, answer), Invoice(id=invoice_id)
     amounts = [divmod(terms.amount_units, terms.units_per_cent) for terms in offers.terms]
     acceptable = [
         cents
         for terms, (cents, rest) in zip(offers.terms, amounts, strict=True)
-        if not rest and not faults(policy, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
+        if not rest
+        and not find_problems(policy, rail, terms, base_url=base_url, invoice=invoice, cents=cents, now=now)
     ]
     if acceptable:
         return min(acceptable)
     if any(rest for _, rest in amounts):
         return None
     cents = amounts[0][0] if amounts else 0
-    choose(policy, offers, base_url=base_url, invoice=invoice, cents=cents, now=now)
+    choose_terms(policy, rail, offers, base_url=base_url, invoice=invoice, cents=cents, now=now)
     return None
 
 
@@ -234,9 +248,9 @@ def check_owner(invoice: Invoice, experiment_id: str | None) -> None:
         )
 
 
-def check_repeatable(previous: LedgerEntry, *, repeatable: bool) -> None:
+def check_repeatable(previous: LedgerEntry, *, is_repeatable: bool) -> None:
     """Raise PaymentRefused for a payment in doubt on a rail that could settle a second credential, too."""
-    if not repeatable:
+    if not is_repeatable:
         raise PaymentRefused(
             f"a credential of {previous.rail.value} was sent and is {previous.state.value}; no other one is issued, "
             "because both could be settled"
@@ -244,14 +258,14 @@ def check_repeatable(previous: LedgerEntry, *, repeatable: bool) -> None:
 
 
 def check_again(
-    previous: LedgerEntry | None, attempt: PaymentAttempt, now: datetime, *, repeatable: bool = True
+    previous: LedgerEntry | None, attempt: PaymentAttempt, now: datetime, *, is_repeatable: bool = True
 ) -> None:
     """Raise PaymentRefused if the attempt could settle an invoice a second time after a previous one.
 
     An authorisation that was sent can be settled until it expires, and one in doubt may have been settled already. Only
     the same nonce on the same token contract excludes a second settlement; on a rail that is not repeatable, nothing does.
     """
-    if previous is None or (repeatable and _same_authorisation(previous, attempt)):
+    if previous is None or (is_repeatable and _same_authorisation(previous, attempt)):
         return
     if previous.state in MAYBE_PAID or previous.expires_at > now:
         raise PaymentRefused(
@@ -271,27 +285,23 @@ def _of_another_wallet(previous: PaymentAttempt, attempt: PaymentAttempt) -> str
     )
 
 
-def faults(
-    policy: PaymentPolicy, terms: Terms, *, base_url: str, invoice: Invoice, cents: int, now: datetime
+def find_problems(
+    policy: PaymentPolicy,
+    rail: Rail,
+    terms: Terms,
+    *,
+    base_url: str,
+    invoice: Invoice,
+    cents: int,
+    now: datetime,
 ) -> tuple[str, ...]:
-    """The faults of one offer; empty when it is acceptable."""
-    match terms:
-        case X402Terms():
-            own = guard_terms.transfer(
-                terms,
-                expected_url=pay_url(base_url, invoice.id),
-                networks=policy.allowed_networks,
-                assets=policy.allowed_assets,
-                pay_to=policy.allowed_pay_to,
-            )
-        case MppTerms():
-            own = guard_terms.charge(
-                terms, invoice_id=invoice.id, currency=CURRENCY, network_ids=policy.allowed_network_ids
-            )
-        case _:
-            assert_never(terms)
-    checks = (_amount(terms, cents), *own, _window(terms, policy.max_valid_seconds, now))
-    return tuple(fault for fault in checks if fault)
+    """The problems of one offer; empty when it is acceptable."""
+    problems = (
+        _amount(terms, cents),
+        *rail.find_problems(terms, invoice_id=invoice.id, pay_url=pay_url(base_url, invoice.id)),
+        _window(terms, policy.max_valid_seconds, now),
+    )
+    return tuple(problem for problem in problems if problem)
 
 
 def _same_authorisation(one: PaymentAttempt, other: PaymentAttempt) -> bool:

@@ -28,7 +28,8 @@ from prefect_assay.orders.payments.interfaces import (
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import Invoice, UnlistedInvoice
-from prefect_assay.service.models.vocabulary import InvoiceStatus, PaymentMethod
+from prefect_assay.service.models.status_questions import is_invoice_dropped, is_invoice_paid
+from prefect_assay.service.models.vocabulary import PaymentMethod
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ def require_paid_again(read: Callable[[], Invoice], *, sleep: Callable[[float], 
         except AssayError as error:
             shown = f"cannot be read ({error.message})"
             continue
-        if invoice.status == InvoiceStatus.PAID:
+        if is_invoice_paid(invoice.status):
             return
         shown = f"reads as {invoice.status or 'without a status'}"
         break
@@ -127,7 +128,7 @@ class Reconciliation:
             except Exception as error:  # noqa: BLE001 - money may have moved: no reading error may hide that
                 logger.info("invoice %s cannot be read: %s", invoice_id, type(error).__name__)
                 continue
-            if latest.status == InvoiceStatus.PAID:
+            if is_invoice_paid(latest.status):
                 return latest
         return latest
 
@@ -138,9 +139,9 @@ def hosted(invoice: Invoice) -> Payment:
     Raises:
         PaymentFailed: the invoice is void or uncollectible.
     """
-    if invoice.status in {InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE}:
+    if is_invoice_dropped(invoice.status):
         raise PaymentFailed(f"invoice {invoice.id} is {invoice.status}; it cannot be paid any more")
-    paid = invoice.status == InvoiceStatus.PAID
+    paid = is_invoice_paid(invoice.status)
     return Payment(
         invoice_id=invoice.id,
         method=PaymentMethod.ASYNC_INVOICE,
@@ -160,7 +161,7 @@ class PaymentStatus(Model):
     @property
     def paid(self) -> bool:
         """The service shows the invoice as paid; the log alone is no proof."""
-        return self.invoice is not None and self.invoice.status == InvoiceStatus.PAID
+        return self.invoice is not None and is_invoice_paid(self.invoice.status)
 
     @property
     def in_doubt(self) -> bool:

@@ -36,6 +36,7 @@ from prefect_assay.orders.payments.rails import Rail
 from prefect_assay.orders.payments.reconciliation import Reconciliation
 from prefect_assay.orders.payments.terms import SettlementNotice, Terms
 from prefect_assay.service.models.billing import Invoice, PayAnswer, usd
+from prefect_assay.service.models.status_questions import is_invoice_paid
 from prefect_assay.service.models.vocabulary import InvoiceStatus
 
 IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
@@ -106,16 +107,16 @@ class _Settling:
         # From here on only the service's own id: an alias would get a nonce of its own.
         invoice = self.api.get(invoice_id)
         guard.check_owner(invoice, self.experiment_id)
-        if invoice.status == InvoiceStatus.PAID:
+        if is_invoice_paid(invoice.status):
             return self.reconciliation.paid(invoice, already_paid=True)
         previous = self.ledger.get()
         if previous is None or not previous.in_doubt:
             return self.attempt(invoice, previous)
         invoice = self.reconciliation.watch(invoice.id) or invoice
-        if invoice.status == InvoiceStatus.PAID:
+        if is_invoice_paid(invoice.status):
             return self.reconciliation.paid(invoice, already_paid=True)
         try:
-            guard.check_repeatable(previous, repeatable=self.rail.repeatable)
+            guard.check_repeatable(previous, is_repeatable=self.rail.is_repeatable)
             return self.attempt(invoice, previous)
         except PaymentError as error:
             # "Nothing was paid" would be wrong: an earlier credential may still be settled.
@@ -131,16 +132,17 @@ class _Settling:
         if answer.status_code != HTTPStatus.PAYMENT_REQUIRED:
             return self.unchallenged(invoice, answer)
         at = guard.check_clock(answer, self.now())
-        terms = guard.choose(
+        terms = guard.choose_terms(
             self.policy,
-            self.rail.offers(answer),
+            self.rail,
+            guard.read_offers(self.rail, answer),
             base_url=self.base_url,
             invoice=invoice,
             cents=self.cents,
             now=self.now(),
         )
         payment = self.describe(invoice, terms, previous)
-        guard.check_again(previous, payment, self.now(), repeatable=self.rail.repeatable)
+        guard.check_again(previous, payment, self.now(), is_repeatable=self.rail.is_repeatable)
         if self.policy.dry_run:
             raise PaymentsDisabled(
                 f"dry run, nothing is signed; invoice {invoice.id} would pay {terms.summary()}"
@@ -151,11 +153,11 @@ class _Settling:
     def describe(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> PaymentAttempt:
         now = self.now()
         # Another spelling of the service's address must not give the same wallet a second nonce.
-        same_wallet = previous is not None and previous.rail is self.rail.method and self.rail.repeatable
+        same_wallet = previous is not None and previous.rail is self.rail.method and self.rail.is_repeatable
         if previous and same_wallet and previous.payer == self.rail.payer:
             nonce = previous.nonce
         else:
-            nonce = self.rail.nonce(self.base_url, invoice.id, terms)
+            nonce = self.rail.make_nonce(self.base_url, invoice.id, terms)
         expires_at = terms.until(now)
         if previous and previous.in_doubt and previous.expires_at > now + timedelta(seconds=REUSE_SECONDS):
             expires_at = previous.expires_at  # the same window and nonce give the identical credential
@@ -176,7 +178,7 @@ class _Settling:
         self, invoice: Invoice, terms: Terms, payment: PaymentAttempt, previous: LedgerEntry | None
     ) -> Payment:
         try:
-            credential = self.rail.credential(
+            credential = self.rail.make_credential(
                 terms, nonce=payment.nonce, valid_before=int(payment.expires_at.timestamp())
             )
         except PaymentError:
@@ -198,11 +200,11 @@ class _Settling:
 
     def resolve(self, sent: LedgerEntry, answer: PayAnswer | None, response: str) -> Payment:
         """The outcome of a sent credential. The invoice decides; the answer only explains."""
-        notice = self.rail.settlement(answer) if answer is not None else SettlementNotice()
+        notice = self.rail.read_settlement(answer) if answer is not None else SettlementNotice()
         response = f"{response}{f', {notice.reason}' if notice.reason else ''}"
         remark = _remark(answer, notice, response)
         latest = self.reconciliation.watch(sent.invoice_id)
-        if latest is not None and latest.status == InvoiceStatus.PAID:
+        if latest is not None and is_invoice_paid(latest.status):
             already = answer is not None and bool(answer.body.get("already_paid"))
             return self.reconciliation.paid(
                 latest, already_paid=already, receipt=notice.receipt, remark=remark
@@ -233,7 +235,7 @@ class _Settling:
             )
         if is_success(answer):
             latest = self.reconciliation.watch(invoice.id)
-            if latest is not None and latest.status == InvoiceStatus.PAID:
+            if latest is not None and is_invoice_paid(latest.status):
                 return self.reconciliation.paid(latest, already_paid=True)
             page = invoice.provider_hosted_invoice_url
             raise PaymentRefused(
@@ -248,7 +250,7 @@ class _Settling:
     def another_run(self, invoice: Invoice) -> Payment:
         """The record has changed: another run pays, the order is settled, or it is another experiment now."""
         latest = self.reconciliation.watch(invoice.id)
-        if latest is not None and latest.status == InvoiceStatus.PAID:
+        if latest is not None and is_invoice_paid(latest.status):
             return self.reconciliation.paid(latest, already_paid=True)
         raise PaymentOutcomeUnknown(
             f"another run is paying invoice {invoice.id}, or the order is settled; this one sent nothing. Read the "

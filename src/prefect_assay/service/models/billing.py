@@ -18,7 +18,8 @@ from pydantic import (
 
 from prefect_assay.service.models.base import DECIDES, Moment, WireModel
 from prefect_assay.service.models.identifiers import Identifier
-from prefect_assay.service.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus, InvoiceStatus
+from prefect_assay.service.models.status_questions import is_invoice_closed
+from prefect_assay.service.models.vocabulary import AnyInvoiceStatus, AnyQuoteStatus
 
 CURRENCY: Final = "usd"
 # A price of less than this share of what was approved is a question: another unit, or the price of another order.
@@ -244,7 +245,7 @@ class Invoice(WireModel):
     @property
     def ended(self) -> bool:
         """Whether no payment is due any more; a status of the service's own is one of an invoice that waits."""
-        return self.status in {InvoiceStatus.PAID, InvoiceStatus.VOID, InvoiceStatus.UNCOLLECTIBLE}
+        return is_invoice_closed(self.status)
 
 
 class UnlistedInvoice(Invoice):

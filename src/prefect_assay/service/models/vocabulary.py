@@ -92,19 +92,7 @@ class PaymentMethod(StrEnum):
     ASYNC_INVOICE = "async_invoice"
 
 
-# It can be accepted or rejected, in either vocabulary.
-OPEN_QUOTES: Final = frozenset({QuoteStatus.OPEN, QuoteStatus.PENDING})
-# The laboratory works on it, or has finished: the money is settled.
-AFTER_MATERIALS: Final = frozenset(
-    {
-        ExperimentStatus.IN_QUEUE,
-        ExperimentStatus.IN_PRODUCTION,
-        ExperimentStatus.DATA_ANALYSIS,
-        ExperimentStatus.IN_REVIEW,
-        ExperimentStatus.DONE,
-    }
-)
-MACHINE_RAILS: Final = frozenset({PaymentMethod.X402_EXACT, PaymentMethod.MPP_SPT})
+MACHINE_RAILS: Final = frozenset(PaymentMethod) - {PaymentMethod.ASYNC_INVOICE}
 
 AMINO_ACIDS: Final = frozenset("ACDEFGHIKLMNPQRSTVWY")
 CHAIN_SEPARATOR: Final = ":"

@@ -1,40 +1,45 @@
-"""The two machine payment rails: challenges, terms and credentials. A rail judges nothing and sends nothing."""
+"""The machine payment rails: a module and a line of `RAILS` for each. Everything else asks this table.
 
-from pydantic import SecretStr
+A rail reads challenges, judges them by its limits and makes credentials; it sends no payment. `docs/developing.md` shows how
+to add one.
+"""
 
-from prefect_assay.errors import ConfigurationError, PaymentsDisabled
-from prefect_assay.orders.payments.rails.mpp import MppRail, TokenIssuer, TokenLimits
+from typing import Final
+
+from prefect_assay.errors import ConfigurationError
+from prefect_assay.orders.payments.rails.mpp import MppRail
+from prefect_assay.orders.payments.rails.rail import Rail
 from prefect_assay.orders.payments.rails.x402 import X402Rail
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
-__all__ = ["MppRail", "Rail", "TokenIssuer", "TokenLimits", "X402Rail", "rail_for"]
+__all__ = ["RAILS", "Rail", "can_pay_again", "get_rail_kind", "name_rail"]
 
-# A closed set, as their `Terms` are.
-Rail = X402Rail | MppRail
+RAILS: Final[tuple[type[Rail], ...]] = (X402Rail, MppRail)
 
 
-def rail_for(
-    method: PaymentMethod, *, private_key: SecretStr | None = None, issue_token: TokenIssuer | None = None
-) -> Rail:
-    """The rail of a payment method, ready to pay. Call it before anything is ordered.
+def get_rail_kind(method: PaymentMethod) -> type[Rail]:
+    """The rail of a payment method. Call it before anything is ordered or paid.
 
     Raises:
-        PaymentsDisabled: the means to pay are not given: the wallet's key, or the issuer of shared payment tokens.
-        ConfigurationError: the rail does not exist, its extra is missing, or the key is no key.
+        ConfigurationError: the method is not a registered machine rail.
     """
-    if method is PaymentMethod.X402_EXACT:
-        if private_key is None:
-            raise PaymentsDisabled(
-                "x402-exact pays from a wallet, and none is given: save an X402Wallet block, and select it as the account's wallet"
-            )
-        return X402Rail(private_key)
-    if method is PaymentMethod.MPP_SPT:
-        if issue_token is None:
-            raise PaymentsDisabled(
-                "mpp-spt pays with shared payment tokens, and no issuer is given: save a SharedPaymentTokens block, "
-                "and select it as the account's wallet"
-            )
-        return MppRail(issue_token)
+    for kind in RAILS:
+        if kind.method is method:
+            return kind
+    words = ", ".join(kind.method.value for kind in RAILS)
     raise ConfigurationError(
-        f"{method.value} is no machine rail: a person pays it at the invoice's hosted page"
+        f"{method.value} is not a machine rail of this installation, and nothing is paid by it. Choose one of {words}, or "
+        f"{PaymentMethod.ASYNC_INVOICE.value}: then a person pays at the invoice's hosted page"
     )
+
+
+def can_pay_again(method: PaymentMethod) -> bool:
+    """Whether a payment with an unknown outcome may be repeated, because both credentials cannot be settled."""
+    return any(kind.method is method and kind.is_repeatable for kind in RAILS)
+
+
+def name_rail(method: PaymentMethod) -> str:
+    """How an invoice is paid, for people; the word itself for a method that is not registered."""
+    if method is PaymentMethod.ASYNC_INVOICE:
+        return "hosted invoice, paid by a person"
+    return next((f"{kind.title} ({method.value})" for kind in RAILS if kind.method is method), method.value)

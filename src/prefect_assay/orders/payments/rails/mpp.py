@@ -5,14 +5,14 @@ malformed `WWW-Authenticate` raises PaymentRefused. After it, reading an answer 
 """
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final
+from math import ceil
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import AwareDatetime, Field, SecretStr, ValidationError
 
 from prefect_assay.errors import PaymentError, PaymentRefused
-from prefect_assay.orders.payments.guard_terms import CREDENTIAL_HEADER
 from prefect_assay.orders.payments.interfaces import header, is_success
 from prefect_assay.orders.payments.rails.headers import (
     Challenge,
@@ -23,19 +23,21 @@ from prefect_assay.orders.payments.rails.headers import (
     plain,
     receipt,
 )
-from prefect_assay.orders.payments.rails.x402 import REQUIRED_HEADER
+from prefect_assay.orders.payments.rails.rail import Rail
 from prefect_assay.orders.payments.terms import (
-    MppTerms,
     Offers,
     SettlementNotice,
     Terms,
     ascii_quoted,
+    list_allowed,
 )
 from prefect_assay.service.models.base import ExactModel, Model
-from prefect_assay.service.models.billing import PayAnswer
+from prefect_assay.service.models.billing import CURRENCY, PayAnswer
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
 CHALLENGE_HEADER: Final = "WWW-Authenticate"
+# The bearer token is in Authorization; a credential there would need a second value of that header.
+CREDENTIAL_HEADER: Final = "Payment-Authorization"
 RECEIPT_HEADER: Final = "Payment-Receipt"
 SCHEME: Final = "Payment"
 METHOD: Final = "stripe"  # the protocol's name of the provider whose tokens these are
@@ -59,6 +61,32 @@ _NEVER_CHARGED: Final = frozenset(
 Word = Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,500}$")]
 
 
+class MppTerms(Terms):
+    """A charge to a shared payment token; the amount is in cents."""
+
+    kind: ClassVar[str] = "charge"
+
+    external_id: str | None  # the invoice, as the challenge names it
+    expires: AwareDatetime
+    credential_header: str | None  # the request header for the credential, if the challenge names one
+    challenge: dict[str, str]  # verbatim; sent back with the credential
+
+    def valid_seconds(self, now: datetime) -> int:
+        """See `Terms`."""
+        return ceil((self.expires - now).total_seconds())
+
+    def until(self, now: datetime) -> datetime:  # noqa: ARG002 - fixed by the challenge
+        """See `Terms`."""
+        return self.expires
+
+    def summary(self) -> str:
+        """See `Terms`."""
+        return (
+            f"{self.amount_units} cents of {ascii_quoted(self.asset)} by {self.network} to {self.pay_to}, "
+            f"valid until {self.expires:%Y-%m-%d %H:%M:%S %Z}, for {ascii_quoted(self.external_id)}"
+        )
+
+
 class _Details(ExactModel):
     network_id: Word = Field(alias="networkId")
 
@@ -76,13 +104,10 @@ class _Parameters(ExactModel):
     expires: str
 
 
-def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
-    """The offers in the `WWW-Authenticate` of a 402, or PaymentRefused; `other` names another rail that is offered."""
-    instead = f"; it offers {ascii_quoted(other)}" if other else ""
+def read_offers(authenticate: str | None) -> Offers:
+    """The offers in the `WWW-Authenticate` of a 402, or PaymentRefused."""
     if authenticate is None:
-        raise PaymentRefused(
-            f"the service asks for payment, but without a challenge ({CHALLENGE_HEADER}){instead}"
-        )
+        raise PaymentRefused(f"the service asks for payment, but without a challenge ({CHALLENGE_HEADER})")
     try:
         challenges = parse_challenges(authenticate)
     except ValueError as error:
@@ -92,7 +117,7 @@ def read_offers(authenticate: str | None, other: str | None = None) -> Offers:
         schemes = ", ".join(ascii_quoted(challenge.scheme) for challenge in challenges) or "nothing"
         raise PaymentRefused(
             f"the service asks for payment, but by no challenge of the scheme {SCHEME}; "
-            f"{CHALLENGE_HEADER} has {schemes}{instead}"
+            f"{CHALLENGE_HEADER} has {schemes}"
         )
     return Offers.of(read)
 
@@ -148,10 +173,10 @@ def _read(challenge: Challenge) -> MppTerms | str:
 
 def _instant(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else None
+    return instant if instant.tzinfo else None
 
 
 _TOKEN_MAX: Final = 2000
@@ -169,40 +194,55 @@ class TokenLimits(Model):
 TokenIssuer = Callable[[TokenLimits], SecretStr | str]
 
 
-class MppRail:
-    """Pays with tokens of one issuer. No repr, error, ledger entry or log contains a token."""
+class MppRail(Rail):
+    """Pays with tokens of one issuer, to the listed receivers (`network_ids`, profile ids in the provider's network)."""
 
     method = PaymentMethod.MPP_SPT
+    title = "shared payment token"
+    wallet_block = "SharedPaymentTokens"
+    challenge_header = CHALLENGE_HEADER
+    is_repeatable = False
     payer = "shared payment tokens"
-    repeatable = False
 
-    def __init__(self, issue: TokenIssuer) -> None:
+    def __init__(self, issue: TokenIssuer, network_ids: Collection[str]) -> None:
         """Take the issuer: it is called once per payment, after every check and right before sending."""
         self._issue = issue
+        self._network_ids = tuple(network_ids)
         self._tokens: list[SecretStr] = []
 
     def __repr__(self) -> str:
         return "MppRail()"
 
-    def nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:  # noqa: ARG002 - the service chooses it
+    def make_nonce(self, base_url: str, invoice_id: str, terms: Terms) -> str:  # noqa: ARG002 - the service chooses it
         """The challenge's id, which names the one payment that the challenge can become."""
-        return _own(terms).challenge["id"]
+        return _require_charge(terms).challenge["id"]
 
-    def offers(self, answer: PayAnswer) -> Offers:
-        """The offers of a 402; PaymentRefused when it cannot be read."""
-        return read_offers(header(answer, CHALLENGE_HEADER), header(answer, REQUIRED_HEADER) and "x402")
+    def read_offers(self, answer: PayAnswer) -> Offers:
+        """See `Rail`."""
+        return read_offers(header(answer, CHALLENGE_HEADER))
 
-    def settlement(self, answer: PayAnswer) -> SettlementNotice:
-        """What an answer states about the payment; never fails."""
+    def find_problems(self, terms: Terms, *, invoice_id: str, pay_url: str) -> tuple[str, ...]:  # noqa: ARG002 - a challenge does not name it
+        """See `Rail`."""
+        charge = _require_charge(terms)
+        problems = (
+            _external(charge, invoice_id),
+            _currency(charge),
+            _network_id(charge, self._network_ids),
+            _credential_header(charge),
+        )
+        return tuple(problem for problem in problems if problem)
+
+    def read_settlement(self, answer: PayAnswer) -> SettlementNotice:
+        """See `Rail`."""
         # A provider's text may repeat the token, and the notice is kept and shown.
         body = {name: self._hidden(value) for name, value in answer.body.items()}
-        said = read_settlement(is_success(answer), header(answer, RECEIPT_HEADER), body)
-        receipt = {name: self._hidden(value) for name, value in (said.receipt or {}).items()}
-        return said.model_copy(update={"receipt": receipt or None})
+        notice = read_settlement(is_success(answer), header(answer, RECEIPT_HEADER), body)
+        receipt = {name: self._hidden(value) for name, value in (notice.receipt or {}).items()}
+        return notice.model_copy(update={"receipt": receipt or None})
 
-    def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:  # noqa: ARG002 - the challenge has it
-        """The request header that pays, with a token issued now; PaymentRefused when none was issued."""
-        charge = _own(terms)
+    def make_credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:  # noqa: ARG002 - the challenge has it
+        """See `Rail`; the token is issued now."""
+        charge = _require_charge(terms)
         limits = TokenLimits(
             currency=charge.asset.lower(),
             max_amount=charge.amount_units,
@@ -222,10 +262,41 @@ class MppRail:
         return value
 
 
-def _own(terms: Terms) -> MppTerms:
+def _require_charge(terms: Terms) -> MppTerms:
     if not isinstance(terms, MppTerms):
-        raise PaymentRefused(f"these are no terms of {PaymentMethod.MPP_SPT.value}: {terms.summary()}")
+        raise PaymentRefused(f"these are not terms of {PaymentMethod.MPP_SPT.value}: {terms.summary()}")
     return terms
+
+
+def _external(terms: MppTerms, invoice_id: str) -> str | None:
+    if terms.external_id == invoice_id:
+        return None
+    return f"externalId is {ascii_quoted(terms.external_id)}, this invoice's is {invoice_id}"
+
+
+def _currency(terms: MppTerms) -> str | None:
+    if terms.asset.lower() == CURRENCY:
+        return None
+    return f"the currency is {ascii_quoted(terms.asset)}, not {CURRENCY}"
+
+
+def _network_id(terms: MppTerms, allowed: Collection[str]) -> str | None:
+    # Ids, unlike addresses in hex, differ when their case differs.
+    if terms.pay_to in allowed:
+        return None
+    return f"networkId {ascii_quoted(terms.pay_to)} is not in network_ids of the SharedPaymentTokens block ({list_allowed(allowed)})"
+
+
+def _credential_header(terms: MppTerms) -> str | None:
+    header_name = terms.credential_header
+    if header_name is None:
+        return (
+            f"it names no header for the credential, which would then replace the API token; a challenge must say "
+            f'header="{CREDENTIAL_HEADER}"'
+        )
+    if header_name.lower() == CREDENTIAL_HEADER.lower():
+        return None
+    return f"it wants the credential in the header {ascii_quoted(header_name)}; only {CREDENTIAL_HEADER} is answered"
 
 
 def _issued(issue: TokenIssuer, limits: TokenLimits) -> str:

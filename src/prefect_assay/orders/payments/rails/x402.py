@@ -8,17 +8,19 @@ Before the payment, a malformed `PAYMENT-REQUIRED` raises PaymentRefused. After 
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from datetime import datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
 from types import ModuleType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
+from urllib.parse import urljoin, urlparse, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError
 
 from prefect_assay.errors import ConfigurationError, PaymentRefused
-from prefect_assay.orders.payments.interfaces import header
+from prefect_assay.orders.payments.interfaces import header, origin
 from prefect_assay.orders.payments.rails.headers import (
     RECEIPT_VALUE_MAX,
     compact,
@@ -27,14 +29,15 @@ from prefect_assay.orders.payments.rails.headers import (
     plain,
     receipt,
 )
+from prefect_assay.orders.payments.rails.rail import Rail
 from prefect_assay.orders.payments.terms import (
     Offers,
     SettlementNotice,
     Terms,
-    X402Terms,
     ascii_quoted,
+    list_allowed,
 )
-from prefect_assay.service.models.base import ExactModel
+from prefect_assay.service.models.base import ExactModel, Model
 from prefect_assay.service.models.billing import PayAnswer
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
@@ -44,6 +47,7 @@ RESPONSE_HEADER: Final = "PAYMENT-RESPONSE"
 VERSION: Final = 2
 SCHEME: Final = "exact"
 TRANSFER_METHOD: Final = "eip3009"
+UNITS_PER_CENT: Final = 10_000  # USDC has 6 decimals
 
 OFFERS_MAX: Final = 32
 RECEIPT_FIELDS: Final = ("success", "transaction", "network", "payer", "errorReason")
@@ -56,6 +60,65 @@ _NEVER_BROADCAST = re.compile(
 )
 
 Address = Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")]
+
+
+class X402Terms(Terms):
+    """A stablecoin transfer; `accepted` and `resource` are sent back with the credential, verbatim."""
+
+    kind: ClassVar[str] = "exact"
+    units_per_cent: ClassVar[int] = UNITS_PER_CENT
+
+    max_timeout_seconds: int  # the requested validity
+    resource_url: str | None  # the pay path, as the service states it
+    domain_name: str  # of the token's EIP-712 domain
+    domain_version: str
+    accepted: dict[str, Any]
+    resource: dict[str, Any] | None = None
+
+    @property
+    def chain_id(self) -> int:
+        """The number in `eip155:<chain id>`."""
+        return int(self.network.partition(":")[2])
+
+    def valid_seconds(self, now: datetime) -> int:  # noqa: ARG002 - a length, whenever it starts
+        """See `Terms`."""
+        return self.max_timeout_seconds
+
+    def until(self, now: datetime) -> datetime:
+        """See `Terms`."""
+        return now + timedelta(seconds=self.max_timeout_seconds)
+
+    def summary(self) -> str:
+        """See `Terms`."""
+        return (
+            f"{self.amount} of {self.asset} on {self.network} to {self.pay_to}, "
+            f"valid for {self.max_timeout_seconds} s, for {ascii_quoted(self.resource_url)}"
+        )
+
+
+class X402Limits(Model):
+    """The only terms that a wallet may sign; an empty list allows nothing.
+
+    `networks` are CAIP-2 ids (`eip155:<chain id>`). `assets` are US dollar tokens with 6 decimals in CAIP-19
+    (`eip155:<chain id>/erc20:<address>`), or the address alone where one network is allowed. `pay_to` are addresses.
+    """
+
+    networks: tuple[str, ...] = ()
+    assets: tuple[str, ...] = ()
+    pay_to: tuple[str, ...] = ()
+
+    def require_unambiguous(self) -> None:
+        """Raise ConfigurationError for assets without a network where several networks are allowed.
+
+        An address is a different token on each network: worthless on a test network, anything on another.
+        """
+        several = len({network.lower() for network in self.networks}) > 1
+        vague = tuple(asset for asset in self.assets if several and "/" not in asset)
+        if vague:
+            raise ConfigurationError(
+                "the X402Wallet block allows several networks, and its assets do not say which of them they are on: "
+                f"{', '.join(vague)}. Write each as {_caip19('eip155:8453', '0x...')}"
+            )
 
 
 class _Extra(ExactModel):
@@ -73,11 +136,10 @@ class _Entry(ExactModel):
     extra: _Extra
 
 
-def read_offers(value: str | None, authenticate: str | None = None) -> Offers:
-    """The offers in the `PAYMENT-REQUIRED` of a 402, or PaymentRefused; `authenticate` is what is offered instead."""
+def read_offers(value: str | None) -> Offers:
+    """The offers in the `PAYMENT-REQUIRED` of a 402, or PaymentRefused."""
     if value is None:
-        instead = f"; it offers {ascii_quoted(authenticate)}" if authenticate else ""
-        raise PaymentRefused(f"the service asks for payment, but not by x402 ({REQUIRED_HEADER}){instead}")
+        raise PaymentRefused(f"the service asks for payment, but not by x402 ({REQUIRED_HEADER})")
     try:
         challenge = decode(value)
     except ValueError as error:
@@ -168,59 +230,126 @@ _AUTHORIZATION_TYPES: Final = {
 }
 
 
-class X402Rail:
-    """Signs with one wallet key. No repr, error, ledger entry or log contains the key; `payer` is its address."""
+class X402Rail(Rail):
+    """Signs with one wallet key, within the limits. `payer` is the address of the wallet."""
 
     method = PaymentMethod.X402_EXACT
-    repeatable = True
+    title = "stablecoin transfer"
+    wallet_block = "X402Wallet"
+    challenge_header = REQUIRED_HEADER
+    is_repeatable = True
 
-    def __init__(self, private_key: SecretStr) -> None:
-        """Take the wallet's key; ConfigurationError when it is no private key, or without the extra `x402`."""
+    def __init__(self, private_key: SecretStr, limits: X402Limits) -> None:
+        """Take the wallet's key.
+
+        Raises:
+            ConfigurationError: the key is not a private key, the extra `x402` is missing, or an asset is ambiguous.
+        """
+        limits.require_unambiguous()
         self._key = private_key
+        self._limits = limits
         self.payer = address_of(private_key)
 
     def __repr__(self) -> str:
         return f"X402Rail(payer={self.payer!r})"
 
-    def nonce(self, base_url: str, invoice_id: str, terms: Terms | None = None) -> str:  # noqa: ARG002 - the same for all terms
+    def make_nonce(self, base_url: str, invoice_id: str, terms: Terms | None = None) -> str:  # noqa: ARG002 - the same for all terms
         """The one nonce of this invoice and wallet, as 0x and 64 hex characters."""
         parts = json.dumps([_NONCE_DOMAIN, base_url, invoice_id, self.payer.lower()])
         return f"0x{sha256(parts.encode()).hexdigest()}"
 
-    def offers(self, answer: PayAnswer) -> Offers:
-        """The offers of a 402; PaymentRefused when it cannot be read."""
-        return read_offers(header(answer, REQUIRED_HEADER), header(answer, "WWW-Authenticate"))
+    def read_offers(self, answer: PayAnswer) -> Offers:
+        """See `Rail`."""
+        return read_offers(header(answer, REQUIRED_HEADER))
 
-    def settlement(self, answer: PayAnswer) -> SettlementNotice:
-        """What an answer states about the payment; never fails."""
+    def find_problems(self, terms: Terms, *, invoice_id: str, pay_url: str) -> tuple[str, ...]:  # noqa: ARG002 - the pay path names the invoice
+        """See `Rail`."""
+        transfer, limits = _require_transfer(terms), self._limits
+        problems = (
+            _resource(transfer, pay_url),
+            _listed("network", transfer.network, limits.networks, "networks of the X402Wallet block"),
+            _asset(transfer, limits),
+            _listed("payTo", transfer.pay_to, limits.pay_to, "pay_to of the X402Wallet block"),
+        )
+        return tuple(problem for problem in problems if problem)
+
+    def read_settlement(self, answer: PayAnswer) -> SettlementNotice:
+        """See `Rail`."""
         refused = answer.status_code == HTTPStatus.PAYMENT_REQUIRED
-        said = read_settlement(
+        notice = read_settlement(
             header(answer, RESPONSE_HEADER), header(answer, REQUIRED_HEADER) if refused else None
         )
         why = plain(answer.body.get("error"))
-        return said if said.reason or not why else said.model_copy(update={"reason": why[:RECEIPT_VALUE_MAX]})
+        return (
+            notice
+            if notice.reason or not why
+            else notice.model_copy(update={"reason": why[:RECEIPT_VALUE_MAX]})
+        )
 
-    def credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
-        """The request header that pays, signed; PaymentRefused when the terms cannot be signed."""
-        if not isinstance(terms, X402Terms):
-            raise PaymentRefused(f"these are no terms of {self.method.value}: {terms.summary()}")
+    def make_credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:
+        """See `Rail`; the header is signed."""
+        transfer = _require_transfer(terms)
         authorization = {
             "from": self.payer,
-            "to": terms.pay_to,
-            "value": str(terms.amount_units),
+            "to": transfer.pay_to,
+            "value": str(transfer.amount_units),
             "validAfter": "0",
             "validBefore": str(valid_before),
             "nonce": nonce,
         }
-        signature = _sign(self._key, terms, authorization)
+        signature = _sign(self._key, transfer, authorization)
         payload: dict[str, Any] = {
             "x402Version": VERSION,
-            "accepted": terms.accepted,
+            "accepted": transfer.accepted,
             "payload": {"signature": signature, "authorization": authorization},
         }
-        if terms.resource is not None:
-            payload["resource"] = terms.resource
+        if transfer.resource is not None:
+            payload["resource"] = transfer.resource
         return {SIGNATURE_HEADER: encode(payload)}
+
+
+def _require_transfer(terms: Terms) -> X402Terms:
+    if not isinstance(terms, X402Terms):
+        raise PaymentRefused(f"these are not terms of {PaymentMethod.X402_EXACT.value}: {terms.summary()}")
+    return terms
+
+
+def _resource(terms: X402Terms, expected: str) -> str | None:
+    try:
+        stated = terms.resource_url or ""
+        given = urljoin(expected, stated)
+        parts = urlsplit(given)
+        same = (
+            urlparse(stated).path != ""  # without a path, urljoin gives back what is expected
+            and f"{origin(given)}{parts.path}" == expected
+            and not (parts.query or parts.fragment or parts.username or parts.password)
+        )
+    except ValueError:
+        same = False
+    return (
+        None if same else f"resource.url is {ascii_quoted(terms.resource_url)}, this invoice's is {expected}"
+    )
+
+
+def _listed(name: str, value: str, allowed: Collection[str], setting: str) -> str | None:
+    if value.lower() in {item.lower() for item in allowed}:
+        return None
+    return f"{name} {ascii_quoted(value)} is not in {setting} ({list_allowed(allowed)})"
+
+
+def _caip19(network: str, asset: str) -> str:
+    """A token contract with its network."""
+    return f"{network}/erc20:{asset}"
+
+
+def _asset(terms: X402Terms, limits: X402Limits) -> str | None:
+    allowed = {asset.lower() for asset in limits.assets}
+    if allowed & {terms.asset.lower(), _caip19(terms.network, terms.asset).lower()}:
+        return None
+    return (
+        f"asset {ascii_quoted(terms.asset)} is not in assets of the X402Wallet block ({list_allowed(limits.assets)}) for "
+        f"{ascii_quoted(terms.network)}"
+    )
 
 
 def _eth_account() -> tuple[type[Any], ModuleType]:

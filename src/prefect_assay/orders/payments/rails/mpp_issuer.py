@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from pydantic_core import from_json
 
 from prefect_assay.errors import ConfigurationError, PaymentRefused
-from prefect_assay.orders.payments import TokenLimits
+from prefect_assay.orders.payments.rails.mpp import TokenLimits
 from prefect_assay.service.client.http.address import checked_token, is_protected
 from prefect_assay.service.client.http.deadline import deadline, limit_connections
 from prefect_assay.service.client.http.exchange import Meter, TooLarge
