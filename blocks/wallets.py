@@ -146,7 +146,9 @@ class SharedPaymentTokens(PaymentWallet):
         from prefect_assay.blocks import SharedPaymentTokens
 
         SharedPaymentTokens(
-            issuer_url="https://issuer.example.org/tokens", issuer_key="key-of-this-installation"
+            issuer_url="https://issuer.example.org/tokens",
+            issuer_key="key-of-this-installation",
+            network_ids=["profile_of_the_laboratory"],
         ).save("BLOCK_NAME")
         tokens = SharedPaymentTokens.load("BLOCK_NAME")
         issue = tokens.get_issuer()

@@ -169,7 +169,6 @@ NAMES = {
 }
 PLACES = {
     "src/prefect_assay/service/models/vocabulary.py",
-    "src/prefect_assay/service/client/drift/samples.py",
     "src/prefect_assay/orders/payments/rails/__init__.py",
     "src/prefect_assay/orders/payments/rails/mpp.py",
     "src/prefect_assay/orders/payments/rails/x402.py",

@@ -42,7 +42,7 @@ def test_a_doubt_outlives_terms_that_cannot_be_signed(world, monkeypatch):
     def refuse(*_, **__):
         raise PaymentRefused("the terms cannot be signed")
 
-    monkeypatch.setattr(type(world.rail), "credential", refuse)
+    monkeypatch.setattr(type(world.rail), "make_credential", refuse)
     with pytest.raises(PaymentOutcomeUnknown, match="cannot be signed"):
         world.settle()
     assert world.entry().state is PaymentState.UNKNOWN

@@ -84,13 +84,13 @@ def payer(request, lab, tmp_path):
 
 def test_an_order_is_paid_once_and_a_replay_charges_nothing(payer):
     credentials = []
-    made = payer.rail.credential
+    made = payer.rail.make_credential
 
     def remember(*args, **kwargs):
         credentials.append(made(*args, **kwargs))
         return credentials[-1]
 
-    payer.rail.credential = remember
+    payer.rail.make_credential = remember
     paid = payer.settle()
     assert (paid.state, paid.already_paid) == (PaymentState.SETTLED, False)
     assert paid.receipt

@@ -206,7 +206,7 @@ def test_an_archive_that_goes_away_before_the_record_stops_the_payment_and_the_n
     world, monkeypatch, fault
 ):
     monkeypatch.setattr("prefect_assay.orders.ledger.log.time.sleep", lambda _: None)
-    signed = RAIL.credential
+    signed = RAIL.make_credential
 
     def away(*args, **kwargs):
         getattr(world.store, fault)(4)
