@@ -36,7 +36,7 @@ from prefect_assay.service.words import many
 
 # Chosen on the EGFR pool and on variants of antibodies (docs/selection.md).
 SLOPE: Final = 0.22  # from the middle to the best expected rank of scores
-FEWEST_EDITS: Final = 0.6  # from the middle to the fewest edits
+FEWEST_EDITS: Final = 1.0  # from the middle to the fewest edits
 EXPLORE: Final = 0.4  # standard deviations that a candidate counts better while rounds are to come
 LEARNED: Final = 1500  # measured designs at most; those of the pool's target first
 SHORTLIST: Final = 1000  # candidates whose predictions follow what was chosen

@@ -6,7 +6,7 @@ it is a radial basis function of the number of sites that differ.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,33 @@ from prefect_assay.analysis.selection.candidates import Floats
 
 NOISE: Final = 0.6  # of yes and no, and of values in a pool
 _NOISES: Final = (0.01, 0.03, 0.1, 0.3, 0.6)
-_REACHES: Final = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # in typical distances between measured variants
+_REACHES: Final = (0.125, 0.25, 0.5, 1.0, 2.0)  # in typical distances between measured variants
+_LINEAR: Final = (0.0, 0.5, 1.0)  # of a library's kernel: sites one by one; the rest is what they do together
 _SEARCHED: Final = 500  # measured designs that the search for reach and noise looks at
 _FEWEST: Final = 4  # measured designs that can tell reach and noise
 _FAR: Final = 2.5  # standard deviations from what all others say: more is damped
 _PASSES: Final = 3
 _SMALL: Final = 1e-9
 _DIGITS: Final = 9
+
+
+class _Choice(NamedTuple):
+    """The weights of a kernel's two parts, the length of the radial one, and the noise."""
+
+    linear: float
+    radial: float
+    length: float
+    noise: float
+
+    def kernel(self) -> Kernel:
+        linear = ConstantKernel(self.linear) * DotProduct(0.0, "fixed")
+        radial = ConstantKernel(self.radial) * RBF(self.length)
+        if self.linear and self.radial:
+            return linear + radial
+        return linear if self.linear else radial
+
+    def scaled(self, factor: float) -> "_Choice":
+        return _Choice(self.linear * factor, self.radial * factor, self.length, self.noise * factor)
 
 
 class Model:
@@ -49,53 +69,45 @@ class Model:
     ) -> None:
         self._known = known
         x = known.toarray()
-        self._typical = _typical_distance(x) if is_library else None
-        choices = self._choices(values, is_robust=is_robust)
-        self._kernel, self.noise = choices[0]
-        if len(values) >= _FEWEST and np.ptp(values) > 0 and len(choices) > 1:
+        choices = _list_choices(x, values, is_robust=is_robust) if is_library else _POOL
+        self._choice = choices[0]
+        if len(choices) > 1:
             some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _SEARCHED)).astype(np.intp))
-            fits = [_fit(kernel, x[some], values[some], noise / counts[some]) for kernel, noise in choices]
+            given = x[some], values[some]
+            fits = [_fit(choice.kernel(), *given, choice.noise / counts[some]) for choice in choices]
             best = int(np.argmax([_likelihood(fit) for fit in fits]))
-            scale = _misfit(fits[best])
-            self._kernel, self.noise = (ConstantKernel(scale) * choices[best][0], choices[best][1] * scale)
-        self._process = GaussianProcessRegressor(self._kernel, optimizer=None)
+            self._choice = choices[best].scaled(_misfit(fits[best]))
+        self.noise, kernel = self._choice.noise, self._choice.kernel()
+        self._process = GaussianProcessRegressor(kernel, optimizer=None)
         self._alpha: Floats | None = None
         self.fitted: Floats = np.zeros(0)
         if not len(values):
             return
         noises = self.noise / counts
-        self._process = _fit(self._kernel, x, values, noises)
+        self._process = _fit(kernel, x, values, noises)
         for _ in range(_PASSES if is_robust else 0):
             inverse = np.diag(cho_solve((self._process.L_, True), np.eye(len(values))))
             far = np.abs(self._process.alpha_) / np.sqrt(np.maximum(inverse, _SMALL)) / _FAR
             noises = noises * np.maximum(far, 1) ** 2
-            self._process = _fit(self._kernel, x, values, noises)
+            self._process = _fit(kernel, x, values, noises)
         self._alpha = self._process.alpha_
         self.fitted = values - noises * self._alpha
 
-    def _choices(self, values: Floats, *, is_robust: bool) -> list[tuple[Kernel, float]]:
-        noises = _NOISES if is_robust and len(values) else (NOISE,)
-        if self._typical is None:
-            return [(DotProduct(0.0, "fixed"), noise) for noise in reversed(noises)]
-        reaches = _REACHES if len(values) else (1.0,)
-        return [(RBF(math.sqrt(self._typical * reach)), noise) for reach in reaches for noise in noises]
-
     def mean(self, rows: csr_array) -> Floats:
         """The mean of each design."""
-        if self._alpha is None:
-            return np.zeros(rows.shape[0])
-        if self._typical is None:
-            return np.asarray(rows @ (self._known.T @ self._alpha))
-        kernel = self._kernel
-        scale, radial = (kernel.k1.constant_value, kernel.k2) if hasattr(kernel, "k1") else (1.0, kernel)
-        alike = rbf_kernel(rows, self._known, gamma=0.5 / radial.length_scale**2)
-        return np.asarray(scale * (alike @ self._alpha))
+        value = np.zeros(rows.shape[0])
+        if self._alpha is not None and self._choice.linear:
+            value += self._choice.linear * np.asarray(rows @ (self._known.T @ self._alpha))
+        if self._alpha is not None and self._choice.radial:
+            alike = rbf_kernel(rows, self._known, gamma=0.5 / self._choice.length**2)
+            value += self._choice.radial * np.asarray(alike @ self._alpha)
+        return value
 
     def parts(self, row: csr_array, columns: Mapping[str, slice]) -> dict[str, float]:
-        """What each kind of feature adds to the mean of one design of a pool; of a library nothing can be told apart."""
-        if self._alpha is None or self._typical is not None:
+        """What each kind of feature adds to the mean of one design; of a radial kernel nothing can be told apart."""
+        if self._alpha is None or self._choice.radial:
             return {}
-        products = row.multiply((self._known.T @ self._alpha)[None, :]).toarray()[0]
+        products = row.multiply((self._known.T @ self._alpha)[None, :]).toarray()[0] * self._choice.linear
         return {part: float(products[columns[part]].sum()) for part in columns}
 
     def covariance(self, rows: csr_array) -> Floats:
@@ -103,6 +115,23 @@ class Model:
         if not rows.shape[0]:
             return np.zeros((0, 0))
         return np.asarray(self._process.predict(rows.toarray(), return_cov=True)[1])
+
+
+_POOL: Final = [_Choice(1.0, 0.0, 1.0, NOISE)]
+
+
+def _list_choices(x: Floats, values: Floats, *, is_robust: bool) -> list[_Choice]:
+    """Kernels of a library to choose from by their likelihood; a single one where too little is measured to tell."""
+    typical = _typical_distance(x)
+    size = float(np.square(x).sum(axis=1).mean()) if len(x) else 1.0
+    if len(values) < _FEWEST or np.ptp(values) == 0:
+        return [_Choice(0.5 / size, 0.5, math.sqrt(typical), NOISE)]
+    return [
+        _Choice(linear / size, 1 - linear, math.sqrt(typical * reach), noise)
+        for linear in _LINEAR
+        for reach in (_REACHES if linear < 1 else (1.0,))
+        for noise in (_NOISES if is_robust else (NOISE,))
+    ]
 
 
 def _fit(kernel: Kernel, x: Floats, values: Floats, noises: Floats) -> GaussianProcessRegressor:
