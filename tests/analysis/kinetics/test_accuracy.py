@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-from prefect_assay.analysis.kinetics.global_fit import fit_global
-from prefect_assay.analysis.kinetics.instrument import Instrument
+from prefect_assay.analysis.kinetics.fit import fit_one_to_one
 from prefect_assay.analysis.kinetics.intervals import profile
 from prefect_assay.analysis.kinetics.response import curve
 from prefect_assay.analysis.kinetics.schedule import Schedule as FoundSchedule
 from prefect_assay.analysis.kinetics.schedule import find_schedule
-from prefect_assay.analysis.kinetics.two_step import fit_two_step
 from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, measured, one_to_one
 
 CONSTANTS = ((1e5, 1e-2), (7e4, 6e-3), (1e6, 1e-3), (1e5, 1e-4), (2e4, 5e-2), (1e5, 0.5))
@@ -20,9 +18,9 @@ CONSTANTS = ((1e5, 1e-2), (7e4, 6e-3), (1e6, 1e-3), (1e5, 1e-4), (2e4, 5e-2), (1
 def test_constants_are_within_one_percent_without_noise(exact, kon, koff, step_s):
     schedule = Schedule(step_s=step_s)
     data = exact(one_to_one(kon, koff, 3.0, schedule), schedule)
-    for rates in (fit_global(Instrument(data)).rates, fit_two_step(data).rates):
-        found = [np.exp(value.best) for value in (rates.kon, rates.koff, rates.kd)]
-        assert found == pytest.approx([kon, koff, koff / kon], rel=0.01)
+    rates = fit_one_to_one(data).rates
+    found = [np.exp(value.best) for value in (rates.kon, rates.koff, rates.kd)]
+    assert found == pytest.approx([kon, koff, koff / kon], rel=0.01)
 
 
 @pytest.mark.parametrize("association_s", [120.0, 300.0])
@@ -31,7 +29,7 @@ def test_the_start_of_the_dissociation_is_found(exact, association_s):
     clean = one_to_one(1e5, 5e-3, 3.0, schedule)
     curves = measured(clean, np.random.default_rng(1), schedule)
     assert find_schedule([curves]).association_s == pytest.approx(association_s, abs=2.0)
-    rates = fit_global(Instrument(exact(clean, schedule))).rates
+    rates = fit_one_to_one(exact(clean, schedule)).rates
     assert np.exp(rates.kd.best) == pytest.approx(5e-8, rel=0.01)
 
 
@@ -52,8 +50,8 @@ def test_a_fast_association_or_a_slow_curve_does_not_hide_the_dissociation(kon, 
 def test_a_rate_that_only_low_concentrations_show_is_within_the_bounds(exact, kon, koff):
     schedule = Schedule(step_s=1.0)
     data = exact(one_to_one(kon, koff, 3.0, schedule), schedule)
-    for rates in (fit_global(Instrument(data)).rates, fit_two_step(data).rates):
-        assert np.exp([rates.kon.best, rates.koff.best]) == pytest.approx([kon, koff], rel=0.01)
+    rates = fit_one_to_one(data).rates
+    assert np.exp([rates.kon.best, rates.koff.best]) == pytest.approx([kon, koff], rel=0.01)
 
 
 def test_the_end_of_an_interval_is_found_where_squares_grow_slower_than_a_parabola():

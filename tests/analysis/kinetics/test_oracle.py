@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from pykingenie.utils.fitting_surface import fit_one_site_assoc_and_disso
 
-from prefect_assay.analysis.kinetics.global_fit import fit_global
-from prefect_assay.analysis.kinetics.instrument import Instrument
+from prefect_assay.analysis.kinetics.fit import fit_one_to_one
 from prefect_assay.analysis.kinetics.prepare import less_blank, matrix
 from prefect_assay.analysis.kinetics.response import curve
 from support.kinetics.simulate import CONCENTRATIONS_M, Schedule, measured
@@ -37,7 +36,7 @@ def test_curves_without_disturbances_give_the_oracles_values(kon, koff):
     measured_curves = measured(clean, np.random.default_rng(3), SCHEDULE, own_drift=0.0)
     curves = less_blank(measured_curves)
     kd, koff, rmax = oracle(curves)
-    fit = fit_global(Instrument(matrix(curves, 180.0, blanks=1, unit="nm")))
+    fit = fit_one_to_one(matrix(curves, 180.0, blanks=1, unit="nm"))
     assert np.exp(fit.rates.kd.best) == pytest.approx(kd, rel=0.03)
     assert np.exp(fit.rates.koff.best) == pytest.approx(koff, rel=0.03)
-    assert fit.solution.rmax == pytest.approx([rmax] * 4, rel=0.03)
+    assert fit.rmax == pytest.approx([rmax] * 4, rel=0.03)

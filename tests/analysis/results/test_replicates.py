@@ -44,7 +44,6 @@ def one(rows, name):
 
 def fit(low, value, high):
     return KineticsFit(
-        model="two_step",
         kon_per_M_s=Estimate(value=1e5),
         koff_per_s=Estimate(value=1e-4),
         kd_M=Estimate(value=value, low=low, high=high),
@@ -52,7 +51,7 @@ def fit(low, value, high):
         rmax=(1.0,),
         mae=0.01,
         relative_mae=0.01,
-        runs_p=0.5,
+        misfit=0.002,
     )
 
 
@@ -65,7 +64,7 @@ def analysis(name, *fits):
                 unit="nm",
                 concentrations_nM=(1.0,),
                 verdict="review",
-                fits=(each,),
+                fit=each,
             )
             for number, each in enumerate(fits, start=1)
         )

@@ -29,10 +29,9 @@ def replicates(name, *kds, strength="strong", **fields):
     ]
 
 
-def curves(name="d1", replicate=1, verdict="agrees", reasons=(), kd=(1e-9, 0.8e-9, 1.2e-9), model="two_step"):
+def curves(name="d1", replicate=1, verdict="agrees", reasons=(), kd=(1e-9, 0.8e-9, 1.2e-9)):
     value = Estimate(value=kd[0], low=kd[1], high=kd[2])
     fit = KineticsFit(
-        model=model,
         kon_per_M_s=Estimate(value=1e5),
         koff_per_s=Estimate(value=1e-4),
         kd_M=value,
@@ -40,7 +39,7 @@ def curves(name="d1", replicate=1, verdict="agrees", reasons=(), kd=(1e-9, 0.8e-
         rmax=(1.0,),
         mae=0.01,
         relative_mae=0.01,
-        runs_p=0.5,
+        misfit=0.002,
     )
     return ReplicateKinetics(
         name=name,
@@ -49,7 +48,7 @@ def curves(name="d1", replicate=1, verdict="agrees", reasons=(), kd=(1e-9, 0.8e-
         concentrations_nM=(1.0,),
         verdict=verdict,
         reasons=reasons,
-        fits=(fit,),
+        fit=fit,
     )
 
 

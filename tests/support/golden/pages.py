@@ -140,20 +140,17 @@ def _fits(entries):
                 concentrations_nM=(0.0, 31.6, 100.0, 316.2, 1000.0),
                 verdict="review" if is_open else "agrees",
                 reasons=("the curves do not bound K_D from below",) if is_open else (),
-                fits=(
-                    KineticsFit(
-                        model="two_step",
-                        kon_per_M_s=Estimate(value=1e5, low=9e4, high=1.1e5),
-                        koff_per_s=Estimate(
-                            **({"value": None, "high": 1.8e-4} if is_open else _within(kd * 1e5, 0.04))
-                        ),
-                        kd_M=Estimate(**fitted),
-                        kd_uncertainty_M=Estimate(**(fitted if is_open else _within(kd, 0.3))),
-                        rmax=(1.0,),
-                        mae=0.01,
-                        relative_mae=0.01,
-                        runs_p=0.5,
+                fit=KineticsFit(
+                    kon_per_M_s=Estimate(value=1e5, low=9e4, high=1.1e5),
+                    koff_per_s=Estimate(
+                        **({"value": None, "high": 1.8e-4} if is_open else _within(kd * 1e5, 0.04))
                     ),
+                    kd_M=Estimate(**fitted),
+                    kd_uncertainty_M=Estimate(**(fitted if is_open else _within(kd, 0.3))),
+                    rmax=(1.0,),
+                    mae=0.01,
+                    relative_mae=0.01,
+                    misfit=0.002,
                 ),
                 service=ServiceValues(kd_M=kd, binding="true"),
             )

@@ -22,8 +22,8 @@ ASSOCIATION_S = 180.0
 CONCENTRATIONS_M = (1e-8, 3.16e-8, 1e-7, 3.16e-7, 1e-6)
 
 
-def replicate(name="design", *, kd=7e-8, models=("two_step", "global_1to1"), points=960, noise=0.01, **known):
-    """Five curves of a 1:1 binder, R_max 1; without models a design that does not bind."""
+def replicate(name="design", *, kd=7e-8, binds=True, points=960, noise=0.01, **known):
+    """Five curves of a 1:1 binder, R_max 1; or a design that does not bind."""
     kon, rng = 7e4, np.random.default_rng(7)
     times = np.linspace(0, 479, points)
     curves = []
@@ -31,32 +31,27 @@ def replicate(name="design", *, kd=7e-8, models=("two_step", "global_1to1"), poi
         rate = kon * (concentration + kd)
         top = concentration / (concentration + kd)
         held = top * -np.expm1(-rate * np.minimum(times, ASSOCIATION_S))
-        signal = held * np.exp(-kd * kon * np.maximum(times - ASSOCIATION_S, 0)) * bool(models)
-        fitted = {model: signal * (1 if model == "two_step" else 0.9) for model in models}
+        signal = held * np.exp(-kd * kon * np.maximum(times - ASSOCIATION_S, 0)) * binds
         curve = Curve(concentration, times, signal + rng.normal(0, noise, points))
-        curves.append(FittedCurve(curve, fitted))
-    fits = tuple(
-        KineticsFit(
-            model=model,
-            kon_per_M_s=Estimate(value=kon),
-            koff_per_s=Estimate(value=kd * kon),
-            kd_M=Estimate(value=kd, low=kd * 0.95, high=kd * 1.05),
-            kd_uncertainty_M=Estimate(value=kd, low=kd * 0.9, high=kd * 1.1),
-            rmax=(1.0,),
-            mae=noise,
-            relative_mae=noise,
-            runs_p=0.5,
-        )
-        for model in models
+        curves.append(FittedCurve(curve, signal if binds else None))
+    fit = KineticsFit(
+        kon_per_M_s=Estimate(value=kon),
+        koff_per_s=Estimate(value=kd * kon),
+        kd_M=Estimate(value=kd, low=kd * 0.95, high=kd * 1.05),
+        kd_uncertainty_M=Estimate(value=kd, low=kd * 0.9, high=kd * 1.1),
+        misfit=0.002,
+        rmax=(1.0,) * len(CONCENTRATIONS_M),
+        mae=noise,
+        relative_mae=noise,
     )
-    verdict = known.pop("verdict", Verdict.AGREES if models else Verdict.NO_BINDING)
+    verdict = known.pop("verdict", Verdict.AGREES if binds else Verdict.NO_BINDING)
     kinetics = ReplicateKinetics(
         name=name,
         replicate=known.pop("number", 2),
         unit=known.pop("unit", "nm"),
         concentrations_nM=tuple(1e9 * c for c in CONCENTRATIONS_M),
         verdict=verdict,
-        fits=fits,
+        fit=fit if binds else None,
         **known,
     )
     return FittedReplicate(kinetics, tuple(curves), ASSOCIATION_S)

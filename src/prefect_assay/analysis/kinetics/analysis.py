@@ -5,11 +5,9 @@ Units: K_D in M, k_on in 1/(M s), k_off in 1/s, temperatures in degrees Celsius,
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final
 
 from prefect_assay.service.models.base import Model, StoredModel
-
-ModelName = Literal["global_1to1", "two_step"]
 
 CONCENTRATION_ERROR: Final = 0.2
 """Unless it is given: what the concentration of a small protein, measured once, is commonly off."""
@@ -20,7 +18,9 @@ class Verdict(StrEnum):
 
     AGREES = "agrees"  # the fit describes the curves, and it agrees with the service's values
     REVIEW = "review"  # look at the curves: the reasons say why
-    NOT_1_TO_1 = "not_1_to_1"  # another mechanism describes the curves better, and with another K_D
+    NOT_1_TO_1 = (
+        "not_1_to_1"  # the curves deviate so far from 1:1 that its constants are only the nearest ones
+    )
     NO_BINDING = "no_binding"  # no response above the noise: there is no number
 
 
@@ -46,24 +46,25 @@ class Estimate(StoredModel):
 
 
 class KineticsFit(StoredModel):
-    """One model, fitted to all curves of one replicate.
+    """The global 1:1 fit of all curves of one replicate.
 
-    Intervals are the precision of the fit: 95 % by noise and baselines alone, as these curves show them, and less where sensors
-    differ. `kd_uncertainty_M` has all that differs from sensor to sensor, and the error of the concentrations
-    (`PackageAnalysis.concentration_error`): the interval to rely on.
-    `rmax` has one value, or one per curve where the model lets them differ. `mae` is the mean absolute residual in the
-    unit of the signal, `relative_mae` the same over the highest signal, `runs_p` the p value of the runs test.
+    Intervals are 95 % at the nominal concentrations: noise, baselines, what differs from curve to curve, and the deviation
+    from 1:1. `kd_uncertainty_M` also has the common error of the concentrations (`PackageAnalysis.concentration_error`): the
+    interval to rely on. `misfit` is the deviation from 1:1 as a share of the signal. `rmax` has one value per curve.
+    `kd_one_rmax_M` and `kd_free_rmax_M` are what K_D would be if all curves had one R_max, or each its own; None where the
+    curves are 1:1. `mae` is the mean absolute residual in the unit of the signal, `relative_mae` the same over the highest.
     """
 
-    model: ModelName
     kon_per_M_s: Estimate  # noqa: N815
     koff_per_s: Estimate
     kd_M: Estimate  # noqa: N815
     kd_uncertainty_M: Estimate  # noqa: N815
+    misfit: float
     rmax: tuple[float, ...]
+    kd_one_rmax_M: float | None = None  # noqa: N815
+    kd_free_rmax_M: float | None = None  # noqa: N815
     mae: float
     relative_mae: float
-    runs_p: float
 
 
 class ServiceValues(StoredModel):
@@ -79,9 +80,10 @@ class ServiceValues(StoredModel):
 
 
 class ReplicateKinetics(StoredModel):
-    """The fits of one replicate beside the service's values; a replicate that does not bind has no fit.
+    """The fit of one replicate beside the service's values, and K_D of the plateaus, which needs no rate.
 
-    The first fit is the one that counts. A second one is there where 1:1 does not describe the curves: it is 1:1.
+    `fit` is None without binding, and where the curves give no number. `steady_state_kd_M` is None where too few curves
+    approach a plateau. `brackets_kd`: some concentrations are below K_D, and some above; None without a K_D.
     """
 
     name: str
@@ -90,12 +92,10 @@ class ReplicateKinetics(StoredModel):
     concentrations_nM: tuple[float, ...]  # noqa: N815
     verdict: Verdict
     reasons: tuple[str, ...] = ()
-    fits: tuple[KineticsFit, ...] = ()
+    fit: KineticsFit | None = None
+    steady_state_kd_M: Estimate | None = None  # noqa: N815
+    brackets_kd: bool | None = None
     service: ServiceValues = ServiceValues()
-
-    def fit(self, model: ModelName) -> KineticsFit | None:
-        """The fit of one model, or None."""
-        return next((fit for fit in self.fits if fit.model == model), None)
 
 
 class ReplicateMelting(StoredModel):

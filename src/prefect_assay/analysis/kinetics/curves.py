@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from prefect_assay.analysis.kinetics.analysis import (
-    ModelName,
     PackageAnalysis,
     ReplicateKinetics,
     ReplicateMelting,
@@ -26,10 +25,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class FittedCurve:
-    """One sensorgram after subtraction of reference and drift, with the curve of each model at the same times."""
+    """One sensorgram after subtraction of reference and drift, with the fitted curve at the same times (None: not fitted)."""
 
     curve: Curve
-    fitted: dict[ModelName, FloatArray]
+    fitted: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,9 @@ from prefect_assay.analysis.kinetics.analysis import Estimate
 from prefect_assay.analysis.kinetics.curves import FloatArray
 
 Squares = Callable[[FloatArray], FloatArray]
-Bounds = tuple[float, float]
 
 OPEN_FOLD: Final = 10.0
 """An interval that reaches so many times beyond the estimate is open on that side."""
-_GRID: Final = 33
-_ZOOMS: Final = 6
 _RAYS: Final = 16
 _STEPS: Final = 7
 _BEYOND: Final = 1.1
@@ -40,16 +37,6 @@ class LogInterval:
         """Whether the data determine both ends."""
         return self.low is not None and self.high is not None
 
-    def scaled(self, factor: float) -> "LogInterval":
-        """The same with ends so many times as far away; a limit stays."""
-        if self.low is None or self.high is None:
-            return self
-        return LogInterval(
-            self.best,
-            self.best + factor * (self.low - self.best),
-            self.best + factor * (self.high - self.best),
-        )
-
     def widened(self, deviation: float) -> "LogInterval":
         """The same with a further, independent error of this standard deviation; to a limit it is added."""
         more = NORMAL * deviation
@@ -58,11 +45,6 @@ class LogInterval:
             return LogInterval(self.best, low, None if self.high is None else self.high + more)
         sides = (float(np.hypot(end - self.best, more)) for end in (self.low, self.high))
         return LogInterval(self.best, self.best - next(sides), self.best + next(sides))
-
-    def opened_like(self, other: "LogInterval") -> "LogInterval":
-        """The same without the ends that `other` leaves open."""
-        low = None if other.low is None else self.low
-        return LogInterval(self.best, low, None if other.high is None else self.high)
 
     def estimate(self) -> Estimate:
         """The same in the unit of the parameter; a limit has no value."""
@@ -76,41 +58,6 @@ class LogInterval:
 def rounded(value: float) -> float:
     """Six significant digits, so that results do not depend on the last bits of a machine."""
     return float(f"{value:.{_DIGITS - 1}e}")
-
-
-def minimum(squares: Squares, bounds: Bounds) -> float:
-    """The least of a sum of squares of one parameter, by a grid that zooms in."""
-    low, high = bounds
-    best = low
-    for _ in range(_ZOOMS):
-        grid = np.linspace(low, high, _GRID)
-        best = float(grid[int(np.argmin(squares(grid)))])
-        width = grid[1] - grid[0]
-        low, high = max(bounds[0], best - width), min(bounds[1], best + width)
-    return best
-
-
-def interval(squares: Squares, best: float, growth: float, bounds: Bounds) -> LogInterval:
-    """Both ends at which a sum of squares of one parameter has grown by `growth`; open where it does not."""
-    limit = float(squares(np.array([best]))[0]) + growth
-    reach = float(np.log(OPEN_FOLD))
-    low = _crossing(squares, limit, best, max(bounds[0], best - reach))
-    return LogInterval(best, low, _crossing(squares, limit, best, min(bounds[1], best + reach)))
-
-
-def _crossing(squares: Squares, limit: float, start: float, end: float) -> float | None:
-    # Distances grow quadratically: most intervals are narrow.
-    shares = np.linspace(0, 1, _GRID) ** 3
-    for _ in range(_ZOOMS // 2):
-        grid = start + (end - start) * shares
-        beyond = squares(grid) > limit
-        beyond[0] = False
-        if not beyond.any():
-            return None
-        first = int(np.argmax(beyond))
-        start, end = float(grid[first - 1]), float(grid[first])
-        shares = np.linspace(0, 1, _GRID)
-    return end
 
 
 def profile(

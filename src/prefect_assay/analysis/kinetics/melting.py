@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy.optimize import OptimizeResult, least_squares
 
 from prefect_assay.analysis.kinetics.analysis import (
     Estimate,
@@ -16,9 +17,7 @@ from prefect_assay.analysis.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.analysis.kinetics.curves import FittedMelt, FloatArray
-from prefect_assay.analysis.kinetics.descent import descend
 from prefect_assay.analysis.kinetics.intervals import NORMAL, rounded
-from prefect_assay.analysis.kinetics.noise import inflation, white_noise
 
 AGREEMENT_C: Final = 1.0
 """How far the service's melting temperature may lie outside of the interval: what its own is uncertain by."""
@@ -43,7 +42,10 @@ _SEVERAL_GAIN: Final = 3.0
 _SEVERAL_MISFIT: Final = 2.0
 _SEVERAL_APART_C: Final = 6.0
 _SEVERAL_STEP: Final = 0.1
-_ENOUGH: Final = 1e-4
+_ENOUGH: Final = 1e-6
+_STEP: Final = 1e-4
+_BLOCK: Final = 5
+_NORMAL_QUARTILE: Final = 0.6745
 
 
 def unfolded(
@@ -181,24 +183,42 @@ class _Model:
         capacities = theta[:, 2::3] / _CAPACITY_SCATTER
         return np.concatenate([(self._signal - fitted) / self.noise, amounts[:, -2:], capacities], axis=1)
 
+    def _descend(self, start: FloatArray) -> OptimizeResult:
+        low, high = self.bounds.T
+
+        def slopes(theta: FloatArray) -> FloatArray:
+            inward = np.where(theta + _STEP > high, -_STEP, _STEP)
+            points = self.residuals(np.concatenate([theta[None], theta + np.diag(inward)]))
+            return np.asarray((points[1:] - points[0]).T / inward)
+
+        return least_squares(
+            lambda theta: self.residuals(theta[None])[0],
+            np.clip(start, low + _STEP, high - _STEP),
+            slopes,
+            bounds=(low, high),
+            ftol=_ENOUGH,
+            xtol=_ENOUGH,
+            max_nfev=60,
+        )
+
     def fit(self, starts: FloatArray) -> _Melt | None:
         """From the best of the starts (k, p); None where a melting temperature runs out of the curve."""
         # The noise is not known before there is a fit: twice.
         for _ in range(2):
             start = starts[int(np.argmin(np.sum(self.residuals(starts) ** 2, axis=1)))]
-            found = descend(self.residuals, start, self.bounds, _ENOUGH)
-            fitted = self._solve(found.theta[None])[0][0]
+            found = self._descend(start)
+            fitted = self._solve(found.x[None])[0][0]
             left = self._signal - fitted
-            self.noise = max(white_noise(left[None]), 1e-6 * float(np.ptp(self._signal)), 1e-12)
-            starts = found.theta[None]
-        found = descend(self.residuals, starts[0], self.bounds, _ENOUGH)
-        fitted, amounts, _ = (part[0] for part in self._solve(found.theta[None]))
+            self.noise = max(_white_noise(left), 1e-6 * float(np.ptp(self._signal)), 1e-12)
+            starts = found.x[None]
+        found = self._descend(starts[0])
+        fitted, amounts, _ = (part[0] for part in self._solve(found.x[None]))
         left = self._signal - fitted
         square = float(np.sum((left / self.noise) ** 2))
-        misfit = square / max(len(left) - found.theta.size - 6, 1)
-        spread = np.linalg.pinv(found.jacobian.T @ found.jacobian, rcond=1e-12, hermitian=True)
-        variance = np.diag(spread) * max(1.0, misfit) * inflation(left[None])
-        temperatures = found.theta[::3]
+        misfit = square / max(len(left) - found.x.size - 6, 1)
+        spread = np.linalg.pinv(found.jac.T @ found.jac, rcond=1e-12, hermitian=True)
+        variance = np.diag(spread) * max(1.0, misfit) * _inflation(left)
+        temperatures = found.x[::3]
         inside = (temperatures > self.bounds[::3, 0] + 1e-3) & (temperatures < self.bounds[::3, 1] - 1e-3)
         if not inside.all():
             return None
@@ -219,6 +239,19 @@ class _Model:
         tm = fit.estimates[0].value or 0.0
         baselines = np.polyfit(self._celsius - tm, fit.fitted, 1)
         return float(np.max(np.abs(fit.fitted - np.polyval(baselines, self._celsius - tm))))
+
+
+def _white_noise(residuals: FloatArray) -> float:
+    """Standard deviation from differences of neighbours, which a misfit hardly reaches."""
+    return float(np.median(np.abs(np.diff(residuals)))) / _NORMAL_QUARTILE / float(np.sqrt(2.0))
+
+
+def _inflation(residuals: FloatArray) -> float:
+    """Variance of sums over neighbours, relative to independent points; at least 1."""
+    usable = len(residuals) // _BLOCK * _BLOCK
+    sums = residuals[:usable].reshape(-1, _BLOCK).sum(axis=1)
+    mean_square = float(np.mean(residuals**2))
+    return max(1.0, float(np.mean(sums**2)) / (_BLOCK * mean_square)) if mean_square else 1.0
 
 
 def _transition(celsius: FloatArray, signal: FloatArray) -> _Melt | None:

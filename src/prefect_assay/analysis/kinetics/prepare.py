@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from prefect_assay.analysis.kinetics.curves import Curve, FloatArray
-from prefect_assay.analysis.kinetics.response import WIDEST_S, Bins, bin_counts
+from prefect_assay.analysis.kinetics.response import Bins, bin_counts
 
 _COMPLETE: Final = 0.8
 _LATE_S: Final = 5.0
@@ -44,21 +44,6 @@ class Matrix:
     blanks: int
     unit: str
     noise: ShortNoise
-
-    @property
-    def has_blank(self) -> bool:
-        """Whether a reference was subtracted."""
-        return self.blanks > 0
-
-    @property
-    def weights(self) -> FloatArray:
-        """Root of the samples in each bin of both phases: least squares over bins are those over samples."""
-        return np.asarray(np.sqrt(np.concatenate([phase.count for phase in self.phases])))
-
-    @property
-    def drift(self) -> FloatArray:
-        """Time of each bin as a share of the run: what a sensor adds per unit of its drift."""
-        return np.asarray(self.times_s / self.times_s[-1])
 
     @property
     def times_s(self) -> FloatArray:
@@ -98,9 +83,7 @@ def less_blank(curves: Sequence[Curve]) -> tuple[Curve, ...]:
     return tuple(found)
 
 
-def matrix(
-    curves: Sequence[Curve], association_s: float, *, blanks: int, unit: str, widest_s: float = WIDEST_S
-) -> Matrix | None:
+def matrix(curves: Sequence[Curve], association_s: float, *, blanks: int, unit: str) -> Matrix | None:
     """Bring the curves on common bins; None where they cover too little of both phases.
 
     Args:
@@ -108,7 +91,6 @@ def matrix(
         association_s: when the dissociation starts.
         blanks: how many were subtracted.
         unit: of the signal.
-        widest_s: how many seconds a bin takes at most.
     """
     step = float(np.median([np.median(np.diff(curve.time_s)) for curve in curves]))
     end = min(curve.time_s[-1] for curve in curves)
@@ -118,7 +100,7 @@ def matrix(
     grid = [np.arange(first + 1) * step, association_s + np.arange(1, last + 1) * step]
     phases, parts, samples = [], [], []
     for times, start in zip(grid, (0.0, association_s), strict=True):
-        counts = np.array(bin_counts(len(times), step, widest_s))
+        counts = np.array(bin_counts(len(times)))
         edges = np.concatenate([[0], np.cumsum(counts)[:-1]])
         values = np.array([np.interp(times, curve.time_s, curve.signal) for curve in curves])
         samples.append(values)

@@ -10,9 +10,8 @@ import numpy as np
 
 from prefect_assay.analysis.kinetics.curves import FloatArray
 
-_GROWTH: Final = 0.1
-WIDEST_S: Final = 2.0
-"""Bins of slow parts of a curve, unless others are asked for."""
+_GROWTH: Final = 0.4
+_PARTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +41,15 @@ class Bins:
         series = -np.expm1(-rate * self.step_s * self.count)
         return np.asarray(np.exp(-rate * self.first_s) * series / (self.count * single))
 
-    def later_than(self, start_s: float) -> "Bins":
-        """The bins that begin at `start_s` or later."""
-        kept = self.first_s >= start_s
-        return Bins(self.first_s[kept], self.count[kept], self.step_s)
 
-
-def bin_counts(samples: int, step_s: float, widest_s: float = WIDEST_S) -> list[int]:
-    """How many samples each bin takes: single ones where a phase starts, `widest_s` where the curve is slow."""
+def bin_counts(samples: int) -> list[int]:
+    """How many samples each bin takes: single ones where a phase starts, a tenth of the phase where the curve is slow."""
     counts, used = [], 0
     while used < samples:
-        width = min(widest_s, _GROWTH * used * step_s)
-        counts.append(min(max(1, int(width / step_s + 0.5)), samples - used))
+        width = min(int(_GROWTH * used + 0.5), samples // _PARTS)
+        counts.append(min(max(1, width), samples - used))
         used += counts[-1]
     return counts
-
-
-def saturation(kon: FloatArray, koff: FloatArray, concentration: FloatArray) -> FloatArray:
-    """Occupied share at equilibrium, c / (c + K_D); shapes broadcast."""
-    return np.asarray(kon * concentration / (kon * concentration + koff))
 
 
 def unit_response(

@@ -1,35 +1,38 @@
 """The verdict on one replicate, with its reasons (docs/kinetics.md has the thresholds and how they were measured)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from prefect_assay.analysis.kinetics.alternatives import Alternative
-from prefect_assay.analysis.kinetics.analysis import KineticsFit, ServiceValues, Verdict
-from prefect_assay.analysis.kinetics.curves import FloatArray
-from prefect_assay.analysis.kinetics.global_fit import WORST_MISFIT, GlobalFit, Rates
-from prefect_assay.analysis.kinetics.noise import drift_deviation, white_noise
+from prefect_assay.analysis.kinetics.analysis import ServiceValues, Verdict
+from prefect_assay.analysis.kinetics.fit import CONCENTRATION_SHARE, METHODS, GlobalFit
+from prefect_assay.analysis.kinetics.intervals import LogInterval
 from prefect_assay.analysis.kinetics.prepare import Matrix
+from prefect_assay.analysis.kinetics.steady_state import SteadyState
 
 AGREEMENT: Final = 0.25
 """How far a fitted value may lie from the service's, as a share of it."""
-NO_RESPONSE: Final = {"nm": 0.1, "RU": 2.0}
+NO_RESPONSE: Final = {"nm": 0.05, "RU": 1.0}
 """Below this no curve has a response, in the unit of the signal."""
-RESPONSE_NOISES: Final = 5.0
-"""Below so many standard errors it is no response, either."""
-REPORTED_RESPONSE: Final = 3.0
-"""So many times higher, it is fitted whatever its shape, if the service reports binding: slow binding is straight."""
-CLEAR_RESPONSE: Final = {"nm": 1.0, "RU": 20.0}
-"""Above this there is binding, whatever the shape of the curve."""
-CURVATURE: Final = 0.022
-"""In between, a response that steps and straight lines describe to this share of it is no binding."""
-CHANGE: Final = 0.25
-"""An alternative that fits better counts if it moves K_D by more than this share."""
-SYSTEMATIC_DRIFTS: Final = 0.6
-"""It must also be larger than this many standard deviations of a sensor's own drift."""
-UNUSABLE: Final = 0.06
-"""Curves that a fit misses by this share of the highest signal get a number only if the service reports binding."""
+CLEAR_NOISES: Final = 5.0
+"""A response is clear from so many standard errors on."""
+CLEAR_CURVES: Final = 5
+"""So many clear responses are for review, whatever their shape."""
+EVIDENCE: Final = 40.0
+"""By so many variances binding has to describe the curves better than steps and straight lines."""
+SEEN_MISFIT: Final = 0.01
+"""From this deviation from 1:1 on, a share of the signal, a person should look."""
+WORST_MISFIT: Final = 0.03
+"""From this one on, the constants are those of the nearest 1:1 curves only."""
+UNUSABLE_MISFIT: Final = 0.2
+"""Beyond it there is no number."""
+RMAX_FOLD: Final = 2.0
+CONCENTRATION_ERRORS: Final = 3.0
+BULK_ERRORS: Final = 4.0
+BULK_SHARE: Final = 0.3
+STEADY_FOLD: Final = 1.25
 _END_S: Final = 10.0
 _NAMES: Final = (("kon", "k_on"), ("koff", "k_off"), ("kd", "K_D"))
 _SERVICE: Final = {"kon": "kon_per_M_s", "koff": "koff_per_s", "kd": "kd_M"}
@@ -39,98 +42,64 @@ Judgement = tuple[Verdict, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The highest response at the end of the association, and how far all curves are from steps and straight lines.
+    """The responses at the end of the association (c,), and the standard error of one; both in the unit of the signal."""
 
-    `second` is the next highest response (the same at a single concentration), `curvature` that root mean square
-    distance, `noise` the standard error of `height`, `drift` the deviation of a sensor's drift; all in the unit of the
-    signal.
-    """
-
-    height: float
-    second: float
-    curvature: float
-    noise: float
-    drift: float
+    ends: np.ndarray
+    error: float
     unit: str
 
     @property
-    def binds(self) -> bool:
-        """Whether the curves show binding."""
-        if self.height < RESPONSE_NOISES * self.noise:
-            return False
-        if self.height >= CLEAR_RESPONSE[self.unit]:
-            return True
-        return self.height >= NO_RESPONSE[self.unit] and self._is_curved
+    def height(self) -> float:
+        """The highest response."""
+        return float(self.ends.max())
 
     @property
-    def contradicts(self) -> bool:
-        """Whether the curves speak against a report of no binding: a jump of one curve, or drift, does not."""
-        return self.second >= CLEAR_RESPONSE[self.unit] and self._is_curved
+    def is_absent(self) -> bool:
+        """Whether no curve responds."""
+        return self.height < max(NO_RESPONSE[self.unit], CLEAR_NOISES * self.error)
 
     @property
-    def _is_curved(self) -> bool:
-        return self.curvature > max(CURVATURE * self.height, SYSTEMATIC_DRIFTS * self.drift)
-
-    @property
-    def is_reportable(self) -> bool:
-        """Whether it is high enough to be fitted on the service's word."""
-        lowest = REPORTED_RESPONSE * NO_RESPONSE[self.unit]
-        return self.height >= max(lowest, RESPONSE_NOISES * self.noise)
-
-    @property
-    def reason(self) -> str:
-        """Why the curves show no binding."""
-        if self.height < RESPONSE_NOISES * self.noise:
-            return "no response above the noise"
-        if self.height < NO_RESPONSE[self.unit]:
-            return f"the response stays below {NO_RESPONSE[self.unit]:g} {self.unit}"
-        return (
-            f"a response of {self.height:.2g} {self.unit} with the shape of steps and drift: "
-            "bulk shift, unspecific binding, or kinetics that the curves do not resolve"
-        )
+    def has_clear_doses(self) -> bool:
+        """Whether so many concentrations respond that drift of single sensors cannot be the cause."""
+        return int(np.count_nonzero(self.ends > CLEAR_NOISES * self.error)) >= CLEAR_CURVES
 
 
-def response_of(data: Matrix) -> Response:
-    """Measure the response of a replicate."""
-    first = len(data.phases[0].count)
-    last = np.flatnonzero(data.phases[0].centre_s > data.association_s - _END_S)
-    ends = np.average(data.signal[:, last], axis=1, weights=data.phases[0].count[last])
-    height, second = float(ends.max()), float(np.sort(ends)[-2:][0])
-    parts = []
-    for phase, kept in zip(data.phases, (slice(0, first), slice(first, None)), strict=True):
-        weights = data.weights[kept]
-        basis, _ = np.linalg.qr(np.stack([weights, weights * phase.centre_s], axis=1))
-        signal = data.signal[:, kept] * weights
-        parts.append(signal - (signal @ basis) @ basis.T)
-    left = np.concatenate(parts, axis=1)
+def measure_response(data: Matrix) -> Response:
+    """The responses of a replicate at the end of the association, over the last ten seconds or more."""
+    first = data.phases[0]
+    last = np.flatnonzero(first.first_s + first.count * first.step_s > data.association_s - _END_S)
+    ends = np.average(data.signal[:, last], axis=1, weights=first.count[last])
+    samples = float(first.count[last].sum())
+    # Of what differs between sensors, half is in the windows around the end.
+    wander = METHODS[data.unit].wander
     return Response(
-        height,
-        second,
-        _systematic(left, data),
-        white_noise(left) / float(np.sqrt(data.phases[0].count[last].sum())),
-        drift_deviation(data.unit, has_blank=data.has_blank),
+        ends,
+        float(np.hypot(np.sqrt((data.noise.white + data.noise.correlated) / min(samples, 10.0)), wander)),
         data.unit,
     )
 
 
-def _systematic(residuals: FloatArray, data: Matrix) -> float:
-    noise = white_noise(residuals) ** 2 * residuals.size
-    samples = float(np.sum(data.weights**2)) * len(residuals)
-    return float(np.sqrt(max(0.0, float(np.sum(residuals**2)) - noise) / samples))
-
-
-def judge_response(response: Response, service: ServiceValues) -> Judgement | None:
-    """The verdict on a replicate that gets no number, because curves or service show no binding; else None."""
-    if not response.binds:
-        if service.binding == "true" or service.kd_M is not None:
-            if response.is_reportable:
-                return None
-            return Verdict.REVIEW, (response.reason, "the service reports binding")
-        return Verdict.NO_BINDING, (response.reason,)
-    if service.binding != "false":
+def judge_no_number(
+    response: Response, fit: GlobalFit | None, steady: SteadyState | None, service: ServiceValues
+) -> Judgement | None:
+    """The verdict on a replicate that gets no kinetic number, because its curves show no binding; else None."""
+    is_reported = service.binding == "true" or service.kd_M is not None
+    contradiction = ("the service reports binding",) if is_reported else ()
+    if fit is None:
+        reason = f"no response: below {NO_RESPONSE[response.unit]:g} {response.unit}, or within the noise"
+        return (Verdict.REVIEW if is_reported else Verdict.NO_BINDING), (reason, *contradiction)
+    if fit.evidence >= EVIDENCE:
         return None
-    called = f"the service reports no binding; the response is {response.height:.2g} {response.unit}"
-    return (Verdict.REVIEW if response.contradicts else Verdict.NO_BINDING), (called,)
+    shape = f"a response of {response.height:.2g} {response.unit} in steps and straight lines"
+    if steady is not None and steady.has_saturation and steady.kd.closed:
+        return Verdict.REVIEW, (
+            f"{shape}: the rates are too fast for these curves; K_D is that of the plateaus",
+            *contradiction,
+        )
+    reason = f"{shape}: bulk shift, unspecific binding, or rates that the curves do not resolve"
+    if response.has_clear_doses or is_reported:
+        return Verdict.REVIEW, (reason, *contradiction)
+    return Verdict.NO_BINDING, (reason,)
 
 
 def judge_one_concentration(service: ServiceValues) -> Judgement:
@@ -144,97 +113,110 @@ def judge_one_concentration(service: ServiceValues) -> Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a verdict on a replicate that binds rests on.
+    """What a verdict on a replicate that binds rests on."""
 
-    `two` has the rates of `two_step`, where an alternative in `better` describes the curves better than 1:1.
-    """
-
-    one: GlobalFit
-    two: Rates | None
-    better: tuple[Alternative, ...]
+    fit: GlobalFit
+    steady: SteadyState | None
     data: Matrix
     service: ServiceValues
 
     @property
-    def _rates(self) -> Rates:
-        return self.two or self.one.rates
-
-    def usable(self, fits: tuple[KineticsFit, ...]) -> tuple[KineticsFit, ...]:
-        """The fits that give a number: K_D has an end, and waves and jumps that no one calls binding are left out."""
-        reported = self.service.binding == "true" or self.service.kd_M is not None
-        if self._distance > UNUSABLE and not reported:
-            return ()
-        return tuple(fit for fit in fits if (fit.kd_M.low, fit.kd_M.high) != (None, None))
+    def is_usable(self) -> bool:
+        """Whether the fit gives a number: K_D has an end, and the curves have something of 1:1."""
+        kd = self.fit.rates.kd
+        return self.fit.misfit < UNUSABLE_MISFIT and (kd.low, kd.high) != (None, None)
 
     @property
-    def _distance(self) -> float:
-        return self.one.solution.distance / float(np.max(self.data.signal))
+    def brackets_kd(self) -> bool:
+        """Whether concentrations lie below K_D, and others above."""
+        kd, doses = float(np.exp(self.fit.rates.kd.best)), self.data.concentration_M
+        return bool(doses.min() < kd < doses.max())
 
-    def verdict(self, fits: tuple[KineticsFit, ...]) -> Judgement:
-        """The verdict with its reasons; `fits` are those that are `usable`."""
-        differences = self._differences()
-        if changes := self._changes():
-            number = "" if fits else "; there is no number"
-            return Verdict.NOT_1_TO_1, (f"{changes}{number}", *differences)
-        if self.one.misfit > WORST_MISFIT and not self.better:
-            return Verdict.REVIEW, ("neither 1:1 nor another mechanism describes the curves", *differences)
-        if not fits:
+    def verdict(self) -> Judgement:
+        """The verdict with its reasons."""
+        differences, misfit = self._differences(), self.fit.misfit
+        doubts = (*self._limits(), *self._implausible(), *differences)
+        if misfit > WORST_MISFIT:
+            number = "" if self.is_usable else "; there is no number"
+            return Verdict.NOT_1_TO_1, (
+                f"the curves deviate from 1:1 by {misfit:.1%} of the signal{self._choice()}{number}",
+                *doubts,
+            )
+        if not self.is_usable:
             return Verdict.REVIEW, ("the curves bound K_D neither from below nor from above: no number",)
-        limits = self._limits()
+        if misfit > SEEN_MISFIT:
+            doubts = (
+                f"misfit: the curves deviate from 1:1 by {misfit:.1%} of the signal{self._choice()}",
+                *doubts,
+            )
+        if self.service.binding == "false":
+            doubts = ("the service reports no binding, and the curves bind", *doubts)
         if self.service.kd_M is None:
-            return Verdict.REVIEW, ("the service reports no K_D", *limits)
-        if limits or differences:
-            return Verdict.REVIEW, (*limits, *differences)
-        word = "" if self.two is None else "; 1:1 does not describe the curves, which hardly changes K_D"
-        agreed = (
-            f"{fits[0].model}: within {AGREEMENT:.0%} of the service's values, or the intervals hold them"
-        )
-        return Verdict.AGREES, (f"{agreed}{word}",)
-
-    def _changes(self) -> str | None:
-        """The alternative that changes K_D most, in words; None where none changes it by more than `CHANGE`."""
-        if not self.better:
-            return None
-        mine = self.one.rates.kd.best
-        found: list[tuple[str, float]] = [(other.mechanism, other.log_kd - mine) for other in self.better]
-        if self.two is not None:
-            found.append(("incomplete dissociation", self.two.kd.best - mine))
-        mechanism, change = max(found, key=lambda item: abs(item[1]))
-        if abs(change) <= np.log1p(CHANGE):
-            return None
-        gain = max(other.gain for other in self.better)
-        return (
-            f"{mechanism}: describes the curves better than 1:1 (sum of squared residuals less by {gain:.0f} variances of the noise),"
-            f" and its K_D is {np.exp(change):.2g} times that of 1:1"
+            doubts = ("the service reports no K_D", *doubts)
+        if doubts:
+            return Verdict.REVIEW, doubts
+        return Verdict.AGREES, (
+            f"global 1:1: within {AGREEMENT:.0%} of the service's values, or the intervals hold them",
         )
 
-    def _limits(self) -> list[str]:
-        found = []
+    def _choice(self) -> str:
+        """What K_D depends on, where it does."""
+        one, free = self.fit.kd_one_rmax, self.fit.kd_free_rmax
+        if one is None or free is None or abs(np.log(free / one)) < np.log1p(AGREEMENT):
+            return ""
+        return f"; K_D is {one * 1e9:.3g} nM with one R_max, and {free * 1e9:.3g} nM with one per curve"
+
+    def _limits(self) -> Iterator[str]:
         for name, label in _NAMES:
-            interval = getattr(self._rates, name)
+            interval = getattr(self.fit.rates, name)
             if interval.low is None and interval.high is None:
-                found.append(f"the curves do not bound {label}")
+                yield f"the curves do not bound {label}"
             elif not interval.closed:
                 side = "below" if interval.low is None else "above"
-                found.append(f"the curves do not bound {label} from {side}")
-        return found
+                yield f"the curves do not bound {label} from {side}"
 
-    def _differences(self) -> list[str]:
+    def _implausible(self) -> Iterator[str]:
+        """What the fit had to assume and a person would not, in words."""
+        fit, doses = self.fit, self.data.concentration_M
+        unit, highest = self.data.unit, float(doses.max())
+        low, high = float(fit.rmax.min()), float(fit.rmax.max())
+        if high > RMAX_FOLD * low:
+            yield f"R_max runs from {low:.3g} to {high:.3g} {unit} over the curves"
+        far = np.abs(fit.concentration) > CONCENTRATION_ERRORS * CONCENTRATION_SHARE
+        if far.any():
+            names = ", ".join(f"{dose * 1e9:g} nM" for dose in doses[far])
+            yield f"the concentration of the curve at {names} seems off by more than {np.expm1(CONCENTRATION_ERRORS * CONCENTRATION_SHARE):.0%}"
+        ends = np.abs(self.data.signal).max(axis=1)
+        expected = METHODS[unit].bulk * np.sqrt(doses / highest)
+        bulk = np.abs(fit.bulk)
+        if ((bulk > BULK_ERRORS * expected) | ((bulk > BULK_SHARE * ends) & (bulk > expected))).any():
+            yield f"bulk shift of up to {bulk.max():.2g} {unit} in the curves"
+        kd = fit.rates.kd
+        if np.exp(kd.best) > highest and kd.closed:
+            yield f"K_D is above the highest concentration, {highest * 1e9:g} nM: it is extrapolated"
+        if self.steady is not None and _are_apart(kd, self.steady.kd):
+            yield f"K_D of the plateaus is {np.exp(self.steady.kd.best) * 1e9:.3g} nM, and that of the rates {np.exp(kd.best) * 1e9:.3g} nM"
+
+    def _differences(self) -> tuple[str, ...]:
         """In one line, the values that are neither within `AGREEMENT` of the service's nor hold them."""
         far = []
         for name, label in _NAMES:
             reported = getattr(self.service, _SERVICE[name])
             if reported is None or reported <= 0:
                 continue
-            interval, value = getattr(self._rates, name), float(np.log(reported))
+            interval, value = getattr(self.fit.rates, name), float(np.log(reported))
             low = -np.inf if interval.low is None else interval.low
             high = np.inf if interval.high is None else interval.high
             difference = float(np.exp(interval.best - value)) - 1
-            near = interval.closed and abs(difference) <= AGREEMENT
-            if name == "kd" and self.two is not None and near:  # with more than one model, all have to agree
-                of_one = float(np.exp(self.one.rates.kd.best - value)) - 1
-                if abs(of_one) > AGREEMENT:
-                    far.append(f"{label} {of_one:+.0%} by 1:1")
-            elif not near and not low <= value <= high:
+            is_near = interval.closed and abs(difference) <= AGREEMENT
+            if not is_near and not low <= value <= high:
                 far.append(f"{label} {difference:+.0%}" if interval.closed else f"{label} beyond its limit")
-        return [f"against the service: {', '.join(far)}"] if far else []
+        return (f"against the service: {', '.join(far)}",) if far else ()
+
+
+def _are_apart(one: LogInterval, other: LogInterval) -> bool:
+    """Whether two intervals have a gap, with a margin for what both assume."""
+    margin = float(np.log(STEADY_FOLD))
+    return (one.high is not None and other.low is not None and one.high + margin < other.low) or (
+        other.high is not None and one.low is not None and other.high + margin < one.low
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from prefect_assay.analysis.kinetics.analysis import ModelName, ReplicateKinetics, ReplicateMelting
+from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics, ReplicateMelting
 from prefect_assay.analysis.plots.style import TEXT, WIDTH, wrap
 from prefect_assay.analysis.results.ranked import replicate_parts
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 LEFT: Final = 54
 BOTTOM: Final = 42
-MODELS: Final[dict[ModelName, str]] = {"two_step": "two-step fit", "global_1to1": "global 1:1 fit"}
 _EVEN: Final = 14  # points of a phase at equal distances
 _DENSE: Final = 26  # further ones, the closer the nearer to its beginning
 _POINTS: Final = 100  # of a curve without phases

@@ -34,7 +34,6 @@ from prefect_assay.analysis.plots.svg import (
     VERMILLION,
 )
 from prefect_assay.analysis.results.formats import celsius_estimate
-from prefect_assay.analysis.results.interval import chosen_fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +53,7 @@ _GAP: Final = 12
 
 
 def dose_response(replicate: FittedReplicate) -> str:
-    """The response at the end of association over the concentration, with the 1:1 isotherm of the first fit.
+    """The response at the end of association over the concentration, with the 1:1 isotherm of the fit.
 
     The isotherm is what the fit expects at equilibrium, with the median R_max of its curves; the dashed curve is what it
     expects when association ends. A blank (0 M) has no place on the axis.
@@ -64,7 +63,7 @@ def dose_response(replicate: FittedReplicate) -> str:
     """
     import numpy as np  # noqa: PLC0415  an optional extra
 
-    kinetics, fit = replicate.kinetics, chosen_fit(replicate.kinetics)
+    kinetics, fit = replicate.kinetics, replicate.kinetics.fit
     kd, kon = (fit.kd_M.value, fit.kon_per_M_s.value) if fit else (None, None)  # a limit draws no isotherm
     measured = [curve for curve in replicate.curves if curve.curve.concentration_M > 0]
     doses = [curve.curve.concentration_M for curve in measured] or [1e-8, 1e-6]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from prefect_assay.analysis.kinetics.analysis import ModelName, Verdict
+from prefect_assay.analysis.kinetics.analysis import Verdict
 from prefect_assay.analysis.plots.curves import (
     BOTTOM,
     LEFT,
-    MODELS,
     caption,
     drawn_points,
     extent,
@@ -36,7 +35,6 @@ from prefect_assay.analysis.plots.svg import (
     VERMILLION,
 )
 from prefect_assay.analysis.results.formats import molar, molar_estimate
-from prefect_assay.analysis.results.interval import chosen_fit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,13 +56,13 @@ _END: Final = 5  # readings that give the height of a label
 def kinetics_caption(replicate: FittedReplicate) -> str:
     """Replicate, verdict and K_D with its 95 % interval."""
     kinetics = replicate.kinetics
-    fit = chosen_fit(kinetics)
+    fit = kinetics.fit
     value = f"{KD} {molar_estimate(fit.kd_uncertainty_M)}" if fit else None
     return caption(kinetics, value)
 
 
 def sensorgrams(replicate: FittedReplicate) -> str:
-    """The curves of one replicate with the fit that gives its numbers, and the residuals of this fit.
+    """The curves of one replicate with the fit and its residuals.
 
     A measured curve is thinned where it is slow. Without binding, the threshold of a response is drawn.
 
@@ -76,45 +74,44 @@ def sensorgrams(replicate: FittedReplicate) -> str:
     from prefect_assay.analysis.kinetics.verdict import NO_RESPONSE  # noqa: PLC0415  likewise
 
     kinetics = replicate.kinetics
-    fit = chosen_fit(kinetics)
-    model = fit.model if fit is not None and any(fit.model in c.fitted for c in replicate.curves) else None
+    is_fitted = kinetics.fit is not None and any(curve.fitted is not None for curve in replicate.curves)
     threshold = NO_RESPONSE.get(kinetics.unit) if kinetics.verdict is Verdict.NO_BINDING else None
     lines = [kinetics_caption(replicate), *reasons(kinetics.reasons)]
     top = 62 + 14 * len(lines)
-    height = _CURVES if model else _CURVES + _GAP + _RESIDUALS
+    height = _CURVES if is_fitted else _CURVES + _GAP + _RESIDUALS
     end = top + _CURVES + _GAP + _RESIDUALS
 
     def paint(sheet: Sheet) -> None:
         sheet.heading(kinetics.name, lines)
         samples: list[tuple[str, Style]] = [("measured", {"color": BLUE, "linewidth": 1.3})]
-        samples += [(MODELS[model], _FIT)] if model else []
+        samples += [("global 1:1 fit", _FIT)] if is_fitted else []
         samples += [(f"threshold {threshold:g} {kinetics.unit}", _THRESHOLD)] if threshold else []
         sheet.legend(top - 22, samples)
         time = "time (s)"
         response = f"response ({kinetics.unit})"
-        panel = sheet.axes(LEFT, top, _PANEL, height, y=response, x="" if model else time)
-        _paint_curves(panel, replicate, model)
+        panel = sheet.axes(LEFT, top, _PANEL, height, y=response, x="" if is_fitted else time)
+        _paint_curves(panel, replicate)
         signals = [curve.curve.signal for curve in replicate.curves]
         if threshold:
             panel.axhline(threshold, **_THRESHOLD)
             signals.append(np.array([threshold]))
         _frame(panel, replicate, signals, ticks=5)
         _label_concentrations(sheet, panel, replicate, top, height)
-        if model:
+        if is_fitted:
             panel.tick_params(labelbottom=False)
             lower = sheet.axes(
                 LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, y=f"residual ({kinetics.unit})", x=time
             )
-            _frame(lower, replicate, _paint_residuals(lower, replicate, model), ticks=3)
+            _frame(lower, replicate, _paint_residuals(lower, replicate), ticks=3)
 
     return draw(WIDTH, end + BOTTOM, paint, title=f"Sensorgrams of {kinetics.name}: {lines[0]}")
 
 
-def _paint_curves(axes: Axes, replicate: FittedReplicate, model: ModelName | None) -> None:
+def _paint_curves(axes: Axes, replicate: FittedReplicate) -> None:
     """The fits below, as wide lines, and the readings upon them: a fit must not hide what it misses."""
     for curve in replicate.curves:
-        if model in curve.fitted:
-            axes.plot(curve.curve.time_s, curve.fitted[model], **_FIT)
+        if curve.fitted is not None:
+            axes.plot(curve.curve.time_s, curve.fitted, **_FIT)
     for number, curve in enumerate(replicate.curves):
         thin = _thinned(curve, replicate)
         _plot(axes, number, curve.curve.time_s[thin], curve.curve.signal[thin])
@@ -124,13 +121,13 @@ def _thinned(curve: FittedCurve, replicate: FittedReplicate) -> NDArray[np.intp]
     return drawn_points(curve.curve.time_s, (0.0, replicate.dissociation_s))
 
 
-def _paint_residuals(axes: Axes, replicate: FittedReplicate, model: ModelName) -> list[FloatArray]:
+def _paint_residuals(axes: Axes, replicate: FittedReplicate) -> list[FloatArray]:
     axes.axhline(0, color=MUTED, linewidth=0.6, clip_on=False)
     found = []
     for number, curve in enumerate(replicate.curves):
-        if model in curve.fitted:
+        if curve.fitted is not None:
             thin = _thinned(curve, replicate)
-            residual = (curve.curve.signal - curve.fitted[model])[thin]
+            residual = (curve.curve.signal - curve.fitted)[thin]
             _plot(axes, number, curve.curve.time_s[thin], residual)
             found.append(residual)
     return found

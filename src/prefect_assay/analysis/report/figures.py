@@ -189,7 +189,7 @@ def _drawn(
             svg = extras.make(_FIGURES, partial(plots.sensorgrams, replicate))
         doses = sum(dose > 0 for dose in kinetics.concentrations_nM)
         is_best = places.place(code, kinetics.name) < places.dose_responses
-        if svg and kinetics.fits and is_best and doses >= _DOSES_MIN:
+        if svg and kinetics.fit and is_best and doses >= _DOSES_MIN:
             dose = extras.make(_FIGURES, partial(plots.dose_response, replicate))
         yield CurveFigure(
             experiment_code=code, result_id=result_id, fit=kinetics, svg=svg, dose_response=dose

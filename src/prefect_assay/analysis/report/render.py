@@ -16,7 +16,6 @@ from prefect_assay.analysis.report.sequences import sequences_of
 from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
 from prefect_assay.analysis.results.formats import OUTCOME_WORDS, VERDICT_WORDS
 from prefect_assay.analysis.results.hits import tally
-from prefect_assay.analysis.results.interval import chosen_fit
 from prefect_assay.analysis.results.ranked import (
     GROUPS,
     best_text,
@@ -108,7 +107,6 @@ def render(
         VERDICT_WORDS=VERDICT_WORDS,
         ASSAY_TYPES=ASSAY_TYPES,
         GROUPS=GROUPS,
-        chosen_fit=chosen_fit,
         concentration_error=f"{CONCENTRATION_ERROR * 100:.0f} %",
         undrawn=sum(curve.svg is None for curve in curves),
         drawn_max=SENSORGRAMS_MAX,

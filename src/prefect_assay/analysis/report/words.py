@@ -22,7 +22,7 @@ VERDICT_MEANINGS: Final = {
     VERDICT_WORDS[Verdict.REVIEW]: "Look at the curves before you use the number: the reasons are listed.",
     VERDICT_WORDS[
         Verdict.NOT_1_TO_1
-    ]: "Another mechanism describes the curves better, and with another affinity.",
+    ]: "The curves deviate from 1:1 binding so far that its constants are only the nearest ones.",
     VERDICT_WORDS[
         Verdict.NO_BINDING
     ]: "No response above the noise, so there is no number to agree with: it is what the curves show, not the laboratory's call.",

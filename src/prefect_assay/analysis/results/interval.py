@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from prefect_assay.analysis.kinetics.analysis import Estimate, KineticsFit, ReplicateKinetics
+from prefect_assay.analysis.kinetics.analysis import Estimate, ReplicateKinetics
 from prefect_assay.analysis.results.row import Outcome, ResultRow
 
 # Two-sided 95 % quantiles of Student's t up to nine degrees of freedom; beyond, the expansion is good to four digits.
@@ -142,21 +142,16 @@ def measured(replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     )
 
 
-def chosen_fit(part: ReplicateKinetics) -> KineticsFit | None:
-    """The fit whose numbers stand for the replicate, in every table and figure; None without a fit."""
-    return part.fits[0] if part.fits else None
-
-
 def fitted_interval(kd: float, curves: Sequence[ReplicateKinetics]) -> Interval:
-    """The uncertainty of the only fit, if it holds `kd` (M): else it would be that of another value."""
-    fit = chosen_fit(curves[0]) if len(curves) == 1 else None
+    """The uncertainty of the only replicate's fit, if it holds `kd` (M): else it would be that of another value."""
+    fit = curves[0].fit if len(curves) == 1 else None
     found = fit.kd_uncertainty_M if fit is not None else None
     return (found.low, found.high) if found is not None and _holds(found, kd) else (None, None)
 
 
 def fitted_limit(curves: Sequence[ReplicateKinetics]) -> tuple[str, float] | None:
     """The sign and the K_D (M) that the curves of most replicates only bound: the widest bound; None where they give a value."""
-    fits = [fit.kd_uncertainty_M for part in curves if (fit := chosen_fit(part)) is not None]
+    fits = [part.fit.kd_uncertainty_M for part in curves if part.fit is not None]
     highs = [each.high for each in fits if each.low is None and each.high is not None]
     lows = [each.low for each in fits if each.high is None and each.low is not None]
     if 2 * len(highs) > len(fits):

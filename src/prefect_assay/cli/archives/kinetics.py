@@ -68,8 +68,12 @@ def _show(console: Console, path: Path, analysis: PackageAnalysis) -> None:
         say(f"{path.name}: no raw binding or melting curves")
     if analysis.kinetics:
         say(
-            f"Uncertainty: what sensors differ in, and {analysis.concentration_error:.0%} of the concentrations;"
-            " K_D: the precision of the fit, by noise and baselines alone"
+            "K_D: at the nominal concentrations, with what differs from curve to curve and how far the curves are from 1:1;"
+            f" uncertainty: also with an error of {analysis.concentration_error:.0%} of all concentrations. Plateaus: without any rate"
+        )
+        say(
+            "K_D is apparent if the partner in solution is a dimer, an Fc fusion or an antibody; a package does not say which"
+            " partner was immobilized"
         )
     for note in analysis.notes:
         say(f"note: {note}", style="yellow")
@@ -80,7 +84,7 @@ _Analysed = ReplicateKinetics | ReplicateMelting
 _KINETICS: _Row = (
     "Design, replicate",
     "Verdict",
-    "Fit",
+    "",
     "k_on /M/s",
     "k_off /s",
     "K_D",
@@ -115,17 +119,32 @@ def _kinetics_rows(item: ReplicateKinetics) -> list[_Row]:
         molar(service.kd_M),
     )
     residuals = _EMPTY if service.relative_mae is None else f"{service.relative_mae:.1%}"
-    fitted = [
-        (
-            fit.model,
-            _with_ends(fit.kon_per_M_s, "{:.2e}".format),
-            _with_ends(fit.koff_per_s, "{:.2e}".format),
-            _with_ends(fit.kd_M, molar),
-            fit.kd_uncertainty_M.text(molar, "{1} to {2}"),
-            f"{fit.relative_mae:.1%}",
+    fit = item.fit
+    fitted = (
+        [
+            (
+                "fit",
+                _with_ends(fit.kon_per_M_s, "{:.2e}".format),
+                _with_ends(fit.koff_per_s, "{:.2e}".format),
+                _with_ends(fit.kd_M, molar),
+                fit.kd_uncertainty_M.text(molar, "{1} to {2}"),
+                f"{fit.relative_mae:.1%}",
+            )
+        ]
+        if fit
+        else []
+    )
+    if item.steady_state_kd_M is not None:
+        fitted.append(
+            (
+                "plateaus",
+                "",
+                "",
+                molar(item.steady_state_kd_M.value),
+                item.steady_state_kd_M.text(molar, "{1} to {2}"),
+                "",
+            )
         )
-        for fit in item.fits
-    ]
     return [*fitted, ("service", *values, "", residuals)]
 
 
