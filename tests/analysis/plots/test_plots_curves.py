@@ -58,7 +58,7 @@ def test_a_curve_starts_and_ends_at_the_times_of_the_axis():
 
 def test_only_the_fit_that_gives_the_numbers_is_drawn_and_below_the_readings():
     drawn = Figure(sensorgrams(replicate()))
-    assert "two-step fit" in drawn.texts
+    assert "global 1:1 fit" in drawn.texts
     assert "global 1:1 fit" not in drawn.texts
     strokes = [path.attributes.get("stroke") for path in drawn.paths if len(path.points) > 8]
     fits = [at for at, stroke in enumerate(strokes) if stroke == INK]
@@ -81,7 +81,7 @@ def test_a_curve_without_binding_is_drawn_with_the_threshold():
     some = replicate(binds=False, noise=0.002)
     drawn = Figure(sensorgrams(some))
     assert "threshold 0.05 nm" in drawn.texts
-    high = drawn.word("0.100").y
+    high = drawn.word("0.04").y
     readings = [y for color in COLORS for _, y in curves(drawn, color)[0]]
     assert min(readings) > high, "the axis reaches the threshold, so flat curves look flat"
     assert "threshold 0.05 nm" not in Figure(sensorgrams(replicate())).texts

@@ -8,7 +8,6 @@ are fitted. `kd_nominal` is the K_D that the nominal concentrations give, which 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 from scipy.signal import lfilter
 
 from prefect_assay.analysis.kinetics.curves import Curve
@@ -31,6 +30,10 @@ class Disturbance:
     own_drift: float = 0.015
     concentration: float = 0.0  # share, uniform, each curve
     rmax: float = 0.0  # share, normal, each sensor
+    dispersion_s: float = 0.0  # how an injection mixes at both edges
+    slower: float = 0.0  # share of sites that dissociate five times slower
+    reference: float = 0.0  # share of the signal that the reference takes with it
+    blank: str = "as it should be"  # or "missing", or "swapped" with the lowest concentration
 
 
 ORDINARY = {
@@ -49,6 +52,13 @@ ORDINARY = {
         correlation=0.6, offset=0.02, bulk=0.05, curved=0.02, wander=0.004, concentration=0.2, rmax=0.1
     ),
 }
+INSTRUMENT = {
+    "1 s of injection mixing": Disturbance(dispersion_s=1.0),
+    "10 % of the sites five times slower": Disturbance(slower=0.1),
+    "the reference takes 5 % of the signal": Disturbance(reference=0.05),
+    "no blank": Disturbance(blank="missing"),
+    "the blank swapped with the lowest concentration": Disturbance(blank="swapped"),
+}
 MILD = ORDINARY["all of them, half as strong"]
 
 
@@ -61,7 +71,6 @@ class StressSet:
     koff: float
     kd: float
     kd_nominal: float
-    bias: float  # of the K_D of a faultless 1:1 fit of the clean curves, as a share
     association_s: float
 
 
@@ -89,7 +98,18 @@ def disturbed(clean, rng, disturbance, schedule=SCHEDULE):
         signal = signal + d.wander * _ou(rng, len(times), np.exp(-schedule.step_s / 60.0))
         signal = signal + d.noise * _ou(rng, len(times), d.correlation)
         curves.append(Curve(nominal, times, signal))
+    if d.blank == "missing":
+        curves = curves[1:]
+    if d.blank == "swapped":
+        one, two, *rest = curves
+        curves = [Curve(0.0, times, two.signal), Curve(two.concentration_M, times, one.signal), *rest]
     return tuple(curves)
+
+
+def mixed(signal, schedule, seconds):
+    """A signal after an injection that mixes over so many seconds."""
+    keep = np.exp(-schedule.step_s / seconds)
+    return lfilter([1 - keep], [1.0, -keep], signal)
 
 
 def _ou(rng, count, correlation):
@@ -113,12 +133,18 @@ def one_to_one_set(rng, disturbance, nanomolar=(1.0, 300.0), schedule=SCHEDULE):
     kon, koff, rmax = constants(rng, nanomolar)
     scale = np.exp(np.log1p(CONCENTRATION_ERROR) * rng.standard_normal())
 
+    d = disturbance
+
     def clean(c):
-        return one_site(kon, koff, rmax, c * scale, schedule.times, schedule.association_s)
+        rates = schedule.times, schedule.association_s
+        signal = (1 - d.slower) * one_site(kon, koff, rmax, c * scale, *rates)
+        signal = signal + d.slower * one_site(kon, koff / 5, rmax, c * scale, *rates)
+        signal = (1 - d.reference * c / max(CONCENTRATIONS_M)) * signal
+        return mixed(signal, schedule, d.dispersion_s) if d.dispersion_s else signal
 
     curves = disturbed(clean, rng, disturbance, schedule)
     kd = koff / kon
-    return StressSet(curves, kon * scale, koff, kd, kd / scale, 0.0, schedule.association_s)
+    return StressSet(curves, kon * scale, koff, kd, kd / scale, schedule.association_s)
 
 
 def _two_sites(rng):
@@ -184,31 +210,10 @@ MECHANISMS = {
 def mechanism_set(rng, name, disturbance=MILD, schedule=SCHEDULE):
     kon, koff, kd, rates, states = MECHANISMS[name](rng)
     scale = np.exp(np.log1p(CONCENTRATION_ERROR) * rng.standard_normal())
-    table = solved(rates, states, schedule, [c * scale for c in CONCENTRATIONS_M])
-    exact = dict(zip(CONCENTRATIONS_M, table.values(), strict=True))
-    fitted = _plain_fit(exact, schedule)
 
     def clean(c):
         (found,) = solved(rates, states, schedule, [c * scale]).values()
         return found
 
     curves = disturbed(clean, rng, disturbance, schedule)
-    return StressSet(
-        curves, kon * scale, koff, kd, kd / scale, fitted / (kd / scale) - 1, schedule.association_s
-    )
-
-
-def _plain_fit(exact, schedule):
-    """K_D of a least-squares 1:1 fit of clean curves, one Rmax."""
-    times, thin = schedule.times, slice(None, None, 4)
-    target = np.concatenate([signal[thin] for signal in exact.values()])
-
-    def residuals(theta):
-        shape = np.concatenate(
-            [one_site(*np.exp(theta), 1.0, c, times, schedule.association_s)[thin] for c in exact]
-        )
-        return target - shape * (shape @ target) / (shape @ shape)
-
-    starts = [np.log([on, off]) for on in (3e4, 3e5, 2e6) for off in (3e-4, 3e-3, 3e-2)]
-    best = min((least_squares(residuals, start) for start in starts), key=lambda found: found.cost)
-    return float(np.exp(best.x[1] - best.x[0]))
+    return StressSet(curves, kon * scale, koff, kd, kd / scale, schedule.association_s)
