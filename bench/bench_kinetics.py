@@ -23,7 +23,7 @@ GOAL = 5  # two models with intervals, a crop by rule and a verdict, for one fit
 
 def main():
     package = zipped(published_files())
-    found = [replicate for replicate in analyze(package).replicates if replicate.kinetics.fits]
+    found = [replicate for replicate in analyze(package).replicates if replicate.kinetics.fit]
     curves = [[curve.curve for curve in replicate.curves] for replicate in found]
     sides = {
         "ours": lambda: analyze(package),

@@ -81,7 +81,7 @@ def test_a_package_of_the_lab_agrees_with_its_summary(method):
     assert {item.unit for item in found.kinetics} == {"nm" if method == "bli" else "RU"}
     for item in found.kinetics:
         if item.service.binding != "true":
-            assert (item.verdict, item.fits) == (Verdict.NO_BINDING, ())
+            assert (item.verdict, item.fit) == (Verdict.NO_BINDING, None)
     binders = [item for item in found.kinetics if item.service.binding == "true"]
     assert len(binders) >= 6
     assert sum(item.verdict is Verdict.AGREES for item in binders) >= 0.8 * len(binders)
@@ -108,7 +108,7 @@ def test_packages_of_other_assays_are_empty(experiment_type):
 def test_a_screening_package_has_calls_and_no_affinity():
     found = analyze(lab_package("screening", method="bli")).analysis.kinetics
     assert {item.verdict for item in found} == {Verdict.AGREES, Verdict.NO_BINDING}
-    assert all(item.fits == () for item in found)
+    assert all(item.fit is None for item in found)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from prefect_assay.analysis.results.formats import (
     one_line,
 )
 from prefect_assay.analysis.results.hits import tally
-from prefect_assay.analysis.results.interval import chosen_fit
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
 from prefect_assay.foreign_text import clean_text
@@ -229,7 +228,7 @@ def verdict_parts(design: DesignSummary) -> tuple[str, ...]:
 def replicate_parts(replicate: ReplicateKinetics | ReplicateMelting) -> tuple[str, ...]:
     """What the raw curves of one replicate say, and whether the K_D of its fit is above their highest concentration."""
     is_extrapolated = False
-    if isinstance(replicate, ReplicateKinetics) and (fit := chosen_fit(replicate)) is not None:
+    if isinstance(replicate, ReplicateKinetics) and (fit := replicate.fit) is not None:
         kd_molar, highest_nanomolar = (
             fit.kd_uncertainty_M.value,
             max(replicate.concentrations_nM, default=0.0),

@@ -75,6 +75,8 @@ def _show(console: Console, path: Path, analysis: PackageAnalysis) -> None:
             "K_D is apparent if the partner in solution is a dimer, an Fc fusion or an antibody; a package does not say which"
             " partner was immobilized"
         )
+    if analysis.melting:
+        say("Tm is apparent: it depends on the scan rate, which a package does not name")
     for note in analysis.notes:
         say(f"note: {note}", style="yellow")
 
