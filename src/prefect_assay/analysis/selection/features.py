@@ -159,14 +159,15 @@ def _as_letters(residues: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def one_hot(residues: Sequence[str], sites: NDArray[np.intp]) -> csr_array:
-    """Residues at sites; half of the squared distance of two rows is the number of sites that differ."""
+    """Residues at sites, each row with the length 1: half of the squared distance of two rows is the share of sites that differ."""
     if not residues:
         return csr_array((0, len(sites) * _BASE))
     letters = _as_letters(residues)[:, sites].astype(np.int32)
     columns = letters + np.arange(len(sites), dtype=np.int32) * _BASE
     starts = np.arange(len(residues) + 1) * len(sites)
     shape = (len(residues), len(sites) * _BASE)
-    return csr_array((np.ones(columns.size), columns.ravel(), starts), shape=shape)
+    values = np.full(columns.size, len(sites) ** -0.5)
+    return csr_array((values, columns.ravel(), starts), shape=shape)
 
 
 def closeness(

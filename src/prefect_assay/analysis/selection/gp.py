@@ -134,8 +134,7 @@ class GaussianProcessRanking:
             pairs = tuple(columns.groups(row))
             groups.append(shared.setdefault(pairs, pairs))
         ranks = rank_columns(numbers, self._targets)
-        weight = SCORES if sites is None else len(sites) / 4
-        scores = csr_array(ranks * (weight / max(1, ranks.shape[1])) ** 0.5)
+        scores = csr_array(ranks * (SCORES / max(1, ranks.shape[1])) ** 0.5)
         return Features(residues, group_table(groups), scores, sites), ranks
 
     def _expect(self, ranks: Floats, references: Mapping[int, Sequence[str]]) -> dict[str, Floats]:

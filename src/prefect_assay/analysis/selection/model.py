@@ -123,11 +123,10 @@ _POOL: Final = [_Choice(1.0, 0.0, 1.0, NOISE)]
 def _list_choices(x: Floats, values: Floats, *, is_robust: bool) -> list[_Choice]:
     """Kernels of a library to choose from by their likelihood; a single one where too little is measured to tell."""
     typical = _typical_distance(x)
-    size = float(np.square(x).sum(axis=1).mean()) if len(x) else 1.0
     if len(values) < _FEWEST or np.ptp(values) == 0:
-        return [_Choice(0.5 / size, 0.5, math.sqrt(typical), NOISE)]
+        return [_Choice(0.5, 0.5, math.sqrt(typical), NOISE)]
     return [
-        _Choice(linear / size, 1 - linear, math.sqrt(typical * reach), noise)
+        _Choice(linear, 1 - linear, math.sqrt(typical * reach), noise)
         for linear in _LINEAR
         for reach in (_REACHES if linear < 1 else (1.0,))
         for noise in (_NOISES if is_robust else (NOISE,))
@@ -153,11 +152,11 @@ def _likelihood(process: GaussianProcessRegressor) -> float:
 def _typical_distance(x: Floats) -> float:
     """Half of the median squared distance."""
     if len(x) < 2:  # noqa: PLR2004 - a distance
-        return 1.0
+        return 0.5
     some = x[np.unique(np.linspace(0, len(x) - 1, min(len(x), _SEARCHED)).astype(np.intp))]
     squares = np.square(some).sum(axis=1)
     distances = (squares[:, None] + squares - 2 * some @ some.T) / 2
-    return float(np.median(distances[np.triu_indices(len(some), 1)])) or 1.0
+    return float(np.median(distances[np.triu_indices(len(some), 1)])) or 0.5
 
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
