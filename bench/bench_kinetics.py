@@ -1,7 +1,7 @@
 """Fits of a data package's raw curves beside `pykingenie`, an independent program that fits one model without intervals.
 
 The published curves of two replicates are fitted in turns in one process, and CPU time is measured. Ours reads the package,
-subtracts the reference, fits two models, finds profile intervals and judges; theirs is given every fifth point of the prepared curves.
+subtracts the reference, fits 1:1 with a model error and both extremes of R_max, finds profile intervals and judges; theirs is given every fifth point of the prepared curves.
 """
 
 import statistics
@@ -18,7 +18,7 @@ from prefect_assay.analysis.kinetics.package import analyze
 from support.kinetics.packages import published_files, zipped
 
 ROUNDS = 5
-GOAL = 5  # two models with intervals, a crop by rule and a verdict, for one fit
+GOAL = 5  # a fit with intervals, two more for R_max, plateaus and a verdict, for one fit
 
 
 def main():
