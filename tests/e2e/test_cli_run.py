@@ -96,7 +96,7 @@ def test_nothing_is_started_for_a_wrong_request(world, blocks):
         (
             [designs, "--target", EGFR, *blocks, "--payment", "mpp-spt"],
             4,
-            "mpp-spt pays with shared payment tokens",
+            "mpp-spt pays with a wallet of its kind",
         ),
         ([designs, "--target", "EGFR", *by_machine], 2, "is not in the service's catalog; did you mean"),
         (["missing.fasta", "--target", EGFR, *by_machine], 2, "missing.fasta"),

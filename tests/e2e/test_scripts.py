@@ -56,8 +56,8 @@ def days_pass(world):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"payment_method": "mpp-spt"}, PaymentsDisabled, "mpp-spt pays with shared payment tokens"),
-        ({"wallet": None}, PaymentsDisabled, "x402-exact pays from a wallet"),
+        ({"payment_method": "mpp-spt"}, PaymentsDisabled, "mpp-spt pays with a wallet of its kind"),
+        ({"wallet": None}, PaymentsDisabled, "x402-exact pays with a wallet of its kind"),
         ({"assay": assay("no such antigen")}, InvalidSpec, "is not in the service's catalog"),
         ({"assay": assay("EGFR")}, InvalidSpec, "did you mean"),
         ({"designs": "/nowhere/designs.fasta"}, InvalidSequences, "/nowhere/designs.fasta"),

@@ -112,8 +112,8 @@ def test_the_rail_that_the_acceptance_names_is_used(book, answer, method, wallet
 @pytest.mark.parametrize(
     ("answer", "policy", "wallet", "why"),
     [
-        (PINNED, POLICY, None, "x402-exact pays from a wallet"),
-        (PINNED, POLICY, TOKENS, "x402-exact pays from a wallet"),
+        (PINNED, POLICY, None, "x402-exact pays with a wallet of its kind"),
+        (PINNED, POLICY, TOKENS, "x402-exact pays with a wallet of its kind"),
         (PINNED, SHARED["policy"], X402, "machine payments are off"),
         ({"machine": True, "rails": ("another",)}, POLICY, X402, "payment by another"),
     ],

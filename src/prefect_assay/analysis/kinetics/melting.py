@@ -4,6 +4,10 @@ The heat capacity and the bend of the baselines are what a curve hardly determin
 uncertainty is in the interval. Temperatures in degrees Celsius outside and kelvin inside, enthalpy in J/mol.
 """
 
+# The stubs of SciPy and scikit-learn that pyright brings are narrower than these libraries; mypy reads neither.
+# pyright: reportArgumentType=false, reportOptionalSubscript=false, reportOptionalOperand=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportIndexIssue=false, reportAttributeAccessIssue=false
+
 from dataclasses import dataclass
 from typing import Final
 

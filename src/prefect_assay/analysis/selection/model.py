@@ -4,6 +4,10 @@ For a pool its kernel is the product of features, so that it is a ridge regressi
 it is a radial basis function of the number of sites that differ.
 """
 
+# The stubs of SciPy and scikit-learn that pyright brings are narrower than these libraries; mypy reads neither.
+# pyright: reportArgumentType=false, reportOptionalSubscript=false, reportOptionalOperand=false
+# pyright: reportOperatorIssue=false, reportReturnType=false, reportIndexIssue=false, reportAttributeAccessIssue=false
+
 import math
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
