@@ -24,7 +24,11 @@ FIELDS = {
     AssayCredentials: {"base_url": "https://lab.example", "token": CANARY},
     SpendingPolicy: {"per_experiment_cents": 1, "per_campaign_cents": 2},
     X402Wallet: {"private_key": CANARY, "networks": ["eip155:8453"], "assets": ["0xa"], "pay_to": ["0xb"]},
-    SharedPaymentTokens: {"issuer_url": "https://issuer.example", "issuer_key": CANARY},
+    SharedPaymentTokens: {
+        "issuer_url": "https://issuer.example",
+        "issuer_key": CANARY,
+        "network_ids": ["lab"],
+    },
     WebhookEndpoint: {"url": "https://hooks.example", "signing_key": CANARY},
     LocalArchive: {"root": "/archive"},
     S3Archive: {"bucket": "b"},

@@ -146,7 +146,7 @@ def test_finished_campaign_has_nothing_more_to_order():
         (None, "you, before anything is ordered"),
         (0, "a person, with this price, before anything is ordered: nothing is approved so far"),
         (4499, "a person, with this price, before anything is ordered: 44.99 USD is approved so far"),
-        (4500, "nobody: 45.00 USD is approved, and ordered at once"),
+        (4500, "no further approval: 45.00 USD is within the approved amount"),
     ],
 )
 def test_amount_that_was_said_is_the_approval_to_the_cent(unasked, words):

@@ -3,6 +3,7 @@
 `tests/support/golden/make.py` makes the archive. Plots and fits follow the versions of the lock.
 """
 
+import json
 import os
 import platform
 import shutil
@@ -127,3 +128,13 @@ def test_the_archive_is_intact(kind):
     report = verify(LocalStore(ARCHIVE), campaign_of(kind))
     assert report.ok, report.findings
     assert any(version_of(path.name) for path in (ARCHIVE / campaign_of(kind)).glob("*/v*"))
+
+
+def test_no_log_names_a_place_of_the_machine_that_made_it():
+    sources = [
+        record["purchase"]["source"]
+        for path in (ARCHIVE / "BOOKS" / "CAMPAIGNS").rglob("*.json")
+        if (record := json.loads(path.read_text(encoding="utf-8")))["kind"] == "offered"
+    ]
+    assert len(sources) == len(ExperimentType)
+    assert all(source.startswith("/golden/") for source in sources)

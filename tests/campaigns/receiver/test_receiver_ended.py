@@ -58,7 +58,7 @@ def test_killed_between_the_delivery_and_its_answer_it_loses_nothing(core, recei
     receiver.hold()
     experiment_id = ordered(core, receiver)
     with ThreadPoolExecutor(1) as service:
-        sending = service.experiments.submit(core.sender.deliver, core.seeded.organization_id)
+        sending = service.submit(core.sender.deliver, core.seeded.organization_id)
         receiver.until(receiver.begun)
         receiver.process.send_signal(signal.SIGKILL)
         receiver.process.wait(10)
@@ -84,7 +84,7 @@ def test_asked_to_end_it_finishes_the_wake_up_before_it_answers(receiver):
     receiver.start()
     receiver.hold()
     with ThreadPoolExecutor(1) as service:
-        sending = service.experiments.submit(post, receiver)
+        sending = service.submit(post, receiver)
         receiver.until(receiver.begun)
         receiver.process.terminate()
         time.sleep(0.3)
@@ -109,7 +109,7 @@ def test_one_signal_ends_both_servers_once_the_wake_up_is_over(receiver, status_
     receiver.hold()
     with ThreadPoolExecutor(1) as service, httpx.Client(trust_env=False) as scraper:
         assert scraper.get(status).is_success  # and keeps its connection open, as Prometheus does
-        sending = service.experiments.submit(post, receiver)
+        sending = service.submit(post, receiver)
         receiver.until(receiver.begun)
         receiver.process.send_signal(sent)
         receiver.until(lambda: not takes_connections(receiver.port))
@@ -139,7 +139,7 @@ def test_asked_to_end_it_never_acknowledges_what_it_could_not_wake(receiver):
     receiver.start()
     receiver.hold()
     with ThreadPoolExecutor(1) as service:
-        sending = service.experiments.submit(post, receiver)
+        sending = service.submit(post, receiver)
         receiver.until(receiver.begun)
         receiver.process.terminate()
         assert sending.result(timeout=20).status_code == 503
@@ -155,7 +155,7 @@ def test_ended_by_force_it_never_acknowledges(receiver):
     receiver.start()
     receiver.hold()
     with ThreadPoolExecutor(1) as service:
-        sending = service.experiments.submit(post, receiver)
+        sending = service.submit(post, receiver)
         receiver.until(receiver.begun)
         receiver.process.send_signal(signal.SIGINT)
         time.sleep(0.3)

@@ -78,6 +78,14 @@ def make(folder: Path) -> None:
             )
 
 
+def remove_machine_paths(folder: Path) -> None:
+    """Write the place of the golden files as `/golden` in the logs of the campaigns."""
+    for record in (folder / "BOOKS").rglob("*.json"):
+        record.write_text(
+            record.read_text(encoding="utf-8").replace(str(GOLDEN), "/golden"), encoding="utf-8"
+        )
+
+
 def designs_of(kind: ExperimentType) -> Path:
     """The input of a type: the affinities' is a table with scores, the others share a FASTA file."""
     return GOLDEN / "input" / ("scored.csv" if kind is ExperimentType.AFFINITY else "designs.fasta")
@@ -106,3 +114,4 @@ if __name__ == "__main__":
     else:
         shutil.rmtree(target, ignore_errors=True)
         make(target)
+        remove_machine_paths(target)

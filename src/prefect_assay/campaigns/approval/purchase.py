@@ -372,7 +372,7 @@ def describe_asking(summary: PurchaseSummary, raised_cents: int = 0) -> str:
     if not summary.new:
         return "nobody: there is nothing to order"
     return "; ".join(_ask_price(summary, raised_cents)) or (
-        f"nobody: {usd(summary.total_cents)} is approved, and ordered at once"
+        f"no further approval: {usd(summary.total_cents)} is within the approved amount"
     )
 
 
@@ -437,7 +437,7 @@ def find_warnings(plan: Plan) -> Iterator[str]:
     ]
     if without:
         where = "" if len(without) == len(plan.experiments) else f" in experiment {', '.join(without)}"
-        yield f"no control{where}: nothing will show that the assay worked; mark a control in the file"
+        yield f"no control{where}: nothing will show that the assay worked; `true` in a column `control` marks one"
     yield from _unbracketed(plan)
     yield from plan.doubts
 

@@ -51,7 +51,8 @@ def estimate_campaign(
     show_purchase(purchase, stderr=False)
     for warning in warnings:
         plain().print(warning, style="yellow")
-    plain().print("Nothing was ordered. `prefect-assay run` with the same options orders it.")
+    next_step = " `prefect-assay run` with the same options asks you, and orders it." if purchase.new else ""
+    plain().print(f"Nothing was ordered.{next_step}")
 
 
 def look_up(
