@@ -169,7 +169,7 @@ def test_caps_two_persons_and_ceiling_are_named_before_the_price_is_asked():
 
 
 def test_what_a_person_has_raised_the_cap_to_is_not_asked_again():
-    assert summary(unasked_cents=0, raised_cents=4500).asked.startswith("nobody")
+    assert summary(unasked_cents=0, raised_cents=4500).asked.startswith("no further approval")
     assert summary(unasked_cents=0, raised_cents=4499).asked.startswith("a person")
 
 
@@ -229,7 +229,7 @@ def test_designs_that_another_campaign_has_bought_are_a_warning_and_not_twice_in
     )
     made = summary(unasked_cents=9000, earlier=earlier)
     rows = purchase_rows(made)
-    assert made.asked.startswith("nobody"), "an amount that was said stays an approval"
+    assert made.asked.startswith("no further approval"), "an amount that was said stays an approval"
     assert rows["warning"].startswith("bought again: 2 of 3 designs to be ordered, which b, a ordered before")
     assert rows["before"].startswith(
         "2 of the 3 designs were ordered before for the same assay and target (d1, d2), in b"
