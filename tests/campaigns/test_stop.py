@@ -118,7 +118,7 @@ class OneOrder:
             )
             rail = X402Rail(SecretStr(WALLET_KEY), limits)
             settle(
-                client,
+                client.invoices,
                 invoice.id,
                 rail,
                 policy,
