@@ -130,7 +130,7 @@ def sequences_of(plan):
 class Books:
     """What a loop asks of the ledgers; its orders are placed once their campaign is measured."""
 
-    account, is_simulated, archive_id = "org", True, "archive-1"
+    account, organisation_name, is_simulated, archive_id = "org", None, True, "archive-1"
 
     def __init__(self, laboratory):
         self.laboratory = laboratory

@@ -162,24 +162,26 @@ def attempt(order, killer=None):
 
 def test_x402_is_paid_exactly_once_and_counted_once():
     with running(PayServer()) as server:
-        api = pay_client(server.base_url).invoices
+        client = pay_client(server.base_url)
+        api = client.invoices
         for order in every_death(lambda: X402Order(server, api)):
             assert run(order).state is PaymentState.SETTLED
             assert run(order).already_paid
             assert order.settled() == 1
             assert order.sent() <= 2
             assert spent(order) == order.cents
-        api.close()
+        client.close()
 
 
 def test_x402_is_settled_once_whatever_another_run_does_meanwhile():
     with running(PayServer()) as server:
-        api = pay_client(server.base_url).invoices
+        client = pay_client(server.base_url)
+        api = client.invoices
         for order in every_pause(lambda: X402Order(server, api), 10):
             assert run(order).state is PaymentState.SETTLED
             assert order.settled() == 1
             assert spent(order) == order.cents
-        api.close()
+        client.close()
 
 
 def test_by_mpp_one_credential_is_sent_whatever_another_run_does_meanwhile():
