@@ -65,7 +65,7 @@ def test_what_is_neither_is_malformed(body):
 def test_the_receiver_wakes_once_for_the_same_notification():
     woken = []
 
-    async def wake(experiment_id, _):
+    async def wake(experiment_id, *_):
         woken.append(experiment_id)
         return 1
 
@@ -104,7 +104,7 @@ def later(monkeypatch):
 def test_without_a_readable_time_it_wakes_once_however_late_it_is_repeated(later, timeless):
     woken = []
 
-    async def wake(experiment_id, _):
+    async def wake(experiment_id, *_):
         woken.append(experiment_id)
         return 1
 
