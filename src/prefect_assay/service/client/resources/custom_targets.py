@@ -18,6 +18,7 @@ from prefect_assay.service.models.spec_rules import check_sequences
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
 
 _PATH: Final = "/targets/request-custom"
+_REQUESTS: Final = ListQuery(path=_PATH, row=CustomTarget)
 
 
 class CustomTargets(Resource):
@@ -43,7 +44,9 @@ class CustomTargets(Resource):
             print(client.custom_targets.list(status="pending_review").total)
             ```
         """
-        return self._sender.run(_select(status, filter, search, sort, where).build_page(limit, offset))
+        return self._sender.run(
+            _REQUESTS.select(filter, search, sort, where, fields={"status": status}).build_page(limit, offset)
+        )
 
     def iterate(
         self,
@@ -63,7 +66,9 @@ class CustomTargets(Resource):
                 print(request.id, request.status)
             ```
         """
-        return _select(status, filter, search, sort, where).iterate(self._sender, page_size)
+        return _REQUESTS.select(filter, search, sort, where, fields={"status": status}).iterate(
+            self._sender, page_size
+        )
 
     def get(self, request_id: str) -> CustomTarget:
         """Read one request: GET /targets/request-custom/{id} (published with contract 4.4).
@@ -131,24 +136,6 @@ class CustomTargets(Resource):
         )
         after_loss = "List the requests for custom targets before anything else"
         return self._sender.run(build_act("POST", _PATH, CustomTarget, after_loss, body))
-
-
-def _select(
-    status: str | None,
-    condition: Condition | None,
-    search: str | None,
-    sort: Sorting | None,
-    where: Sequence[FieldTest],
-) -> ListQuery[CustomTarget]:
-    return ListQuery(
-        path=_PATH,
-        row=CustomTarget,
-        filter=condition,
-        search=search,
-        sort=sort,
-        where=where,
-        fields={"status": status},
-    )
 
 
 def _check_identity(name: str, product_id: str, sequence: str | None, pdb_id: str | None) -> Iterator[str]:

@@ -71,6 +71,7 @@ from prefect_assay.service.models.vocabulary import (
 
 Part = TypeVar("Part", Result, StoredSequence, Update)
 
+_EXPERIMENTS: Final = ListQuery(path="/experiments", row=ExperimentSummary)
 PAYMENT_HEADER: Final = "X-Service-Payment-Method"  # contract 4.2, create rule 2
 _READ_AGAIN: Final = "Read the experiment before anything else"
 _OF_INVOICE: Final = (
@@ -183,7 +184,7 @@ class Experiments(Resource):
         """
         fields = {"status": status, "state": state, "experiment_type": experiment_type}
         condition = join_conditions(filter, results_status=results_status)
-        query = _select(condition, search, sort, where, fields)
+        query = _EXPERIMENTS.select(condition, search, sort, where, fields=fields)
         return self._sender.run(query.build_page(limit, offset))
 
     def iterate(
@@ -209,7 +210,9 @@ class Experiments(Resource):
         """
         fields = {"status": status, "state": state, "experiment_type": experiment_type}
         condition = join_conditions(filter, results_status=results_status)
-        return _select(condition, search, sort, where, fields).iterate(self._sender, page_size)
+        return _EXPERIMENTS.select(condition, search, sort, where, fields=fields).iterate(
+            self._sender, page_size
+        )
 
     def list_states(self, ids: Iterable[str], *, search: str | None = None) -> dict[str, ExperimentSummary]:
         """Read the list's rows of many experiments, by the ids as you name them: GET /experiments (contract 2.1).
@@ -414,24 +417,6 @@ class Experiments(Resource):
 
 def _path(experiment_id: str) -> str:
     return f"/experiments/{quote_segment(experiment_id)}"
-
-
-def _select(
-    condition: Condition | None,
-    search: str | None,
-    sort: Sorting | None,
-    where: Sequence[FieldTest],
-    fields: Mapping[str, object],
-) -> ListQuery[ExperimentSummary]:
-    return ListQuery(
-        path="/experiments",
-        row=ExperimentSummary,
-        filter=condition,
-        search=search,
-        sort=sort,
-        where=where,
-        fields=fields,
-    )
 
 
 def _select_part(experiment_id: str, name: str, row: type[Part]) -> ListQuery[Part]:

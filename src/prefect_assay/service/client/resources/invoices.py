@@ -34,6 +34,7 @@ from prefect_assay.service.models.billing import Invoice, PayAnswer
 from prefect_assay.service.models.identifiers import normalize_id
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX, InvoiceStatus
 
+_INVOICES: Final = ListQuery(path="/invoices", row=Invoice)
 _REFUSED: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 _NOT_THERE: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 _NO_INVOICES: Final = Page[Invoice](items=(), total=0, count=0, offset=0)
@@ -73,7 +74,7 @@ class Invoices(Resource):
             print(client.invoices.list(status="open").total)
             ```
         """
-        query = _select(status, filter, search, sort, where)
+        query = _INVOICES.select(filter, search, sort, where, fields={"status": status})
         return self._sender.run(query.build_page(limit, offset))
 
     def iterate(
@@ -93,7 +94,9 @@ class Invoices(Resource):
             open_cents = sum(invoice.amount or 0 for invoice in client.invoices.iterate(status="open"))
             ```
         """
-        return _select(status, filter, search, sort, where).iterate(self._sender, page_size)
+        return _INVOICES.select(filter, search, sort, where, fields={"status": status}).iterate(
+            self._sender, page_size
+        )
 
     def get(self, invoice_id: str) -> Invoice:
         """Read one invoice, by its own id or the provider's: GET /invoices/{id} (published with contract 2.8).
@@ -161,27 +164,9 @@ class Invoices(Resource):
         return self._sender.run(_build_payment(invoice_id, dict(headers or {})))
 
 
-def _select(
-    status: str | None = None,
-    condition: Condition | None = None,
-    search: str | None = None,
-    sort: Sorting | None = None,
-    where: Sequence[FieldTest] = (),
-) -> ListQuery[Invoice]:
-    return ListQuery(
-        path="/invoices",
-        row=Invoice,
-        filter=condition,
-        search=search,
-        sort=sort,
-        where=where,
-        fields={"status": status},
-    )
-
-
 def _find(sender: Sender, experiment_id: str, condition: Condition | None) -> Invoice | None:
     """The invoice of an experiment, among the rows of a condition."""
-    query = _select(condition=condition)
+    query = _INVOICES.select(condition)
     may_be_refused = condition is not None
     may_be_absent = may_be_refused  # only the first answer of all can say that there is no list
 

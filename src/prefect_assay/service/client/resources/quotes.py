@@ -20,6 +20,13 @@ from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX, QuoteStatus
 _READ_AGAIN: Final = "Read the quote before anything else"
 
 
+def _key(row: Quote) -> str:
+    return row.id or row.quote_number or row.provider_quote_url or repr(row)
+
+
+_QUOTES: Final = ListQuery(path="/quotes", row=Quote, key=_key)
+
+
 class RejectReason(StrEnum):
     """Why a quote is rejected."""
 
@@ -53,7 +60,9 @@ class Quotes(Resource):
             print(client.quotes.list(status="pending").total)
             ```
         """
-        return self._sender.run(_select(status, filter, search, sort, where).build_page(limit, offset))
+        return self._sender.run(
+            _QUOTES.select(filter, search, sort, where, fields={"status": status}).build_page(limit, offset)
+        )
 
     def iterate(
         self,
@@ -73,7 +82,9 @@ class Quotes(Resource):
                 print(quote.id, quote.status)
             ```
         """
-        return _select(status, filter, search, sort, where).iterate(self._sender, page_size)
+        return _QUOTES.select(filter, search, sort, where, fields={"status": status}).iterate(
+            self._sender, page_size
+        )
 
     def get(self, quote_id: str) -> Quote:
         """Read one quote: GET /quotes/{id} (contract 4.5).
@@ -130,26 +141,3 @@ def build_confirmation(
 
 def _path(quote_id: str) -> str:
     return f"/quotes/{quote_segment(quote_id)}"
-
-
-def _select(
-    status: str | None,
-    condition: Condition | None,
-    search: str | None,
-    sort: Sorting | None,
-    where: Sequence[FieldTest],
-) -> ListQuery[Quote]:
-    return ListQuery(
-        path="/quotes",
-        row=Quote,
-        filter=condition,
-        search=search,
-        sort=sort,
-        where=where,
-        fields={"status": status},
-        key=_key,
-    )
-
-
-def _key(row: Quote) -> str:
-    return row.id or row.quote_number or row.provider_quote_url or repr(row)

@@ -1,7 +1,7 @@
 """What every resource is made with: a sender, and the one shape of a list request (contract 4.1)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Generic, Protocol, TypeVar
 
@@ -61,6 +61,27 @@ class ListQuery(Generic[M]):
     fields: Mapping[str, object] = field(default_factory=dict)
     key: Callable[[M], str] = attrgetter("id")
     experiment_id: str | None = None
+
+    def select(
+        self,
+        filter: Condition | None = None,
+        search: str | None = None,
+        sort: Sorting | None = None,
+        where: Sequence[FieldTest] = (),
+        *,
+        fields: Mapping[str, object] | None = None,
+        experiment_id: str | None = None,
+    ) -> "ListQuery[M]":
+        """The same list, narrowed and sorted."""
+        return replace(
+            self,
+            filter=filter,
+            search=search,
+            sort=sort,
+            where=where,
+            fields=fields or {},
+            experiment_id=experiment_id,
+        )
 
     def build_page(self, limit: int | None, offset: int | None) -> Operation[Page[M]]:
         """GET one page; InvalidRequest for a limit, an offset or a sort beyond contract 4.1 and 8."""

@@ -1,6 +1,7 @@
 """Results of the organization (contract 2.10 and 4.5)."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from prefect_assay.service.client.answers import require_record
 from prefect_assay.service.client.decoding import build_read
@@ -11,6 +12,8 @@ from prefect_assay.service.client.resources.resource import ListQuery, Resource
 from prefect_assay.service.models.base import Page
 from prefect_assay.service.models.result import Result, ResultSummary
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
+
+_RESULTS: Final = ListQuery(path="/results", row=ResultSummary)
 
 
 class Results(Resource):
@@ -36,9 +39,7 @@ class Results(Resource):
             print([row.title for row in page.items])
             ```
         """
-        query = ListQuery(
-            path="/results", row=ResultSummary, filter=filter, search=search, sort=sort, where=where
-        )
+        query = _RESULTS.select(filter, search, sort, where)
         return self._sender.run(query.build_page(limit, offset))
 
     def iterate(
@@ -58,9 +59,7 @@ class Results(Resource):
                 print(row.experiment_id, row.result_type)
             ```
         """
-        query = ListQuery(
-            path="/results", row=ResultSummary, filter=filter, search=search, sort=sort, where=where
-        )
+        query = _RESULTS.select(filter, search, sort, where)
         return query.iterate(self._sender, page_size)
 
     def get(self, result_id: str) -> Result:

@@ -19,6 +19,7 @@ from prefect_assay.service.models.sequences import (
 )
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
 
+_SEQUENCES: Final = ListQuery(path="/sequences", row=StoredSequence)
 _READ_AGAIN: Final = "Read the experiment's sequences before anything else"
 
 
@@ -66,7 +67,9 @@ class Sequences(Resource):
             print(client.sequences.list(search="d1", limit=10).total)
             ```
         """
-        query = _select(experiment_id, filter, search, sort, where)
+        query = _SEQUENCES.select(
+            filter, search, sort, where, fields={"experiment_id": experiment_id}, experiment_id=experiment_id
+        )
         return self._sender.run(query.build_page(limit, offset))
 
     def iterate(
@@ -86,7 +89,9 @@ class Sequences(Resource):
             names = [row.name for row in client.sequences.iterate(experiment_id=experiment_id)]
             ```
         """
-        return _select(experiment_id, filter, search, sort, where).iterate(self._sender, page_size)
+        return _SEQUENCES.select(
+            filter, search, sort, where, fields={"experiment_id": experiment_id}, experiment_id=experiment_id
+        ).iterate(self._sender, page_size)
 
     def get(self, sequence_id: str) -> StoredSequence:
         """Read one sequence with all its residues: GET /sequences/{id} (published with contract 4.3).
@@ -105,22 +110,3 @@ def encode_entry(design: ProteinSequence | SequenceEntry) -> dict[str, object]:
     fields = drop_none(name=design.name, aa_string=design.aa_string, control=design.control)
     is_empty = design.metadata is None or design.metadata == {}
     return fields | ({} if is_empty else {"metadata": design.metadata})
-
-
-def _select(
-    experiment_id: str | None,
-    condition: Condition | None,
-    search: str | None,
-    sort: Sorting | None,
-    where: Sequence[FieldTest],
-) -> ListQuery[StoredSequence]:
-    return ListQuery(
-        path="/sequences",
-        row=StoredSequence,
-        filter=condition,
-        search=search,
-        sort=sort,
-        where=where,
-        fields={"experiment_id": experiment_id},
-        experiment_id=experiment_id,
-    )

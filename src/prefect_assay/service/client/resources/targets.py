@@ -1,6 +1,7 @@
 """The target catalog (contract 4.4)."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from prefect_assay.service.client.answers import require_record
 from prefect_assay.service.client.decoding import build_read
@@ -11,6 +12,8 @@ from prefect_assay.service.client.resources.resource import ListQuery, Resource
 from prefect_assay.service.models.base import Page
 from prefect_assay.service.models.spec import Target
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
+
+_TARGETS: Final = ListQuery(path="/targets", row=Target)
 
 
 class Targets(Resource):
@@ -59,15 +62,7 @@ class Targets(Resource):
             "detailed": detailed,
             "show_conjugated": show_conjugated,
         }
-        query = ListQuery(
-            path="/targets",
-            row=Target,
-            filter=filter,
-            search=search,
-            sort=sort,
-            where=where,
-            fields=fields,
-        )
+        query = _TARGETS.select(filter, search, sort, where, fields=fields)
         return self._sender.run(query.build_page(limit, offset))
 
     def iterate(
@@ -98,15 +93,7 @@ class Targets(Resource):
             "detailed": detailed,
             "show_conjugated": show_conjugated,
         }
-        query = ListQuery(
-            path="/targets",
-            row=Target,
-            filter=filter,
-            search=search,
-            sort=sort,
-            where=where,
-            fields=fields,
-        )
+        query = _TARGETS.select(filter, search, sort, where, fields=fields)
         return query.iterate(self._sender, page_size)
 
     def get(self, target_id: str) -> Target:

@@ -29,6 +29,7 @@ from prefect_assay.service.models.tokens import (
 )
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
 
+_TOKENS: Final = ListQuery(path="/tokens", row=TokenRecord)
 # service-shapes, Tokens and identity. Resources are not listed anywhere and are left to the service.
 ACTIONS: Final = ("list", "read", "create", "update", "delete", "issue", "revoke", "mint_token")
 _CHECKS: Final = {
@@ -80,9 +81,7 @@ class Tokens(Resource):
             print([row.name for row in client.tokens.list(limit=10).items])
             ```
         """
-        query = ListQuery(
-            path="/tokens", row=TokenRecord, filter=filter, search=search, sort=sort, where=where
-        )
+        query = _TOKENS.select(filter, search, sort, where)
         return self._sender.run(query.build_page(limit, offset))
 
     def iterate(
@@ -102,9 +101,7 @@ class Tokens(Resource):
                 print(row.id, row.name)
             ```
         """
-        query = ListQuery(
-            path="/tokens", row=TokenRecord, filter=filter, search=search, sort=sort, where=where
-        )
+        query = _TOKENS.select(filter, search, sort, where)
         return query.iterate(self._sender, page_size)
 
     def attenuate(

@@ -6,6 +6,7 @@ filters other than the parameters `experiment_id` and `type`: they are sent in t
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from prefect_assay.service.client.answers import require_experiment
 from prefect_assay.service.client.decoding import make_shape_error, read_page
@@ -23,6 +24,8 @@ from prefect_assay.service.client.resources.resource import ListQuery, Resource,
 from prefect_assay.service.models.base import Page
 from prefect_assay.service.models.update import Update
 from prefect_assay.service.models.vocabulary import PAGE_LIMIT_MAX
+
+_UPDATES: Final = ListQuery(path="/updates", row=Update)
 
 
 class Updates(Resource):
@@ -54,7 +57,7 @@ class Updates(Resource):
                 print(update.experiment_code, update.name)
             ```
         """
-        query = _select(experiment_id, filter, search, sort, where)
+        query = _UPDATES.select(filter, search, sort, where, experiment_id=experiment_id)
         return self._sender.run(_build_page(query, type, limit, offset))
 
     def iterate(
@@ -76,7 +79,7 @@ class Updates(Resource):
                 print(update.timestamp, update.name)
             ```
         """
-        query = _select(experiment_id, filter, search, sort, where)
+        query = _UPDATES.select(filter, search, sort, where, experiment_id=experiment_id)
         return paginate(
             "GET /updates",
             lambda limit, offset: self._sender.run(_build_page(query, type, limit, offset)),
@@ -86,24 +89,6 @@ class Updates(Resource):
                 _build_earlier_page(experiment_id, type, limit, cursor)
             ),
         )
-
-
-def _select(
-    experiment_id: str | None,
-    condition: Condition | None,
-    search: str | None,
-    sort: Sorting | None,
-    where: Sequence[FieldTest],
-) -> ListQuery[Update]:
-    return ListQuery(
-        path="/updates",
-        row=Update,
-        filter=condition,
-        search=search,
-        sort=sort,
-        where=where,
-        experiment_id=experiment_id,
-    )
 
 
 def _build_page(
