@@ -5,7 +5,7 @@ designs of its own.
 """
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -234,12 +234,14 @@ def ask_about_repeated(rows: Rows) -> None:
     places: defaultdict[str, list[int]] = defaultdict(list)
     for index, residues in enumerate(rows.residues):
         places[residues].append(index)
-    for residues, where in places.items():
-        if (
-            len(where) > 1
-            and not _are_controls(rows, where)
-            and (_is_periodic(where, number) or _is_under_several_stems(rows, where))
-        ):
+    repeated = [
+        (residues, where)
+        for residues, where in places.items()
+        if len(where) > 1 and not _are_controls(rows, where)
+    ]
+    under_stems = _find_under_several_stems(rows, [where for _, where in repeated])
+    for position, (residues, where) in enumerate(repeated):
+        if _is_periodic(where, number) or position in under_stems:
             others = [text for text in spread(rows.residues, _COLUMN_SAMPLE) if text != residues][:_COMPARED]
             if others and not any(is_alike(plain(residues), plain(text)) for text in others):
                 names = listed([quoted(rows.names[index]) for index in where], _LISTED)
@@ -259,22 +261,26 @@ def _is_periodic(where: Sequence[int], number: int) -> bool:
     return 1 < step < _CHAINS_MAX and [*where] == [*range(where[0] % step, number, step)]
 
 
-def _is_under_several_stems(rows: Rows, where: Sequence[int]) -> bool:
-    """Whether the names of these records have one word at an end, and other records have the rest of each name."""
-    is_block = where[-1] - where[0] == len(where) - 1
+def _find_under_several_stems(rows: Rows, repeated: Sequence[Sequence[int]]) -> set[int]:
+    """Which groups of records have names with one word at an end, and the rest of each name also in other records."""
+    under_stems: set[int] = set()
+    if not repeated:
+        return under_stems
     for is_fine, end in itertools.product((False, True), (-1, 0)):
         names = [split_name(name, is_fine=is_fine) or [""] for name in rows.names]
         rests = [tuple(words[:-1] if end else words[1:]) for words in names]
-        labels, stems = {names[index][end] for index in where}, {rests[index] for index in where}
-        if len(labels) > 1 or () in stems or len(stems) < len(where):
-            continue
-        if is_block and (end == 0 or labels.pop().isdecimal()):
-            continue  # all samples of one backbone are the same
-        copies = set(where)
-        beside = {rest for index, rest in enumerate(rests) if index not in copies}
-        if len(stems & beside) >= _MOST * len(stems):
-            return True
-    return False
+        counts = Counter(rests)
+        for position, where in enumerate(repeated):
+            labels, stems = {names[index][end] for index in where}, {rests[index] for index in where}
+            if len(labels) > 1 or () in stems or len(stems) < len(where):
+                continue
+            is_block = where[-1] - where[0] == len(where) - 1
+            if is_block and (end == 0 or labels.pop().isdecimal()):
+                continue  # all samples of one backbone are the same
+            # Each stem occurs once in the group, so any more are beside it.
+            if sum(counts[stem] > 1 for stem in stems) >= _MOST * len(stems):
+                under_stems.add(position)
+    return under_stems
 
 
 def _take_labelled(rows: Rows, groups: Groups, chosen: str, stem: str) -> None:
