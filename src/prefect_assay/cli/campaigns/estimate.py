@@ -51,7 +51,7 @@ def estimate_campaign(
     show_purchase(purchase, stderr=False)
     for warning in warnings:
         plain().print(warning, style="yellow")
-    next_step = " `prefect-assay run` with the same options asks you, and orders it." if purchase.new else ""
+    next_step = " `prefect-assay run` with the same options asks first." if purchase.new else ""
     plain().print(f"Nothing was ordered.{next_step}")
 
 
