@@ -156,6 +156,7 @@ def test_the_lab_takes_long_secrets(org):
 
 @lab_holds("8.retries", "6.3.retried")
 def test_a_delivery_is_tried_four_times_at_most(org):
+    org.lab.plan(quote_minutes=30)  # no further update within the four minutes
     with hook_server() as hook:
         hook.statuses = [500, 503, 500, 502, 500]
         experiment_id = org.made(skip_draft=True, webhook_url=hook.url)["experiment_id"]
