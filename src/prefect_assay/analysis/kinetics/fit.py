@@ -228,7 +228,7 @@ class _Fitter:
             intervals = tuple(
                 interval.widened(float(more)) for interval, more in zip(intervals, spread, strict=True)
             )
-            kd_one, kd_free = (float(np.exp(each[1] - each[0])) for each in (one, free))
+            kd_one, kd_free = (float(np.exp(logs[1] - logs[0])) for logs in (one, free))
         return GlobalFit(
             Rates(*intervals),
             self._misfit,

@@ -36,7 +36,7 @@ def find_plateaus(
     curves: Sequence[Curve], association_s: float, noise: float
 ) -> tuple[FloatArray, FloatArray]:
     """Concentrations (M) and plateaus of the curves that approach one, shape (c,) each. `noise` is that of a response."""
-    found = []
+    points = []
     for curve in curves:
         first, middle, last = (
             _mean(curve, share * association_s, association_s) for share in (1 / 3, 2 / 3, 1.0)
@@ -45,8 +45,8 @@ def find_plateaus(
         # Where the rise is within the noise, the last response is the plateau.
         missing = late**2 / (early - late) if early > late > 0 else 0.0 if late <= 3 * noise else np.inf
         if np.isfinite(last + missing) and missing <= max(_MISSING * (last + missing), noise):
-            found.append((curve.concentration_M, last + missing))
-    doses, plateaus = np.array(found).reshape(-1, 2).T
+            points.append((curve.concentration_M, last + missing))
+    doses, plateaus = np.array(points).reshape(-1, 2).T
     return doses, plateaus
 
 

@@ -180,24 +180,26 @@ def closeness(
     """Ranks of the fewest edits from a reference of the design's target; 0 where most designs are no variants of one."""
     ranks = np.zeros(len(residues))
     for target, texts in references.items():
-        at = np.flatnonzero(targets == target)
-        own = [residues[place] for place in at.tolist()]
-        spread = own[:: max(1, len(own) // 200)]
+        places = np.flatnonzero(targets == target)
+        designs = [residues[place] for place in places.tolist()]
+        spread = designs[:: max(1, len(designs) // 200)]
         alike = [_identity(text, texts) for text in spread]
         if not alike or np.median(alike) < _RELATED:
             continue
-        if len(own) <= _EDITED:
+        if len(designs) <= _EDITED:
             near = np.array(
-                [-min(edits(reference, text) for reference in texts) for text in own], dtype=float
+                [-min(edits(reference, text) for reference in texts) for text in designs], dtype=float
             )
         else:
-            near = np.asarray((count_triplets(own) @ count_triplets(texts).T).max(axis=1).todense()).ravel()
-        ranks[at] = rank_columns(near[:, None], np.zeros(len(at), dtype=np.int32))[:, 0]
+            near = np.asarray(
+                (count_triplets(designs) @ count_triplets(texts).T).max(axis=1).todense()
+            ).ravel()
+        ranks[places] = rank_columns(near[:, None], np.zeros(len(places), dtype=np.int32))[:, 0]
     return ranks
 
 
 def _identity(text: str, references: Sequence[str]) -> float:
-    return max(1 - edits(found, text) / max(len(found), len(text), 1) for found in references)
+    return max(1 - edits(other, text) / max(len(other), len(text), 1) for other in references)
 
 
 def group_table(groups: Sequence[Sequence[tuple[str, str]]]) -> csr_array:

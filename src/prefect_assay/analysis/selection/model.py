@@ -77,8 +77,8 @@ class Model:
         self._choice = choices[0]
         if len(choices) > 1:
             some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _SEARCHED)).astype(np.intp))
-            given = x[some], values[some]
-            fits = [_fit(choice.kernel(), *given, choice.noise / counts[some]) for choice in choices]
+            searched = x[some], values[some]
+            fits = [_fit(choice.kernel(), *searched, choice.noise / counts[some]) for choice in choices]
             best = int(np.argmax([_likelihood(fit) for fit in fits]))
             self._choice = choices[best].scaled(_misfit(fits[best]))
         self.noise, kernel = self._choice.noise, self._choice.kernel()
@@ -149,8 +149,8 @@ def _misfit(process: GaussianProcessRegressor) -> float:
 def _likelihood(process: GaussianProcessRegressor) -> float:
     """Rounded, so that the choice among kernels does not hang on last digits."""
     size = len(process.alpha_)
-    found = -0.5 * size * math.log(_misfit(process)) - float(np.log(np.diag(process.L_)).sum())
-    return round(found, 6)
+    likelihood = -0.5 * size * math.log(_misfit(process)) - float(np.log(np.diag(process.L_)).sum())
+    return round(likelihood, 6)
 
 
 def _typical_distance(x: Floats) -> float:
@@ -195,10 +195,11 @@ def learn_from_others(
     left_out = cross_val_predict(model, known, rest, groups=targets, cv=LeaveOneGroupOut())
     gains = []
     for target in numbers:
-        own = targets == target
-        if own.sum() >= _FEWEST and np.ptp(values[own]) > 0:
+        is_measured = targets == target
+        if is_measured.sum() >= _FEWEST and np.ptp(values[is_measured]) > 0:
             with_others, without = (
-                _correlation(values[own], found[own]) for found in (expected + left_out, expected)
+                _correlation(values[is_measured], predicted[is_measured])
+                for predicted in (expected + left_out, expected)
             )
             gains.append(with_others - without)
     error = float(np.std(gains, ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else math.inf

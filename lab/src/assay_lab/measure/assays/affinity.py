@@ -27,8 +27,8 @@ def affinity_entries(request: AssayRequest) -> list[dict[str, Any]]:
 
 def counted(rows: tuple[Replicate, ...]) -> tuple[Replicate, ...]:
     """The replicates that `kd_mean` averages: the strong ones, else the medium ones, else none."""
-    for wanted in ("strong", "medium"):
-        if chosen := tuple(row for row in weighed(rows) if row.binds and row.binding_strength == wanted):
+    for strength in ("strong", "medium"):
+        if chosen := tuple(row for row in weighed(rows) if row.binds and row.binding_strength == strength):
             return chosen
     return ()
 
