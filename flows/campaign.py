@@ -50,7 +50,7 @@ def campaign(
 
     Args:
         designs: a FASTA file, a table or a workbook: a path on the worker, an s3:// address, or pasted FASTA text; a round of
-            a loop in this archive, `loop:<loop>/<round>`; or `campaign:<id>`, a campaign that goes on by its archived plan.
+            a loop in this archive, `loop:<loop>/<round>`; or `campaign:<id>`, which continues a campaign.
         assay: the type of assay, its target, and how often each design is measured.
         account: the service with your token, the spending policy, the archive, and how you pay.
         spend_up_to_usd: what the whole campaign may cost without asking, in USD without VAT, within the policy's caps.

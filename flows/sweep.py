@@ -21,6 +21,7 @@ from prefect.states import Completed
 from pydantic import Field
 
 from prefect_assay.campaigns.flow_results import SweepReport
+from prefect_assay.campaigns.problems.kinds import QUESTION_OPEN
 from prefect_assay.campaigns.problems.problem import AlertLimits
 from prefect_assay.campaigns.problems.saved import save_problems
 from prefect_assay.campaigns.runs.home import home_id
@@ -109,13 +110,16 @@ def sweep(
     """
     with get_client(sync_client=True) as prefect:
         state = SweepState.read(prefect)
-        report = _Sweep(prefect, state, datetime.now(UTC), full_check_minutes, alert_limits, keep_days).run()
+        swept = _Sweep(prefect, state, datetime.now(UTC), full_check_minutes, alert_limits, keep_days)
+        report = swept.run()
     counts = f"{many(report.open_campaigns, 'open campaign')}, {many(report.updates_seen, 'update')}"
     done = f"{many(len(report.woken), 'run')} woken, {len(report.started)} started"
     lines = [f"{counts}, {done}", *report.problems, *report.attention]
     for line in lines:
         get_run_logger().info(line)
-    name = "CompletedWithGaps" if report.problems or report.attention else "Completed"
+    questions = sum(problem.kind == QUESTION_OPEN for problem in swept.problems.problems)
+    has_gaps = report.problems or len(report.attention) > questions  # a question waits for a person: no gap
+    name = "CompletedWithGaps" if has_gaps else "Completed"
     return Completed(name=name, message=shortened("; ".join(lines)), data=report)
 
 

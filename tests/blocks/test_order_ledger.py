@@ -73,13 +73,13 @@ def test_a_service_without_the_call_has_the_log_of_its_address(tmp_path, name):
             told(respond, tmp_path)
         return
     first = told(respond, tmp_path)
-    assert first.account == URL
+    assert first.organisation is None
     assert told(NAMING["the only one"], tmp_path).folder == first.folder
 
 
 @pytest.mark.parametrize("answer", NAMING.values(), ids=NAMING)
 def test_the_books_are_those_of_the_organisation_that_the_token_orders_for(tmp_path, answer):
-    assert told(answer, tmp_path).account == "o2"
+    assert told(answer, tmp_path).organisation == "o2"
 
 
 @pytest.mark.parametrize("first", [*NAMING.values(), *SILENT.values()], ids=[*NAMING, *SILENT])

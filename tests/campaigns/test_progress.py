@@ -48,7 +48,9 @@ def looked(days, **experiments):
 
 def test_each_experiment_has_one_row():
     rows = [
-        ProgressRow("LAB-1", "in the laboratory: in queue", 3, 43_800, True, NOW, "https://lab.example/1"),
+        ProgressRow(
+            "LAB-1", "in the laboratory: in queue", 3, 43_800, True, "27 Nov 2026", "https://lab.example/1"
+        ),
         ProgressRow("camp 2/2 pa-k", "waits for its quote", 1),
     ]
     text = progress_markdown("camp", "lab.example, live", rows, [])
@@ -119,7 +121,7 @@ def test_a_row_takes_the_price_from_the_ledger_and_no_date_once_it_is_done():
     row = progress.progress_row(
         "camp 1/1", 2, ordered, shown(expected=NOW), SimpleNamespace(experiment_url="u")
     )
-    assert row == ProgressRow("LAB-1", "in the laboratory: in queue", 2, 100, True, NOW, "u")
+    assert row == ProgressRow("LAB-1", "in the laboratory: in queue", 2, 100, True, "27 Nov 2026", "u")
     assert progress.progress_row("camp 1/1", 2, ordered, shown("done", expected=NOW), None).expected is None
     assert progress.progress_row("camp 1/1", 2, ordered, None, None).experiment == "camp 1/1"
     assert Unpaid.model_fields.keys() >= {"settled"}

@@ -30,7 +30,7 @@ from prefect_assay.orders.ledger.log import (
     Sending,
     Withdrawn,
 )
-from prefect_assay.orders.purchase import EarlierPurchase, PurchaseState, PurchaseSummary
+from prefect_assay.orders.purchase import PAID_AGAIN, EarlierPurchase, PurchaseState, PurchaseSummary
 from prefect_assay.service.models.billing import CostEstimate
 from prefect_assay.service.models.sequences import ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay, Target
@@ -230,14 +230,15 @@ def test_designs_that_another_campaign_has_bought_are_a_warning_and_not_twice_in
     made = summary(unasked_cents=9000, earlier=earlier)
     rows = purchase_rows(made)
     assert made.asked.startswith("no further approval"), "an amount that was said stays an approval"
-    assert rows["warning"].startswith("bought again: 2 of 3 designs to be ordered, which b, a ordered before")
-    assert rows["before"].startswith(
+    assert "warning" not in rows, "it is a row of its own, and is said once"
+    assert list(rows)[:2] == ["due now", "bought again"]
+    assert rows["bought again"].startswith(
         "2 of the 3 designs were ordered before for the same assay and target (d1, d2), in b"
     )
-    assert rows["before"].endswith("in b (1 of them), in a (2 of them)")
+    assert rows["bought again"].endswith(f"in b (1 of them), in a (2 of them). {PAID_AGAIN}")
     (key,) = plan().order_keys
     ordered = {key: OrderPrice(PurchaseState.ORDERED, 4500, is_committed=True)}
-    assert "warning" not in purchase_rows(summary(prices=ordered, earlier=earlier)), "nothing is bought"
+    assert "bought again" not in purchase_rows(summary(prices=ordered, earlier=earlier)), "nothing is bought"
 
 
 # -- earlier campaigns of an archive
@@ -283,11 +284,11 @@ def test_same_protein_for_the_same_assay_method_and_target_is_found(history):
     assert (one.campaign_id, one.designs, one.measured) == ("old", ("other-name",), True)
     assert one.ordered_at is not None
     assert datetime.now(UTC) >= one.ordered_at
-    words = purchase_rows(summary(plan(CONTROL, renamed, design(3)), earlier=Earlier((one,))))["before"]
+    words = purchase_rows(summary(plan(CONTROL, renamed, design(3)), earlier=Earlier((one,))))["bought again"]
     assert words.startswith(
         "1 of the 3 designs was ordered before for the same assay and target (other-name), in old (1 of them on "
     )
-    assert words.endswith("UTC, measured)")
+    assert words.endswith(f"UTC, measured). {PAID_AGAIN}")
 
 
 def test_other_measurements_controls_and_unsent_plans_do_not_count(history):

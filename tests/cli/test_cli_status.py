@@ -293,7 +293,7 @@ def test_everything_that_is_known_can_be_read_at_any_width(archive, width):
         "1 in the laboratory, 1 waits for your decision",
         "asks: Experiment 1 was quoted over the cap. 1,314.00 USD. Answer it by",
         "billed 876.00 USD, paid 876.00 USD",
-        "in the laboratory: in production, results expected 2 Dec 2026",
+        "in the laboratory; when last read: in production; results expected 2 Dec 2026",
         "approved 500.00 USD, billed 876.00 USD, paid 876.00 USD",
         "the sweep has started 1 further run of it: its run was deleted",
         "open: 1,314.00 USD ordered, not paid",

@@ -137,13 +137,13 @@ def test_every_place_has_the_hit_rate_without_unknown_designs(store):
     status = command("status", "first", "--archive", str(store.root))
     assert f"{words}; best 1.10 nM" in " ".join(status.out.split())
     shown = command("results", "first", "--archive", str(store.root))
-    assert f"{words}; best 1.10 nM (tight); simulated; 60% (" in " ".join(shown.out.split())
+    assert f"{words}; best 1.10 nM (tight); simulated; hit rate 60% (" in " ".join(shown.out.split())
     rate = command("results", "first", "--archive", str(store.root), "--json").json()["rate"]
     assert (rate["hits"], rate["measured"]) == (3, 5)
     read = read_history(reported(store, "first", "summary.csv"))
     assert hit_rates(read.designs, lambda _: "all")["all"].words == "3 of 5"
     compared = command("results", "--compare", "first", "second", "--archive", str(store.root))
-    assert f"first: {words}; 60% (" in compared.out
+    assert f"first: {words}; hit rate 60% (" in compared.out
 
 
 def test_a_design_of_two_campaigns_is_one_design(store):

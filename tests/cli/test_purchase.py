@@ -18,6 +18,7 @@ from prefect_assay.cli.loops import start as looping
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.log import Ordered, Sending
+from prefect_assay.orders.purchase import PAID_AGAIN
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.service.models.vocabulary import PaymentMethod
@@ -159,24 +160,25 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
 
 def test_designs_that_the_archive_has_ordered_before_are_named(shop):
     earlier = shop.plan("earlier", ">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
-    assert "before" not in words_of(shop.run()), "it was planned, and not ordered"
+    assert "bought again" not in words_of(shop.run()), "it was planned, and not ordered"
     book = CampaignSetup(shop.account).books.order("earlier", earlier.order_keys[0])
     book.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
     book.record(lambda _: Ordered(experiment_id="e"))
-    told = row(shop.run().stderr, "before")
+    told = row(shop.run().stderr, "bought again")
     assert told.startswith(
         "1 of the 2 designs was ordered before for the same assay and target (one), in earlier (1 of them"
     )
-    again = "bought again: 1 of 2 designs to be ordered, which earlier ordered before"
-    assert row(shop.run().stderr, "warning").startswith(again)
+    assert told.endswith(PAID_AGAIN)
     folder = shop.designs.parent / "files"
     folder.mkdir()
     (folder / "round.fasta").write_text(shop.designs.read_text())
     loop = CliRunner().invoke(app, ["loop", "egfr", str(folder), "--target", EGFR, "--budget-usd", "9000"])
-    assert row(loop.stderr, "warning").startswith(again)
-    assert "before" not in words_of(shop.run(target=UNPRICED)), "another target is another assay"
+    again = row(loop.stderr, "bought again")
+    assert again.startswith("1 of 2 designs to be ordered, which earlier ordered before")
+    assert again.endswith(PAID_AGAIN)
+    assert "bought again" not in words_of(shop.run(target=UNPRICED)), "another target is another assay"
     estimate = ["estimate", str(shop.designs), "--target", EGFR]
-    assert row(CliRunner().invoke(app, estimate).stdout, "before") == told
+    assert row(CliRunner().invoke(app, estimate).stdout, "bought again") == told
 
 
 def words_of(done):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.designs import read_sequences
+from prefect_assay.designs import order_lines, read_sequences
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.errors import InvalidSequences
 
@@ -114,6 +114,19 @@ def test_tag_location_tells_duplicates_apart_and_fabs_are_exempt():
     sequences = read(text)
     assert [s.name for s in sequences.items] == ["n", "c", "none", "f1", "f2"]
     assert [(d.name, d.same_as) for d in sequences.duplicates] == [("n2", "n")]
+
+
+def test_a_header_of_a_fasta_record_marks_a_control():
+    sequences = read(">a score=1 control=false\nACD\n>EGF score=2, control=True\nACE\n>b\nACF\n")
+    assert [(s.name, s.control) for s in sequences.items] == [("a", False), ("EGF", True), ("b", False)]
+    assert "control is 'maybe'; write true or false" in finding(">a control=maybe\nACD\n")
+
+
+def test_every_column_is_named_as_read_kept_or_left_out():
+    told = order_lines(read("name,sequence,control,iptm,notes\na,ACD,true,0.8,\nb,ACE,,0.7,\n"))
+    assert "read as CSV: name from name, sequence from sequence, control from control" in told
+    assert "columns that are not ordered, and kept beside the results: iptm" in told
+    assert "columns that are empty, and left out: notes" in told
 
 
 def test_a_design_and_a_control_with_the_same_residues_need_a_decision():

@@ -130,7 +130,7 @@ def sequences_of(plan):
 class Books:
     """What a loop asks of the ledgers; its orders are placed once their campaign is measured."""
 
-    account, organisation_name, is_simulated, archive_id = "org", None, True, "archive-1"
+    organisation, organisation_name, is_simulated, archive_id = "org", None, True, "archive-1"
 
     def __init__(self, laboratory):
         self.laboratory = laboratory
@@ -843,7 +843,7 @@ def test_a_file_whose_campaign_has_failed_is_tried_once_in_each_start(loop, fold
 
 
 @pytest.mark.parametrize(
-    "change", [{"is_simulated": False}, {"account": "another"}, {"archive_id": "another"}]
+    "change", [{"is_simulated": False}, {"organisation": "another"}, {"archive_id": "another"}]
 )
 def test_an_account_that_is_another_one_by_now_orders_nothing(loop, monkeypatch, change):
     """An account that was edited from the lab to the live service would order everything for real."""

@@ -61,9 +61,8 @@ def test_a_target_by_the_lot_lists_the_lots_and_warns_of_what_is_left_over(core)
     assert estimate(core, spec(target_id=BY_LOT["id"], n_replicates=1, sequences=full))["warnings"] == []
 
 
-def test_defaults_and_missing_prices_are_warned_of(core):
-    (warning,) = estimate(core, spec())["warnings"]
-    assert warning == "n_replicates is not given: priced with 3 replicates"
+def test_a_missing_price_is_warned_of(core):
+    assert estimate(core, spec())["warnings"] == []
     incomplete = estimate(core, spec(target_id=UNPRICED["id"], n_replicates=1))
     assert incomplete["warnings"] == ["this is no price: the target has no self-service pricing"]
     binning = spec(experiment_type="epitope_binning", method=None, sequences={c: "MKV" + c for c in "ACDE"})

@@ -27,7 +27,7 @@ from prefect_assay.campaigns.events import concerning, facts
 from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.campaigns.orders import PlannedOrder
 from prefect_assay.campaigns.progress import show_progress
-from prefect_assay.campaigns.progress_artifact import day
+from prefect_assay.campaigns.progress_artifact import expected_day
 from prefect_assay.campaigns.report import report_campaign_end
 from prefect_assay.campaigns.runs.looks import Look
 from prefect_assay.campaigns.runs.tags import (
@@ -425,7 +425,7 @@ def describe_look(campaign: Campaign, look: CampaignLook) -> str:
         key for key, one in look.orders.items() if one.stage is Stage.LABORATORY and key in shown
     ]
     days = [expected for key in in_laboratory if (expected := shown[key].expected) is not None]
-    next_results = f"; next results about {day(min(days))}" if days else ""
+    next_results = f"; next results about {expected_day(min(days), campaign.terms)}" if days else ""
     problems = f"; will look again, because of: {'; '.join(look.problems)}" if look.has_failed else ""
     return f"{words}{next_results}{problems}"
 

@@ -25,6 +25,7 @@ def show_progress(
             order.book.state,
             shown.get(order.key),
             rows.get(ordered.experiment_id) if (ordered := order.book.state.ordered) is not None else None,
+            log.state.terms,
         )
         for order in orders
     ]

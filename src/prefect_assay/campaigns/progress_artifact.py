@@ -30,6 +30,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     ShownExperiment,
     Started,
     Stopped,
+    Terms,
 )
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.models.experiment import ExperimentSummary
@@ -51,7 +52,7 @@ class ProgressRow:
     designs: int
     price_cents: int | None = None
     is_paid: bool = False
-    expected: datetime | None = None
+    expected: str | None = None  # the day of its results
     link: str | None = None
 
 
@@ -70,6 +71,7 @@ def progress_row(
     state: OrderState,
     shown: ShownExperiment | None,
     row: ExperimentSummary | None,
+    terms: Terms | None = None,
 ) -> ProgressRow:
     """The row of an order, by its ledger, the last look and the service's list.
 
@@ -81,7 +83,9 @@ def progress_row(
         designs=designs,
         price_cents=state.amount_cents,
         is_paid=state.settled is not None,
-        expected=shown.expected if shown and not is_over(shown.status) else None,
+        expected=expected_day(shown.expected, terms)
+        if shown and shown.expected and not is_over(shown.status)
+        else None,
         link=row.experiment_url if row is not None else None,
     )
 
@@ -130,7 +134,7 @@ def progress_markdown(
 def _cells(row: ProgressRow) -> str:
     cells = (
         link_markdown(row.experiment, row.link),
-        markdown_cell(f"{row.stage}; results expected {day(row.expected)}" if row.expected else row.stage),
+        markdown_cell(f"{row.stage}; results expected {row.expected}" if row.expected else row.stage),
         str(row.designs),
         _price(row),
     )
@@ -213,6 +217,11 @@ def _text_of(record: _Decision) -> str | None:  # noqa: PLR0911 - a line per kin
 
 def _minute(moment: datetime) -> str:
     return f"{day(moment.astimezone(UTC))} {moment.astimezone(UTC):%H:%M}"
+
+
+def expected_day(moment: datetime, terms: Terms | None) -> str:
+    """The day of expected results; a lab's clock may run fast, so its days are not the reader's."""
+    return f"{day(moment)}{' by the clock of the lab' if terms and terms.simulated else ''}"
 
 
 def day(moment: datetime) -> str:

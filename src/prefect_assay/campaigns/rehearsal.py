@@ -347,7 +347,7 @@ class _Rehearsing:
         self._optional("GET /results", lambda: self._service.results.list(limit=PAGE_LIMIT_MAX))
         with_results = [row for row in self._records if row.results_status != ResultsStatus.NONE]
         if not with_results:
-            return "none yet: the first ones will be read by the campaign that orders them"
+            return "none yet"
         entries, unread, odd = 0, 0, Counter[str]()
         for row in with_results:
             documents = [

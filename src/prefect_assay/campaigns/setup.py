@@ -111,7 +111,7 @@ class CampaignSetup:
         service = address(self.credentials.base_url)
         books = self.books
         identity = identify_account(
-            self.account, service, books.account, books.organisation_name, is_simulated=is_simulated
+            self.account, service, books.organisation, books.organisation_name, is_simulated=is_simulated
         )
         return Terms(
             **asdict(identity),

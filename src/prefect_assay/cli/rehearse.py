@@ -96,7 +96,7 @@ def _show_fields(fields: Sequence[SeenField]) -> None:
         of_call = [one for one in fields if one.operation == operation]
         section = get_call_facts(operation).section
         where = f"contract {section}" if section else "not in the contract"
-        line(f"{operation} ({where}): {sum(one.state in _READ for one in of_call)} read")
+        line(f"{operation} ({where}): {many(sum(one.state in _READ for one in of_call), 'field')} read")
         for state in FieldState:
             places = {one.place for one in of_call if one.state is state}
             names = [one for one in sorted(places) if above(one) not in places]

@@ -254,6 +254,7 @@ def _report(pool: Pool, rows: Rows, said: Sequence[str]) -> ReadingReport:
         producer=read.producer,
         columns=read.columns,
         scores=read.scores,
+        others=read.others,
         other_sequences=read.other_sequences,
         left_out=tuple(read.left_out),
         left_out_count=read.left_out_count,

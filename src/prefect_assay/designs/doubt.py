@@ -439,7 +439,7 @@ def _say_what_is_shared(residues: Sequence[str], doubts: Doubts) -> None:
         beginning = _common_start(min(residues), max(residues)) if is_shared else ""
         if len(beginning) >= _SAID_FROM and CHAIN_SEPARATOR not in beginning:
             doubts.said.append(
-                f"all {len(residues):,} designs share residues 1 to {len(beginning)}: variants?"
+                f"residues 1 to {len(beginning)} are the same in all {len(residues):,} designs, as in variants of one protein"
             )
         ending = _common_end(residues)
         if len(ending) >= _SAID_FROM and CHAIN_SEPARATOR not in ending and len(ending) < len(residues[0]):

@@ -8,10 +8,11 @@ from typing import Final
 from prefect_assay.service.models.sequences import Pool, ReadingReport, Sequences
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import CHAIN_SEPARATOR
-from prefect_assay.service.words import many
+from prefect_assay.service.words import listed, many
 
 _SHOWN: Final = 3
 _LETTERS: Final = 8
+_TITLES_SHOWN: Final = 8
 
 
 def order_lines(designs: Sequences | Pool) -> tuple[str, ...]:
@@ -30,6 +31,7 @@ def order_lines(designs: Sequences | Pool) -> tuple[str, ...]:
         *_sizes(residues, controls),
         f"first letters: {', '.join(map(_first, names[:_SHOWN], residues[:_SHOWN]))}",
         *_columns(designs.report),
+        *(_kept(designs) if isinstance(designs, Sequences) else ()),
         *_dropped(designs.report, duplicates),
         *designs.notes,
         *designs.report.doubts,
@@ -69,6 +71,17 @@ def _columns(report: ReadingReport) -> Iterator[str]:
         yield f"read as {report.format}{by}"
     if report.other_sequences:
         yield f"columns that also hold sequences, and were not taken: {', '.join(report.other_sequences)}"
+
+
+def _kept(designs: Sequences) -> Iterator[str]:
+    """The designer's own columns: what becomes of each."""
+    roles = set(designs.report.columns.values())
+    kept = {title: None for item in designs.items for title in item.attributes if title not in roles}
+    if kept:
+        yield f"columns that are not ordered, and kept beside the results: {listed([*kept], _TITLES_SHOWN)}"
+    empty = [title for title in designs.report.others if title not in kept and title not in roles]
+    if empty:
+        yield f"columns that are empty, and left out: {listed(empty, _TITLES_SHOWN)}"
 
 
 def _dropped(report: ReadingReport, duplicates: Sequence[tuple[str, str]]) -> Iterator[str]:

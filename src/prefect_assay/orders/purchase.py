@@ -30,6 +30,7 @@ class PurchaseState(StrEnum):
     ENDED = "ended without an order"
 
 
+PAID_AGAIN: Final = "You pay for them once more: leave out what you do not want to buy twice"
 OPEN_STATES: Final = frozenset({PurchaseState.NEW, PurchaseState.QUOTED, PurchaseState.UNKNOWN})
 
 
@@ -145,7 +146,11 @@ def describe_assay(assay: Assay | ExperimentSpec, target: str | None) -> str:
     against = f" against {target}" if target else ""
     if not ASSAY_TYPES[assay.experiment_type].takes_replicates:
         return f"{in_words(assay.experiment_type)}{by}{against}"
-    default = "" if assay.n_replicates else ", the service's default"
+    default = (
+        ""
+        if assay.n_replicates
+        else ", the service's default (--replicates, or Replicates in the form, changes it)"
+    )
     repeats = many(assay.n_replicates or REPLICATES_DEFAULT, "replicate")
     return f"{in_words(assay.experiment_type)}{by}{against}, {repeats}{default}"
 

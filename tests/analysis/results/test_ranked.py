@@ -129,6 +129,12 @@ def test_a_doubt_is_in_the_verdict_and_below_the_table():
         "ctl: control.",
         "!: in doubt; control EGF was expected to bind, and did not bind.",
     )
+    assert (
+        outcome_line(summarize(rows))
+        == "0 of 1 measured; a control failed: EGF was expected to bind, and did not bind"
+    )
+    several = [*rows, row("EGF-2", outcome="unknown", control=True)]
+    assert outcome_line(summarize(several)).endswith("; 2 controls failed: EGF, EGF-2")
 
 
 @pytest.mark.parametrize(
@@ -200,6 +206,7 @@ def test_rows_of_several_sources_say_each_theirs_and_those_of_one_do_not():
     assert table.titles[-1] == "Source"
     assert [line.cells[-1] for line in table.lines] == ["model", "measured"]
     assert (
-        "Values that the lab made up (Source: landscape, model) mean nothing about a protein." in table.notes
+        "Source landscape or model: the lab made these values up, and they say nothing about real proteins."
+        in table.notes
     )
     assert "Source" not in ranked_table(rows[:1]).titles

@@ -235,7 +235,7 @@ def test_choices_are_a_file_of_designs():
             "design_id,sequence,binder_sequence,name,tag_location,tag\nd1,WWWW,ACDE,other,,x\n",
             ReadingOptions(sequence_column="binder_sequence", name_column="design_id"),
         ),
-        (">d1 name=other sequence=WWWW control=1 tag=x\nACDE\n", ReadingOptions()),
+        (">d1 name=other sequence=WWWW tag=x\nACDE\n", ReadingOptions()),
     ],
     ids=["table", "fasta"],
 )

@@ -16,9 +16,10 @@ from prefect_assay.campaigns.problems.saved import read_saved
 from prefect_assay.campaigns.runs.queries import ASSAY_TAG
 from prefect_assay.campaigns.runs.tags import EXPERIMENT_TAG
 from prefect_assay.campaigns.sweep.waking import form_key
+from prefect_assay.flows import sweep
 from prefect_assay.orders.ledger.campaign_log import EXPIRED, StartedKind
 from support.campaign_logs import question_of
-from support.runs.sweeps import SweptHome, asleep, swept
+from support.runs.sweeps import SELDOM, SweptHome, asleep, swept
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 STOPPED_RUNNER = "Runner is shutting down."
@@ -161,6 +162,16 @@ def test_a_question_expires_by_the_services_clock_and_the_run_is_woken(home, api
     log.close_question("q-1", 1)
     swept(after=2 * HOUR)
     assert [p for p in read_saved(api).problems if p.kind == kinds.QUESTION_OPEN] == []
+
+
+def test_a_sweep_with_nothing_but_a_question_has_no_gap(home, api, lab):
+    log = home.start("c-1")
+    home.run(log)
+    ask(log, service_now(lab), hours=72)
+    swept(minutes=0)  # so that the next one leaves out the hourly look, which misses the workers of this home
+    done = sweep(full_check_minutes=SELDOM, return_state=True)
+    assert done.name == "Completed"
+    assert "c-1 asks" in done.message
 
 
 def test_an_answer_whose_wake_up_was_lost_is_made_up_for(home, lab):

@@ -122,7 +122,7 @@ def test_logs_of_campaigns_are_no_ledgers_of_an_organisation(any_store):
     a_log(any_store).start(started())
     a_log(any_store, what=StartedKind.LOOP).start(started(what=StartedKind.LOOP))
     assert Books.every(any_store, "lab") == []
-    assert Books.open(any_store, "lab", "https://lab.example", "org-1").account == "org-1"
+    assert Books.open(any_store, "lab", "https://lab.example", "org-1").organisation == "org-1"
 
 
 def test_a_log_in_the_folder_of_another_campaign_is_refused(store, log):

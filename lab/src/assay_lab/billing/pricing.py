@@ -55,8 +55,6 @@ def price(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Pric
     kind = spec["experiment_type"]
     assay = _assay(kind, spec.get("n_replicates"), n_sequences)
     warnings: list[str] = []
-    if ASSAY_TYPES[kind].takes_replicates and spec.get("n_replicates") is None:
-        warnings.append(f"n_replicates is not given: priced with {REPLICATES_DEFAULT} replicates")
     if not ASSAY_TYPES[kind].takes_target or target is None:
         return Price(assay, None, None, n_sequences, tuple(warnings))
     named = {"name": target["name"], "target_catalog_id": target["id"]}

@@ -93,7 +93,7 @@ def simulated_line(designs: Sequence[DesignSummary]) -> str:
     which = "" if marked == len(designs) else f" to {marked} of {many(len(designs), 'design')}"
     made_up = sum(map(is_made_up, designs))
     means = (
-        f" It made up the values of {many(made_up, 'design')}, which mean nothing about a protein."
+        f" It made up the values of {many(made_up, 'design')}: they say nothing about real proteins."
         if made_up
         else ""
     )

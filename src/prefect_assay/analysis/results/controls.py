@@ -19,9 +19,9 @@ _NEGATIVE: Final = frozenset({"negative control", "none"})  # besides the words 
 _WORDS: Final = {
     Outcome.NO_BINDING: "did not bind",
     Outcome.NO_EXPRESSION: "did not express",
-    Outcome.UNKNOWN: "gave no usable result",
-    Outcome.MISSING: "is missing from the results",
-    Outcome.PENDING: "is not measured yet",
+    Outcome.UNKNOWN: "has an unknown outcome",
+    Outcome.MISSING: "was not reported",
+    Outcome.PENDING: "is pending",
 }
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics, ReplicateMelting, Verdict
+from prefect_assay.analysis.results.controls import controls_of
 from prefect_assay.analysis.results.design import MADE_UP, DesignSummary, find_main_quantity, is_made_up
 from prefect_assay.analysis.results.formats import (
     CONSTANT,
@@ -32,10 +33,9 @@ from prefect_assay.foreign_text import clean_text
 from prefect_assay.service.assays import MAIN_QUANTITIES, TM, find_assay_type
 from prefect_assay.service.bounds import cut
 from prefect_assay.service.models.base import Model
+from prefect_assay.service.words import listed
 
-GROUPS: Final = (
-    "designs of a letter cannot be told apart from its first one (95 %), those of two letters may overlap"
-)
+GROUPS: Final = "designs with the same letter are as good as the first of them, as far as their 95 % intervals tell; neighboring letters may overlap"
 _WIDTH: Final = 80
 _GAP: Final = 2
 _NAME_MIN: Final = 15
@@ -261,7 +261,7 @@ def verdict_text(design: DesignSummary) -> str:
 def outcome_line(designs: Sequence[DesignSummary]) -> str:
     """The result in one line: `18 of 35 bind, 3 did not express, 5 unknown; best 21.6 nM (design-3)`; empty without a design.
 
-    Controls do not count. The rate is that of `tally`.
+    Controls do not count, and failed ones are named. The rate is that of `tally`.
     """
     own = [each for each in designs if not each.control]
     if not own:
@@ -270,6 +270,11 @@ def outcome_line(designs: Sequence[DesignSummary]) -> str:
     parts = [tally(own).words]
     parts += [f"best {best_text(best)} ({one_line(best.name)})"] if has_number(best) else []
     parts += ["simulated"] if all(each.simulated for each in own) else []
+    failed = [each for each in controls_of(designs) if each.as_expected is False]
+    if len(failed) > 1:
+        parts.append(f"{len(failed)} controls failed: {listed([one_line(each.name) for each in failed], 3)}")
+    elif failed:
+        parts.append(f"a control failed: {one_line(failed[0].sentence)}")
     return "; ".join(parts)
 
 
@@ -361,8 +366,8 @@ def _notes(designs: Sequence[DesignSummary], columns: Collection[str]) -> Iterat
     if len({each.simulated for each in designs}) > 1:
         yield "*: simulated, from a local lab."
     if any(map(is_made_up, designs)):
-        which = f" (Source: {', '.join(sorted(MADE_UP))})" if "Source" in columns else ""
-        yield f"Values that the lab made up{which} mean nothing about a protein."
+        which = f"Source {' or '.join(sorted(MADE_UP))}: the" if "Source" in columns else "The"
+        yield f"{which} lab made these values up, and they say nothing about real proteins."
     if any(each.extrapolated for each in designs):
         yield f"{EXTRAPOLATED}: K_D is above the highest concentration that was measured."
     doubts = dict.fromkeys(doubt for each in designs for doubt in each.doubts)

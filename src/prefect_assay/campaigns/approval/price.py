@@ -214,6 +214,12 @@ def _decide(order: PlannedOrder, question: Question, purchase: PurchaseSummary, 
         if asked is None:
             continue  # answered meanwhile
         details = show_question(order.plan.campaign_id, asked, account, purchase)
+        _log.warning(
+            "%s %s. Resume this run to decide, or: prefect-assay approve %s",
+            question.subject,
+            artifacts.begin_sentence(account),
+            order.plan.campaign_id,
+        )
         if asked_now:
             emit(
                 kinds.ApprovalRequested(

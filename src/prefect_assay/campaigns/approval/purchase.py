@@ -26,6 +26,7 @@ from prefect_assay.orders.ledger.campaign_log import Terms
 from prefect_assay.orders.ledger.state import NotBegun
 from prefect_assay.orders.payments.interfaces import address
 from prefect_assay.orders.purchase import (
+    PAID_AGAIN,
     EarlierPurchase,
     PurchasedExperiment,
     PurchaseState,
@@ -36,7 +37,6 @@ from prefect_assay.orders.purchase import (
 from prefect_assay.service.assays import ASSAY_TYPES
 from prefect_assay.service.models.billing import CostEstimate, usd
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.service.models.tokens import Organization
 from prefect_assay.service.models.vocabulary import (
     CHAIN_SEPARATOR,
     PaymentMethod,
@@ -104,11 +104,7 @@ def look_up_purchase(
     books = Books.recorded(setup.archive.get_store(), setup.archive.prefix, service)
     ledgers = {key: books.order(plan.campaign_id, key) for key in plan.order_keys} if books else {}
     with setup.credentials.get_client() as client:
-        organisation = (
-            Organization(id=books.account, name=books.organisation_name)
-            if books
-            else identify_organisation(client)
-        )
+        named = None if books else identify_organisation(client)
         client.targets.list(limit=1)
         is_simulated = client.is_simulated
     return summarize_purchase(
@@ -117,8 +113,8 @@ def look_up_purchase(
             account=identify_account(
                 setup.account,
                 service,
-                organisation.id if organisation else None,
-                organisation.name if organisation else None,
+                books.organisation if books else named.id if named else None,
+                books.organisation_name if books else named.name if named else None,
                 is_simulated=is_simulated,
             ),
             policy=setup.policy,
@@ -331,7 +327,7 @@ def summarize_purchase(facts: PurchaseFacts) -> PurchaseSummary:
         payment_method=facts.payment_method,
         paid=describe_payment(facts.payment_method),
         asked="",
-        warnings=(*_warn_again(facts), *find_warnings(plan)) if uncommitted else (),
+        warnings=tuple(find_warnings(plan)) if uncommitted else (),
     )
     return summary.model_copy(update={"asked": describe_asking(summary, facts.raised_cents)})
 
@@ -406,26 +402,16 @@ def _ask_price(summary: PurchaseSummary, raised_cents: int) -> Iterator[str]:
         )
 
 
-def _warn_again(facts: PurchaseFacts) -> Iterator[str]:
-    to_order = [
-        name
-        for one in facts.plan.experiments
-        if not facts.prices[one.order_key].is_committed
-        for name in one.spec.sequences
-    ]
-    yield from warn_of_earlier(to_order, facts.earlier.purchases)
-
-
-def warn_of_earlier(names: Collection[str], earlier: Sequence[EarlierPurchase]) -> Iterator[str]:
-    """That designs to be ordered were bought by other campaigns: each campaign name orders and pays its own."""
+def warn_of_earlier(names: Collection[str], earlier: Sequence[EarlierPurchase]) -> str:
+    """That designs of a loop's round were bought by other campaigns: each campaign name orders and pays its own."""
     known = {name for one in earlier for name in one.designs}.intersection(names)
-    if known:
-        campaigns = dict.fromkeys(one.campaign_id for one in earlier if known.intersection(one.designs))
-        yield (
-            f"bought again: {len(known)} of {many(len(names), 'design')} to be ordered, which "
-            f"{listed([*campaigns], _NAMES_SHOWN)} ordered before for the same assay and target. Another campaign name orders "
-            "and pays them once more; leave out what you do not want to buy twice"
-        )
+    if not known:
+        return ""
+    campaigns = dict.fromkeys(one.campaign_id for one in earlier if known.intersection(one.designs))
+    return (
+        f"{len(known)} of {many(len(names), 'design')} to be ordered, which {listed([*campaigns], _NAMES_SHOWN)} ordered "
+        f"before for the same assay and target. {PAID_AGAIN}"
+    )
 
 
 def find_warnings(plan: Plan) -> Iterator[str]:
@@ -437,7 +423,7 @@ def find_warnings(plan: Plan) -> Iterator[str]:
     ]
     if without:
         where = "" if len(without) == len(plan.experiments) else f" in experiment {', '.join(without)}"
-        yield f"no control{where}: nothing will show that the assay worked; `true` in a column `control` marks one"
+        yield f"no control{where}: nothing will show that the assay worked; `true` in a column `control`, or `control=true` in a FASTA header, marks one"
     yield from _unbracketed(plan)
     yield from plan.doubts
 

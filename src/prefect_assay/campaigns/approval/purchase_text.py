@@ -5,6 +5,7 @@ from typing import Final
 
 from prefect_assay.analysis.results.formats import markdown_cell
 from prefect_assay.orders.purchase import (
+    PAID_AGAIN,
     EarlierPurchase,
     PriceLine,
     PurchasedExperiment,
@@ -26,13 +27,13 @@ def purchase_rows(summary: PurchaseSummary) -> dict[str, str]:
     """The summary as rows: a word and its text, the amount that is due first."""
     rows = {
         "due now": summary.due,
+        "bought again" if summary.new else "before": _before(summary),
         "price": "; ".join(_price(summary)),
         "account": summary.account,
         "campaign": f"{summary.campaign_id}{', which goes on: what it has ordered is found' if summary.continues else ''}",
         "designs": "; ".join(_designs(summary)),
         "assay": summary.assay,
         "already": _already(summary),
-        "before": "; ".join(_before(summary)),
         "caps": "; ".join(_caps(summary)),
         "paid": summary.paid,
         "asked": f"{summary.asked}.{f' {NOT_WITHDRAWN}' if summary.new else ''}",
@@ -134,16 +135,17 @@ def _already(summary: PurchaseSummary) -> str:
     )
 
 
-def _before(summary: PurchaseSummary) -> Iterator[str]:
+def _before(summary: PurchaseSummary) -> str:
     names = summary.earlier_designs
-    if names:
-        yield (
-            f"{len(names)} of the {many(summary.designs, 'design')} {'was' if len(names) == 1 else 'were'} ordered before for "
-            f"the same assay and target ({listed(names, _NAMES_SHOWN)}), "
-            f"{listed([*map(_earlier, summary.earlier)], _CAMPAIGNS_SHOWN)}"
-        )
-    if summary.earlier_unread:
-        yield summary.earlier_unread
+    unread = [summary.earlier_unread] if summary.earlier_unread else []
+    if not names:
+        return "; ".join(unread)
+    ordered = (
+        f"{len(names)} of the {many(summary.designs, 'design')} {'was' if len(names) == 1 else 'were'} ordered before for "
+        f"the same assay and target ({listed(names, _NAMES_SHOWN)}), "
+        f"{listed([*map(_earlier, summary.earlier)], _CAMPAIGNS_SHOWN)}"
+    )
+    return ". ".join(["; ".join([ordered, *unread]), *([PAID_AGAIN] if summary.new else [])])
 
 
 def _earlier(one: EarlierPurchase) -> str:
@@ -155,7 +157,7 @@ def _caps(summary: PurchaseSummary) -> Iterator[str]:
     yield describe_caps(
         summary.per_experiment_cents, summary.per_campaign_cents, summary.second_person_above_cents
     )
-    if summary.unasked_cents is not None:
+    if summary.unasked_cents:
         yield f"{usd(summary.unasked_cents)} may be spent without asking"
 
 

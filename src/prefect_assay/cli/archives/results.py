@@ -198,9 +198,9 @@ def _sorted(designs: Sequence[DesignSummary], query: Query) -> list[DesignSummar
 
 
 def _interval_words(counted: Tally) -> str:
-    """The rate in percent with its interval, after the outcome in one line."""
+    """The hit rate in percent with its interval, after the outcome in one line."""
     share, interval = counted.rate.cells
-    return f"; {share} ({interval}, 95 % interval)" if share else ""
+    return f"; hit rate {share} ({interval}, 95 % interval)" if share else ""
 
 
 def _show_comparison(console: Console, compared: Comparison) -> None:

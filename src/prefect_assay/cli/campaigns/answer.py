@@ -14,7 +14,7 @@ from prefect_assay.campaigns.approval.answers import (
 )
 from prefect_assay.campaigns.approval.purchase_text import purchase_rows
 from prefect_assay.campaigns.approval.questions import estimate_of_order
-from prefect_assay.campaigns.approval.terms import describe_account
+from prefect_assay.campaigns.approval.terms import account_in
 from prefect_assay.campaigns.stop import round_logs
 from prefect_assay.campaigns.sweep.saved_blocks import account_of
 from prefect_assay.cli.asking import confirm, parse_cents, user_name
@@ -130,14 +130,13 @@ def show_question(chosen: OpenQuestion) -> None:
     revision = f", revision {asked.revision}" if asked.revision > 1 else ""
     console.print(f"{chosen.log.what} {chosen.log.name}, question {asked.question_id}{revision}")
     console.print(f"\n{question.subject}\n{question.reason}\n")
-    terms = chosen.log.state.terms
-    console.print(f"  {describe_account(terms) if terms else 'account unknown'}")
-    if question.amount_cents is not None:
-        console.print(f"  amount: {usd(question.amount_cents)} without VAT")
     offered = chosen.log.state.offered
     if offered is not None and question.kind is QuestionKind.SPENDING and asked.order_key is None:
         show_rows("", purchase_rows(offered.purchase), stderr=False)
     else:
+        console.print(f"  {account_in(chosen.log)}")
+        if question.amount_cents is not None:
+            console.print(f"  amount: {usd(question.amount_cents)} without VAT")
         for fact in question.facts:
             console.print(f"  {fact.name}: {unquote_markdown(fact.value)}")
         if estimate := estimate_of_order(chosen.log, asked.order_key):

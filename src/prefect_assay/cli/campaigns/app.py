@@ -110,7 +110,7 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show campaigns and loops, open ones first of all: stages, money, questions, runs."""
+    """Show campaigns and loops, newest first: stages, money, questions, runs."""
     with reported(as_json=as_json):
         if as_json:
             refuse_ignored({"--watch": watch}, "--json prints once")

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from prefect_assay.campaigns.approval.terms import describe_account
 from prefect_assay.campaigns.flow_results import LoopReport
-from prefect_assay.campaigns.progress_artifact import day
+from prefect_assay.campaigns.progress_artifact import day, expected_day
 from prefect_assay.campaigns.runs.queries import newest_runs
 from prefect_assay.campaigns.status import (
     CampaignView,
@@ -45,7 +45,7 @@ from prefect_assay.cli.open_money import find_open_money, show_open_money
 from prefect_assay.cli.output import TerminalConsole, plain, plain_table, print_json
 from prefect_assay.cli.prefect_api import api_errors, load_account, report_unreadable, require_api, run_url
 from prefect_assay.errors import ArchiveUnavailable, NotFound, shortened
-from prefect_assay.orders.ledger.campaign_log import StartedKind
+from prefect_assay.orders.ledger.campaign_log import StartedKind, Terms
 from prefect_assay.orders.open_items import OpenMoney
 from prefect_assay.orders.stages import OVER, Stage
 from prefect_assay.service.client import AssayClient
@@ -233,8 +233,10 @@ def _asked(service: AssayClient, one: ExperimentView) -> ExperimentView:
     try:
         shown = service.experiments.get(one.experiment_id)
     except NotFound:
-        return one.model_copy(update={"service_status": "not visible to this token"})
-    return one.model_copy(update={"service_status": str(shown.status), "experiment_code": shown.code})
+        return one.model_copy(update={"service_status": "not visible to this token", "is_asked_now": True})
+    return one.model_copy(
+        update={"service_status": str(shown.status), "experiment_code": shown.code, "is_asked_now": True}
+    )
 
 
 def campaigns_table(known: Known) -> Table:
@@ -256,7 +258,7 @@ def campaigns_table(known: Known) -> Table:
         ]
         built.add_row(name, state, Text(_age(view)), Text("\n".join(lines)))
         for one in view.experiments:
-            below = Text("\n".join(_experiment_sentences(one)))
+            below = Text("\n".join(_experiment_sentences(one, view.terms)))
             built.add_row(Text(f"  {_experiment_title(view, one)}"), "", "", below)
     for run in known.runs:
         name = Text(run.name)
@@ -289,21 +291,24 @@ def _sentences(view: CampaignView) -> Iterator[str]:
     for question in view.questions:
         cents = question.amount_cents
         amount = "" if cents is None or usd(cents) in question.subject else f" {usd(cents)}."
-        yield f"asks: {question.subject}{amount} Answer it by {question.expires_at:%Y-%m-%d %H:%M} UTC"
+        yield f"asks: {question.subject}{amount} Answer it by {question.expires_at:%Y-%m-%d %H:%M} UTC, by the service's clock"
     if view.invoiced_cents or view.paid_cents:
         yield f"billed {usd(max(view.invoiced_cents, view.paid_cents))}, paid {usd(view.paid_cents)}"
     if view.expected:
-        yield f"next results about {day(view.expected)}"
+        yield f"next results about {expected_day(view.expected, view.terms)}"
     if view.restarts and view.run:
         why = f": {view.run.why}" if view.run.why else ""
         yield f"the sweep has started {many(view.restarts, 'further run')} of it{why}"
     yield from view.notes
 
 
-def _experiment_sentences(one: ExperimentView) -> Iterator[str]:
-    service = in_words(one.service_status) if one.service_status else ""
-    expected = f", results expected {day(one.expected)}" if one.expected and one.stage not in OVER else ""
-    yield f"{one.stage}{f': {service}' if service and one.stage not in OVER else ''}{expected}"
+def _experiment_sentences(one: ExperimentView, terms: Terms | None) -> Iterator[str]:
+    stage = str(one.stage)
+    if one.stage not in OVER:
+        seen = "now" if one.is_asked_now else "when last read"
+        stage += f"; {seen}: {in_words(one.service_status)}" if one.service_status else ""
+        stage += f"; results expected {expected_day(one.expected, terms)}" if one.expected else ""
+    yield stage
     money = []
     if one.approved_cents is not None:
         money.append(f"approved {usd(one.approved_cents)}")

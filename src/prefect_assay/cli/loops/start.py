@@ -288,7 +288,7 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
         "before": f"compared: the first {_FILES_COMPARED} of {len(files)} files; each round shows its own"
         if more > 0
         else "",
-        "warning": "; ".join(warn_of_earlier(names, earlier.purchases)),
+        "bought again": warn_of_earlier(names, earlier.purchases),
     }
 
 

@@ -50,7 +50,7 @@ def _next_steps(registered: "Registration") -> Iterator[str]:
         yield "Next: `prefect-assay check`. Prefect starts the runs of this pool; it needs no worker."
         return
     commands = worker_commands(pool.name, pool.type)
-    yield f"Next, {'two workers' if len(commands) > 1 else 'a worker'} under a supervisor:"
+    yield f"Next: {'two workers' if len(commands) > 1 else 'a worker'} under a supervisor:"
     yield from (f"  {command}" for command in commands)
 
 

@@ -396,8 +396,8 @@ class _Installation:
     def _show(self) -> None:
         for name, log in self._logs.items():
             for line in log.lines():
-                # Its next step is the worker, which is a part here.
-                if line.strip() and not (name == "deploy" and line.startswith("Next:")):
+                # Its next step, with indented commands, is the workers, which are parts here.
+                if line.strip() and not (name == "deploy" and line.startswith(("Next:", "  "))):
                     self._print(name, line, _COLORS[name])
 
     def _print(self, name: str, line: str, style: str) -> None:

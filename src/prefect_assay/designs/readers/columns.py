@@ -385,6 +385,14 @@ _NEEDED: Final = {SCFV: ("VH", "VL"), FAB: _FRAMEWORK}
 _ABSENT: Final = "nan"  # how tables spell an empty cell; no type, no tag
 
 
+def is_control(cell: str | None, line: int, name: str, errors: SourceErrors) -> bool:
+    """Whether a cell marks a control; any other word than true and false is an error."""
+    word = (cell or "false").casefold()
+    if word not in CONTROL_WORDS:
+        errors.add(f"control is {quoted(word)}; write true or false", line=line, name=name)
+    return CONTROL_WORDS.get(word, False)
+
+
 def metadata_of(given: dict[str, str], line: int, name: str, errors: SourceErrors) -> dict[str, Any]:
     """The metadata of one row; `given` holds its filled optional cells by field name."""
     metadata: dict[str, Any] = {field: given[field] for field in _AS_WRITTEN if field in given}

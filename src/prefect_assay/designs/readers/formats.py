@@ -15,14 +15,15 @@ from typing import Final
 from prefect_assay.designs.candidate import METHOD, PARENT_COLUMNS
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.designs.readers.columns import (
-    CONTROL_WORDS,
     MUTATIONS,
+    OPTIONAL,
     RUNS,
     Beside,
     ColumnNames,
     Header,
     explain,
     find_header,
+    is_control,
     is_missing,
     metadata_of,
     repeated,
@@ -93,7 +94,7 @@ def fill(rows: Rows, found: Content, errors: SourceErrors, reading: ReadingOptio
         else:
             first = _first_line(found.lines, accepts, found.notes)
             if is_header(first.line):
-                _read_records(rows, first.rest, reading, stem)
+                _read_records(rows, first.rest, errors, reading, stem)
                 rows.notes += found.notes
                 return
             if looks_like_document(first.line):
@@ -134,7 +135,9 @@ def _text(blocks: Iterator[Block]) -> str:
     return "\n".join(lines)
 
 
-def _read_records(rows: Rows, blocks: Iterator[Block], reading: ReadingOptions, stem: str) -> None:
+def _read_records(
+    rows: Rows, blocks: Iterator[Block], errors: SourceErrors, reading: ReadingOptions, stem: str
+) -> None:
     read_fasta(rows, blocks)
     rows.read.format = "FASTA"
     rows.extras = [""] * len(rows.names)
@@ -143,6 +146,13 @@ def _read_records(rows: Rows, blocks: Iterator[Block], reading: ReadingOptions, 
         take_chains(rows, *chains, stem, reading.chain)
         return
     name_records(rows, keep_native=reading.keep_native)
+    for at, extra in enumerate(rows.extras):
+        if "control" in extra.casefold():
+            words = [
+                cell for title, cell in rows.unpack(extra).items() if key_of(title) in OPTIONAL["control"]
+            ]
+            if any(is_control(word, rows.lines[at], rows.names[at], errors) for word in words):
+                rows.controls.add(at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +209,7 @@ def _describe(rows: Rows, table: Table, header: Header, aside: Beside, reader: "
         **{field: titles[at] for field, at in header.optional.items()},
         **reader.roles(),
     }
+    read.others = tuple(title for _, title in header.others)
     read.other_sequences = aside.titles
     for title in titles:
         better = score_direction(title, read.producer)
@@ -296,7 +307,7 @@ class _Reader:
             for field, at in self._header.optional.items()
             if not is_missing(cell := _cell(row, at))
         }
-        if _control(given.get("control"), line, name, self._errors):
+        if is_control(given.get("control"), line, name, self._errors):
             rows.controls.add(len(rows.names))
         if metadata := metadata_of(given, line, name, self._errors):
             rows.metadata[len(rows.names)] = metadata
@@ -406,10 +417,3 @@ def _cell(row: list[str], at: int) -> str:
 
 def _filled(cell: str) -> bool:
     return cell.casefold() not in _EMPTY
-
-
-def _control(cell: str | None, line: int, name: str, errors: SourceErrors) -> bool:
-    word = (cell or "false").casefold()
-    if word not in CONTROL_WORDS:
-        errors.add(f"control is {quoted(word)}; write true or false", line=line, name=name)
-    return CONTROL_WORDS.get(word, False)

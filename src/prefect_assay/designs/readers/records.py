@@ -113,6 +113,7 @@ class Read:
     producer: str | None = None
     columns: dict[str, str] = field(default_factory=dict)
     scores: dict[str, bool] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
     other_sequences: tuple[str, ...] = ()
     left_out: list[LeftOut] = field(default_factory=list)
     left_out_count: int = 0

@@ -289,6 +289,7 @@ class Books:
             prefix,
             account,
             log=bound.log,
+            organisation=bound.organisation,
             organisation_name=organisation_name or bound.organisation_name,
         )
 
@@ -299,7 +300,14 @@ class Books:
         if bound is None:
             return None
         account = bound.organisation or service
-        return cls(store, prefix, account, log=bound.log, organisation_name=bound.organisation_name)
+        return cls(
+            store,
+            prefix,
+            account,
+            log=bound.log,
+            organisation=bound.organisation,
+            organisation_name=bound.organisation_name,
+        )
 
     def __init__(
         self,
@@ -308,12 +316,13 @@ class Books:
         account: str,
         *,
         log: str | None = None,
+        organisation: str | None = None,
         organisation_name: str | None = None,
     ) -> None:
         self.store = store
         self.prefix = prefix
         self._root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
-        self.account = account
+        self.organisation = organisation  # its id; None if the service names none
         self.organisation_name = organisation_name  # for people only
         self.is_simulated: bool | None = None  # None: the service did not answer when the books were opened
         self.log = log or _digest(account)

@@ -58,8 +58,8 @@ class LeftOut(Model):
 class ReadingReport(Model):
     """How a source was read: what a person has to know before it is ordered.
 
-    `columns` names the column of each role: name, sequence, parent, method. `other_sequences` are columns that hold sequences
-    and were not taken. `left_out` and `renamed` list the first; `left_out_count` and `renamed_count` count all. `doubts` are
+    `columns` names the column of each role: name, sequence, parent, method. `others` are the designer's own columns.
+    `other_sequences` are columns that hold sequences and were not taken. `left_out` and `renamed` list the first; `left_out_count` and `renamed_count` count all. `doubts` are
     observations about the designs that a person may recognize.
     """
 
@@ -69,6 +69,7 @@ class ReadingReport(Model):
     scores: dict[str, bool] = Field(
         default_factory=dict
     )  # columns with scores of a known direction: is more better?
+    others: tuple[str, ...] = ()
     other_sequences: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     left_out_count: int = 0

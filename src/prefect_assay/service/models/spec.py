@@ -114,8 +114,8 @@ class Assay(Model):
     target: Line | None = Field(
         default=None,
         title="Target",
-        description=f"Needed for {_TARGET_TYPES}: a catalog target by its id, its catalog "
-        "number or its exact name. Empty for all other types.",
+        description=f"What the designs bind in {_TARGET_TYPES}: a catalog target by its id, its "
+        "catalog number or its exact name. Other types take none.",
         json_schema_extra={"position": 1},
     )
     method: Method | None = Field(
@@ -195,8 +195,8 @@ class ExperimentSpec(Model):
     target_id: LineForm | None = Field(
         default=None,
         title="Target",
-        description=f"Needed for {_TARGET_TYPES}: the catalog id (uuid) of the target. Empty for "
-        "all other types. The flow campaign takes a target's name as well.",
+        description=f"What the designs bind in {_TARGET_TYPES}: the catalog id (uuid) of the "
+        "target. Other types take none. The flow campaign takes a target's name as well.",
         json_schema_extra={"position": 1},
     )
     sequences: dict[str, SequenceValue] = Field(
