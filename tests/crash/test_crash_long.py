@@ -51,7 +51,7 @@ def test_random_schedules_of_order_and_pay(core, play_all, part):
 @pytest.mark.parametrize("rail", RAILS)
 @pytest.mark.parametrize("action", PAYMENT_FAULTS)
 def test_every_fault_of_the_pay_path(flow, action, rail):
-    """With the fault there it ends as docs/paying.md says, with the reason in the UI; without it, it ends well."""
+    """With the fault there it ends as docs/ordering.md says, with the reason in the UI; without it, it ends well."""
     route = ROUTES[PAYMENT_FAULTS.index(action) % 2]
     fault = Fault(action, {"rail": rail}, payment=True)
     lost = Fault("lose_answer", {"method": "POST", "path": "/invoices/*/pay", "after": 1})

@@ -1,4 +1,4 @@
-"""The books: an append-only log of orders and payments in the archive (docs/books.md).
+"""The ledger: an append-only log of orders and payments in the archive (docs/ordering.md).
 
 Shared by processes, machines and Prefect servers without a lock: the store's conditional write gives each record
 number to one writer. Knows neither Prefect nor the client.
