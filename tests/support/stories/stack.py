@@ -79,7 +79,7 @@ class StoryStack(LocalStack):
             super().wait_for_runner()
 
     def replace_signing_key(self) -> None:
-        """Start the receiver again with a new signing key before the old one, as docs/webhooks.md says."""
+        """Start the receiver again with a new signing key before the old one, as docs/waiting.md says."""
         keys = f"{ENV_PREFIX}SIGNING_KEYS"
         old = self.env.get(keys, self.signing_key)
         self.signing_key = secrets.token_urlsafe(32)
