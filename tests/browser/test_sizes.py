@@ -2,7 +2,7 @@
 
 The form, the question about money and its details, the sleeping run, the results, what remains after a cancellation, and the report. With
 ASSAY_BROWSER_LOOK=folder the window of each is kept, to be looked at; with ASSAY_BROWSER_PICTURES=docs/images the pictures
-of docs/ui.md that other tests do not take are made again.
+of docs/quickstart.md that other tests do not take are made again.
 """
 
 import os

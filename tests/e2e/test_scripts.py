@@ -144,8 +144,19 @@ def test_a_script_without_results_raises_with_the_report(world, capsys):
     assert world.orders("none") == []
 
 
-def test_the_readme_example_runs(world, days_pass, monkeypatch, tmp_path, capsys):
-    (example,) = blocks(README, "python") + blocks(QUICK_START, "python")
+def test_the_readme_example_runs_without_an_account(world, monkeypatch, tmp_path, capsys):
+    (example,) = blocks(README, "python")
+    example = example.replace("lab/src/", f"{README.parent}/lab/src/")
+    monkeypatch.chdir(tmp_path)
+    exec(example, {})
+    table, report = (Path(path) for path in capsys.readouterr().out.split()[-2:])
+    assert len(table.read_text().splitlines()) > 11
+    assert table.is_relative_to(tmp_path / "assay-archive")
+    assert report.is_file()
+
+
+def test_the_quick_start_example_runs(world, days_pass, monkeypatch, tmp_path, capsys):
+    (example,) = blocks(QUICK_START, "python")
     (tmp_path / "designs.fasta").write_text(f">readme\n{BINDER}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -129,12 +129,13 @@ def test_every_link_leads_to_a_file_and_a_heading(page):
 
 
 def test_every_code_block_of_the_readme_is_played():
-    """`test_readme.py` plays the quick start's commands, `test_routes.py` the Python, `test_demo.py` the demo."""
-    make, own = [], []
-    for command in commands(README):
-        (make if command.startswith("make ") else own).append(command)
+    """`test_readme.py` plays the quick start's commands, `test_scripts.py` the Python, `test_demo.py` the demo."""
+    install, *others = commands(README)
+    assert install == "pip install '.[demo]' ./lab"
+    make = [command for command in others if command.startswith("make ")]
+    own = [command for command in others if command not in make]
     assert set(own) <= set(commands(QUICK_START))
-    assert len(own) == 3
+    assert len(own) == 2
     for page in (README, QUICK_START):
         fences = re.findall(r"^```(\w*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert set(fences[::2]) <= {"text", "console", "python"}

@@ -1,5 +1,6 @@
 """The wheel holds every package of the tree, and importing the package stays cheap."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -41,6 +42,14 @@ def test_the_wheel_declares_command_and_collection(wheel):
     text = archive.read(entry).decode()
     assert "prefect-assay = prefect_assay.cli:main" in text
     assert "[prefect.collections]\nprefect_assay = prefect_assay.blocks" in text
+
+
+def test_the_description_of_an_index_has_no_link_into_the_repository(wheel):
+    archive = zipfile.ZipFile(wheel)
+    text = archive.read(next(name for name in archive.namelist() if name.endswith("METADATA"))).decode()
+    assert "\n# prefect-assay\n" in text
+    assert "from assay_lab.testing import LocalLab" in text
+    assert re.findall(r"\]\((?!https://)[^)]*\)", text) == []
 
 
 def test_the_lock_pins_exact_versions_and_names_no_address():
