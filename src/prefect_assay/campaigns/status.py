@@ -30,7 +30,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     list_open,
 )
 from prefect_assay.orders.ledger.open_money import read_logs
-from prefect_assay.orders.stages import OVER, Stage, stage_of
+from prefect_assay.orders.stages import Stage, stage_of
 from prefect_assay.service.models.base import Model
 
 _READERS: Final = 16  # logs are read at once: each record is a request where the archive is a bucket
@@ -139,7 +139,8 @@ class CampaignView(Model):
     def expected(self) -> datetime | None:
         """When the next results are expected, if the laboratory has said so."""
         return min(
-            (one.expected for one in self.experiments if one.expected and one.stage not in OVER), default=None
+            (one.expected for one in self.experiments if one.expected and one.stage is Stage.LABORATORY),
+            default=None,
         )
 
     @property

@@ -307,7 +307,11 @@ def _experiment_sentences(one: ExperimentView, terms: Terms | None) -> Iterator[
     if one.stage not in OVER:
         seen = "now" if one.is_asked_now else "when last read"
         stage += f"; {seen}: {in_words(one.service_status)}" if one.service_status else ""
-        stage += f"; results expected {expected_day(one.expected, terms)}" if one.expected else ""
+        stage += (
+            f"; results expected {expected_day(one.expected, terms)}"
+            if one.expected and one.stage is Stage.LABORATORY
+            else ""
+        )
     yield stage
     money = []
     if one.approved_cents is not None:
@@ -318,7 +322,7 @@ def _experiment_sentences(one: ExperimentView, terms: Terms | None) -> Iterator[
         money.append(f"paid {usd(one.paid_cents)}")
     if money:
         yield ", ".join(money)
-    if one.problem and one.stage is not Stage.MEASURED:
+    if one.problem and one.stage not in {Stage.MEASURED, Stage.ASKS}:  # a question is shown above
         yield one.problem
 
 
