@@ -23,7 +23,7 @@ from prefect_assay.campaigns.play import (
 )
 from prefect_assay.campaigns.runs.tags import name_run, own_campaign
 from prefect_assay.campaigns.setup import CampaignSetup
-from prefect_assay.campaigns.suspension import RunContinues
+from prefect_assay.campaigns.suspension import RunContinues, was_retried
 from prefect_assay.campaigns.sweep.restart import CONTINUED
 from prefect_assay.designs.options import USUAL, Usd, usd_to_cents
 from prefect_assay.errors import ApprovalExpired, CampaignFailed, InputError, shortened
@@ -88,9 +88,8 @@ def play_campaign(setup: CampaignSetup, measured: CampaignInput, unasked_cents: 
         execution.campaign_id = plan.campaign_id
         get_run_logger().info("Campaign %s: %s", plan.campaign_id, many(len(plan.experiments), "experiment"))
         over = setup.log(plan.campaign_id).read().over
-        if (
-            own_campaign() and over is not None
-        ):  # a job's first execution names the plan as well, and is a new start
+        # A job's first execution names the plan as well; it is a new start, and so is a person's retry of a failed run.
+        if own_campaign() and over is not None and not was_retried():
             return Completed(name="Over", message=over.words)
         try:
             running = begin_campaign(setup, plan, unasked_cents=unasked_cents, carries=True)

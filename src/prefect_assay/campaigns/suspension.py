@@ -116,6 +116,12 @@ def failures_before() -> int:
     return look.failures if look else 0
 
 
+def was_retried() -> bool:
+    """Whether this run had failed: only a person's retry takes a run out of that state."""
+    with get_client(sync_client=True) as client:
+        return any(state.is_failed() for state in client.read_flow_run_states(this_run().id))
+
+
 def utc_now() -> datetime:
     """This machine's time, for the pause between two looks."""
     return datetime.now(UTC)
