@@ -22,6 +22,7 @@ from prefect_assay.analysis.kinetics.analysis import (
 )
 from prefect_assay.analysis.kinetics.curves import FittedMelt, FloatArray
 from prefect_assay.analysis.kinetics.intervals import NORMAL, rounded
+from prefect_assay.analysis.threads import use_one_thread
 
 AGREEMENT_C: Final = 1.0
 """How far the service's melting temperature may lie outside of the interval: what its own is uncertain by."""
@@ -89,6 +90,7 @@ def derivative_tm(celsius: FloatArray, signal: FloatArray) -> float | None:
     return float(celsius[top + half] + shift * step)
 
 
+@use_one_thread()
 def analyze_melt(
     name: str, replicate: int | None, celsius: FloatArray, signal: FloatArray, service: ServiceValues
 ) -> FittedMelt:

@@ -26,12 +26,14 @@ from prefect_assay.analysis.kinetics.verdict import (
     judge_one_concentration,
     measure_response,
 )
+from prefect_assay.analysis.threads import use_one_thread
 
 _CONCENTRATIONS_MIN: Final = 2
 _NO_BLANK: Final = ("there is no blank: the drift that all curves share is not subtracted",)
 _TOO_SHORT: Final = ("the curves cover too little of association and dissociation",)
 
 
+@use_one_thread()
 def analyze_replicate(
     name: str,
     replicate: int | None,

@@ -71,7 +71,7 @@ def select(
     try:
         from prefect_assay.analysis.selection.choose import choose  # noqa: PLC0415  an optional extra
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in {"numpy", "scipy", "sklearn"}:
+        if (error.name or "").partition(".")[0] not in {"numpy", "scipy", "sklearn", "threadpoolctl"}:
             raise
         raise ConfigurationError.missing_extra("design", "selecting designs") from None
     return choose(

@@ -23,6 +23,7 @@ from prefect_assay.analysis.selection.features import Columns, count_triplets, g
 from prefect_assay.analysis.selection.history import History
 from prefect_assay.analysis.selection.identity import edits, families
 from prefect_assay.analysis.selection.targets import numbered
+from prefect_assay.analysis.threads import use_one_thread
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import (
@@ -125,6 +126,7 @@ def standard_error(values: Sequence[float] | Floats) -> float:
     return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
 
 
+@use_one_thread()
 def backtest(
     designs: Sequence[DesignSummary],
     settings: SelectionSettings,

@@ -20,6 +20,7 @@ from prefect_assay.analysis.selection.history import History
 from prefect_assay.analysis.selection.identity import Clusters
 from prefect_assay.analysis.selection.ranking import Random, Ranking, TopScore
 from prefect_assay.analysis.selection.targets import numbered
+from prefect_assay.analysis.threads import use_one_thread
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import METHOD, Candidate
 from prefect_assay.designs.selection import (
@@ -42,6 +43,7 @@ _FAMILIES: Final = 3  # a batch is of more families than this, or of as many as 
 _FEWEST_OF_FAMILY: Final = 2
 
 
+@use_one_thread()
 def choose(
     pool: Pool | Iterable[Candidate],
     history: History,

@@ -32,7 +32,7 @@ def play(
     try:
         from prefect_assay.analysis.selection.backtest import ENOUGH_SPLITS, Plan, backtest, standard_error
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in {"numpy", "scipy", "sklearn"}:
+        if (error.name or "").partition(".")[0] not in {"numpy", "scipy", "sklearn", "threadpoolctl"}:
             raise
         raise ConfigurationError.missing_extra("design", "selecting designs") from None
     plan = Plan(**purchases)
