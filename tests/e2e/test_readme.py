@@ -206,7 +206,7 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     with open_prefect_http(made.api) as api:
         deployment = api.get("/deployments/name/design-build-test/assay-design-build-test").json()
     assert [(one["slug"], one["schedule"]["cron"]) for one in deployment["schedules"]] == [
-        ("egfr", "0 6 * * 1-5")
+        ("egfr-weekly", "0 6 * * 1-5")
     ]
     assert made.steps[-1][1] < 60 * MINUTES
 
