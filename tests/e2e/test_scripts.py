@@ -188,3 +188,17 @@ def test_a_loop_in_a_script_goes_on_until_the_goal_and_survives_a_bad_file(world
     assert "'J'" in report.rounds[0].problem
     assert [r.best_kd_M is None for r in report.rounds] == [True, True, False]
     assert len(world.orders("scripted-")) == 2
+
+
+def test_a_round_never_takes_the_designs_of_another_campaign_for_its_own(world, days_pass):
+    folder = world.folder / "taken-rounds"
+    folder.mkdir()
+    (folder / "round-1.fasta").write_text(f">b\n{BINDER}\n")
+    shared = {"webhook": None, "poll_seconds": 0.5, "assay": assay(EGFR)}
+    earlier = {"designs": f">a\n{DESIGN}\n", "campaign_id": "taken-round-1"}
+    campaign(**flow_parameters(world.shared() | shared | earlier))
+    report = design_build_test(**flow_parameters(loop_parameters(world, folder, "taken") | shared))
+    (only,) = report.rounds
+    assert "taken-round-1 has been used for other designs" in only.problem
+    assert only.best_kd_M is None
+    assert len(world.orders("taken-round-1")) == 1

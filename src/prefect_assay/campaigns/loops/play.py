@@ -59,6 +59,7 @@ from prefect_assay.errors import (
     ArchiveError,
     AssayError,
     ConfigurationError,
+    InvalidSpec,
     LoopFailed,
     NotFound,
 )
@@ -409,6 +410,12 @@ def measure_round(run: LoopRun, fixed: RoundFixed) -> None:
     log = setup.log(campaign_id)
     _raise_if_stopped(fixed, log)
     state, problem = log.read(), None
+    if state.started is not None and state.started.at < fixed.at:
+        try:
+            make_plan(setup, _input(run.loop, fixed))
+        except InvalidSpec as error:  # another campaign has this id: its designs are not the round's
+            run.loop.book.fail(RoundFailed(number=fixed.number, problem=str(error), start=run.loop.start))
+            return
     table = kept_table(setup.archive, campaign_id)
     if state.over is None or table is None:
         problem = _play_campaign(run, fixed, log)
