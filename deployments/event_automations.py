@@ -1,4 +1,4 @@
-"""Automations on the events of docs/events.md, off unless an operator chooses them: `deploy --automation NAME=TARGET`.
+"""Automations on the events of docs/operating.md, off unless an operator chooses them: `deploy --automation NAME=TARGET`.
 
 A recipe has an event, a condition on it, and one action: a notification by a saved block, or a run of a deployment. It
 must not know what sends the event.
@@ -152,7 +152,7 @@ RECIPES: Final[Mapping[str, Recipe]] = {
         resource="assay.hint.*",
         at_most_every=HINT_INTERVAL,
     ),
-    "notify-problem": _problem("Notify of every problem of docs/alerts.md.", {}),
+    "notify-problem": _problem("Notify of every problem of docs/operating.md.", {}),
     **{
         f"notify-{kind}": _problem(f"Notify when {alert.meaning}.", {"assay.kind": kind})
         for kind, alert in ALERTS.items()

@@ -105,7 +105,7 @@ def test_without_postgresql_the_server_uses_sqlite_and_prints_the_reason(tmp_pat
     code, said = tried(tmp_path, tmp_path / "file" / "database")
     assert code == 0, said
     assert "the server uses SQLite, because the database's folder" in said
-    assert "docs/scaling.md says how to change to PostgreSQL" in said
+    assert "docs/operating.md says how to change to PostgreSQL" in said
 
 
 def test_a_home_with_runs_on_sqlite_keeps_them(tmp_path, own_folder):

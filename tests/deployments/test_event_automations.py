@@ -29,7 +29,7 @@ from prefect_assay.deployments.event_automations import (
 )
 from prefect_assay.errors import ConfigurationError
 
-PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
 IDS = {"experiment_id": "e-1", "experiment_code": "LAB-1", "campaign_id": "c-1", "order_key": "k-1"}
 FACTS = {
     "notify-stage": kinds.StageChanged(**IDS, stage="in_production", results_status="none"),
@@ -183,5 +183,5 @@ def test_a_wrong_choice_names_the_next_step(choice, message):
 
 def test_every_recipe_is_documented():
     rows = dict(re.findall(r"^\| `((?:notify|start)-[a-z]+)` \| `(assay\.[a-z.-]+)` \|", PAGE, re.MULTILINE))
-    of_kinds = {f"notify-{kind}" for kind in ALERTS}  # in docs/alerts.md
+    of_kinds = {f"notify-{kind}" for kind in ALERTS}  # in docs/operating.md
     assert rows == {name: recipe.event for name, recipe in RECIPES.items() if name not in of_kinds}

@@ -35,8 +35,9 @@ from support.services.serving import serving
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```(?:python|console)\n(.*?)```", PAGE, re.DOTALL)
+PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("\n## Alerts and events\n")[2].partition("\n## ")[0]
+EXAMPLES = re.findall(r"```(?:python|console)\n(.*?)```", SECTION, re.DOTALL)
 OF = {"experiment_id": "e-1", "experiment_code": "LAB-7", "campaign_id": "c-7", "order_key": "k-7"}
 NOTIFIED = {
     "notify-stage": (kinds.StageChanged(**OF, stage="in_production", results_status="none"), "in_production"),
@@ -205,13 +206,13 @@ def test_a_burst_of_hints_starts_the_sweep_once_an_interval(world):
 
 @flow(name="design")
 def my_designer(round_name: str, measurements: str) -> None:
-    """The designer of docs/events.md."""
+    """The designer of docs/operating.md."""
 
 
 @flow(name="own-flow")
 def own_flow(program: str) -> None:
     """A program in a flow of the user's own."""
-    exec(compile(program, "docs/events.md", "exec"), {})
+    exec(compile(program, "docs/operating.md", "exec"), {})
     flush()
 
 

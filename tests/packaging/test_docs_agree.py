@@ -64,7 +64,7 @@ def test_every_record_and_tag_and_field_of_a_form_is_documented():
 
 
 def test_every_limit_of_an_alert_is_documented_with_its_default():
-    alerts = (DOCS / "alerts.md").read_text(encoding="utf-8")
+    alerts = (DOCS / "operating.md").read_text(encoding="utf-8")
     (row,) = [
         line for line in section("flows.md", "sweep").splitlines() if line.startswith("| `alert_limits`")
     ]
@@ -89,7 +89,7 @@ def test_every_command_is_documented_and_no_other():
 
 def test_every_extra_is_documented():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    page = (DOCS / "deploying.md").read_text(encoding="utf-8")
+    page = (DOCS / "operating.md").read_text(encoding="utf-8")
     rows = page[page.index("\n## Extras\n") :].split("\n## ")[1]
     documented = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", rows, re.MULTILINE))
     assert documented.keys() == extras.keys() - {"dev", "test"}

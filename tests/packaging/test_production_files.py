@@ -125,7 +125,7 @@ def test_flow_runs_do_not_load_the_collection_that_only_servers_need():
     assert "scale" not in (FILES / "Dockerfile").read_text()
     assert (
         "--build-arg EXTRAS=scale " in (FILES.parent / "compose.yaml").read_text()
-    )  # docs/scaling.md has the reason
+    )  # docs/operating.md has the reason
 
 
 @pytest.mark.parametrize(("arguments", "env"), [*containers()])
@@ -136,7 +136,7 @@ def test_a_server_with_a_password_is_reached(arguments, env):
 
 
 def test_every_file_is_in_the_page():
-    page = (ROOT / "docs" / "production.md").read_text()
+    page = (ROOT / "docs" / "operating.md").read_text()
     for name in (
         "Dockerfile",
         "ecs.yaml",

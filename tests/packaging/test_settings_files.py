@@ -15,8 +15,7 @@ from prefect.settings import Settings
 from prefect_assay.deployments.settings_files import EMBEDDED, POSTGRES, RUNNER, SQLITE, settings_of
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments"
-SCALING = Path(__file__).parents[2] / "docs" / "scaling.md"
-DEPLOYING = Path(__file__).parents[2] / "docs" / "deploying.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
 SERVERS = (EMBEDDED, SQLITE, POSTGRES)
 COMPOSE = yaml.safe_load((DEPLOYMENTS / "compose.yaml").read_text())
 FROM_REDIS = {
@@ -58,7 +57,7 @@ def test_prefect_takes_the_settings_that_are_left_to_operators(monkeypatch):
 
 @pytest.mark.parametrize("name", [EMBEDDED, SQLITE, POSTGRES, RUNNER])
 def test_the_page_names_every_setting(name):
-    page = SCALING.read_text()
+    page = PAGE.read_text()
     assert all(variable in page for variable in settings_of(name))
 
 
@@ -74,7 +73,7 @@ def test_each_pool_takes_the_job_variables_of_the_page(kind, label):
         name: each for kinds in json.loads(shipped.read_text()).values() for name, each in kinds.items()
     }
     schema = workers[kind]["default_base_job_configuration"]["variables"]
-    (row,) = re.findall(rf"^\| {label} \| `(.+)` \|$", DEPLOYING.read_text(), re.MULTILINE)
+    (row,) = re.findall(rf"^\| {label} \| `(.+)` \|$", PAGE.read_text(), re.MULTILINE)
     variables = json.loads(row)
     assert variables.keys() <= schema["properties"].keys()
     jsonschema.validate(variables, schema)
@@ -100,7 +99,7 @@ def test_twice_as_many_servers_have_their_connections():
 
 
 def test_the_containers_run_commands_that_exist():
-    """What answers requests is guarded (docs/deploying.md)."""
+    """What answers requests is guarded (docs/operating.md)."""
     commands = {name: COMPOSE["services"][name]["command"] for name in ("migrate", "services", "api")}
     assert commands == {
         "migrate": ["prefect", "server", "database", "upgrade", "--yes"],

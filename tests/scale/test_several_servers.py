@@ -1,4 +1,4 @@
-"""Two Prefect servers on one PostgreSQL and one Redis, with the shipped settings (docs/scaling.md).
+"""Two Prefect servers on one PostgreSQL and one Redis, with the shipped settings (docs/operating.md).
 
 The runner talks to the first server, the receiver to the second; the test asks both.
 """

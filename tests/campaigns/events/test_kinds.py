@@ -11,31 +11,31 @@ from hypothesis import strategies as st
 
 from prefect_assay.campaigns.events import KINDS, kinds
 
-PAGE = (Path(__file__).parents[3] / "docs" / "events.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "operating.md").read_text(encoding="utf-8")
 SHARED = {"campaign_id", "order_key", "account"}
 NAME = re.compile(r"assay\.[a-z]+\.[a-z]+(-[a-z]+)*")
 
 
 def documented():
-    """The rows of the page, by event: resource, payload, identity, labels."""
+    """The rows of the page, by event: resource, payload, labels."""
     rows = {}
     for line in PAGE.splitlines():
         if not line.startswith("| `assay."):
             continue
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         words = [re.findall(r"`([^`]+)`", cell) for cell in cells]
-        rows[words[0][0]] = (words[1][0], set(words[3]), tuple(words[4]), tuple(words[5]))
+        rows[words[0][0]] = (words[1][0], set(words[3]), tuple(words[4]))
     return rows
 
 
-def test_every_kind_is_documented_with_its_payload_identity_and_labels():
+def test_every_kind_is_documented_with_its_payload_and_labels():
     shown = documented()
     assert set(shown) == {kind.event for kind in KINDS}
     for kind in KINDS:
-        resource, payload, identity, labels = shown[kind.event]
+        resource, payload, labels = shown[kind.event]
         assert resource.startswith(kind.resource.partition("{")[0]), kind.event
         assert payload == set(kind.model_fields) - SHARED, kind.event
-        assert (identity, labels) == (kind.identity, kind.labels), kind.event
+        assert labels == kind.labels, kind.event
 
 
 def test_names_follow_the_grammar_and_are_unique():

@@ -9,7 +9,8 @@ from prefect_assay.campaigns.problems.metrics import ProblemCollector
 from prefect_assay.campaigns.problems.problem import Problem, SavedState
 from prefect_assay.deployments.event_automations import RECIPES
 
-PAGE = (Path(__file__).parents[3] / "docs" / "alerts.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "operating.md").read_text(encoding="utf-8")
+PROBLEMS = PAGE.partition("\n### Problems\n")[2].partition("\n### ")[0]
 NOW = datetime.now(UTC)
 
 
@@ -22,7 +23,7 @@ def samples(state):
 
 
 def test_every_kind_is_documented_and_has_an_automation():
-    assert re.findall(r"^\| `([a-z-]+)` \|", PAGE, re.MULTILINE) == list(ALERTS)
+    assert re.findall(r"^\| `([a-z-]+)` \|", PROBLEMS, re.MULTILINE) == list(ALERTS)
     assert {f"notify-{kind}" for kind in ALERTS} <= set(RECIPES)
 
 

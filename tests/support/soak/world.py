@@ -192,7 +192,7 @@ def _a_world(folder: Path, stack: SoakStack) -> Iterator[SoakWorld]:
         PREFECT_LOGGING_TO_API_ENABLED: False,
     }
     with temporary_settings(updates=settings), stack:
-        register(with_automations=False)  # on SQLite they make the server stand still (docs/deploying.md)
+        register(with_automations=False)  # on SQLite they make the server stand still (docs/operating.md)
         blocks = _saved_blocks(stack, folder)
         blocks["account"] = save_account(make_account(**blocks), "soak")
         with get_client(sync_client=True) as api, blocks["credentials"].get_client() as service:

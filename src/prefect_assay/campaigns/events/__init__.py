@@ -1,4 +1,4 @@
-"""Prefect events of what happens to orders, experiments, questions, budgets and rounds (docs/events.md).
+"""Prefect events of what happens to orders, experiments, questions, budgets and rounds (docs/operating.md).
 
 `kinds` is the table of all events; `sending` sends them, best effort and once per fact and run. Nothing here reads the
 service or decides anything.

@@ -280,7 +280,7 @@ class _OfProblem(Fact):
     identity: ClassVar = ("since",)
     labels: ClassVar = ("kind",)
 
-    kind: str  # a kind of docs/alerts.md
+    kind: str  # a kind of docs/operating.md
     subject: str
     since: datetime
 

@@ -1,4 +1,4 @@
-"""The table of the kinds of problems. Events, metrics, automations and docs/alerts.md follow it."""
+"""The table of the kinds of problems. Events, metrics, automations and docs/operating.md follow it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The one list of problems that need a person: made from the logs, the ledgers, and what the sweep could not do.
 
 Each look fails alone, and a failed one never closes a problem. The same list feeds the events, the receiver's metric and
-`prefect-assay status --problems` (docs/alerts.md).
+`prefect-assay status --problems` (docs/operating.md).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

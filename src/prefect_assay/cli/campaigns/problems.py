@@ -1,4 +1,4 @@
-"""`prefect-assay status --problems`: what needs an operator, each with the next step (docs/alerts.md)."""
+"""`prefect-assay status --problems`: what needs an operator, each with the next step (docs/operating.md)."""
 
 from datetime import UTC, datetime
 

@@ -1,7 +1,7 @@
 """`prefect-assay server`, `backup` and `restore`: Prefect's server on its database, with its shipped settings.
 
 A database that the user names is used. Otherwise the server gets a PostgreSQL of its own, or SQLite where PostgreSQL
-cannot run (docs/scaling.md). This module must not know what the server does.
+cannot run (docs/operating.md). This module must not know what the server does.
 """
 
 import logging
@@ -251,7 +251,7 @@ def _embedded_database() -> "EmbeddedDatabase | None":
         return database
     print(
         f"prefect-assay: the server uses SQLite, because {reason}. Under load SQLite refuses requests; "
-        "docs/scaling.md says how to change to PostgreSQL.",
+        "docs/operating.md says how to change to PostgreSQL.",
         file=sys.stderr,
         flush=True,
     )
@@ -287,7 +287,7 @@ def _started(*, copy_version: int | None = None) -> "Iterator[EmbeddedDatabase]"
     if new and sqlite.exists():
         raise ConfigurationError(
             f"{sqlite} holds this Prefect home's runs, which no server would use after this; move it away first, or set "
-            "PREFECT_HOME to another folder (docs/scaling.md, From SQLite to PostgreSQL)"
+            "PREFECT_HOME to another folder (docs/operating.md, From SQLite to PostgreSQL)"
         )
     database.oldest = max(database.oldest, copy_version or 0)
     try:
