@@ -144,7 +144,7 @@ soak: $(VENV)/.installed
 	  ASSAY_SOAK_ON=$(SOAK_ON) \
 	  $(BIN)/pytest -q -m soak tests/soak
 
-# Needs Chromium and the package playwright (docs/testing.md); says what is missing, and passes.
+# Needs Chromium and the package playwright (docs/developing.md); says what is missing, and passes.
 BROWSER_CLICKS ?= 200
 BROWSER_LOAD ?= 10
 browser: $(VENV)/.installed

@@ -15,7 +15,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Called by MkDocs with each page's text."""
     if page.file.src_uri == "index.md":
         markdown = (ROOT / "README.md").read_text(encoding="utf-8")
-        markdown = _OF_README.sub("](", markdown).replace("](CONTRIBUTING.md)", "](layout.md)")
+        markdown = _OF_README.sub("](", markdown).replace("](CONTRIBUTING.md)", "](developing.md)")
     depth = page.file.src_uri.count("/")
     return re.sub(
         r"\[([^\]]*)\]\(((?:\.\./)+)([^)#]*)(#[^)]*)?\)",

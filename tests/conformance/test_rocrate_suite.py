@@ -13,7 +13,8 @@ TESTS = Path(__file__).parents[1]
 CONTEXT = Path(rocrate.__file__).with_name("data") / "ro-crate.jsonld"
 # Whether the web answers is not asked: the context comes from the library.
 OF_THE_WEB = {"ro-crate-1.1_3.1", "ro-crate-1.1_3.2"}
-# docs/testing.md gives the reasons.
+# A run does not know under which terms its owner publishes, so the root has no licence, author or publisher. Readers get the
+# same shape for one measured variable and for many; formats have no entity of their own.
 KNOWN = {
     "ro-crate-1.1_8.3": "no licence of the root",
     "ro-crate-1.1_22.1": "no licence of the root as an entity",

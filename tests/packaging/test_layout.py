@@ -1,4 +1,4 @@
-"""docs/layout.md, the import rules of pyproject.toml and the folders show the same packages."""
+"""docs/developing.md, the import rules of pyproject.toml and the folders show the same packages."""
 
 import re
 import tomllib
@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-PAGE = (ROOT / "docs" / "layout.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "developing.md").read_text(encoding="utf-8")
 LAB = ROOT / "lab"
 BELOW_ALL = {"errors", "foreign_text"}
 PACKAGE_DIR = PYPROJECT["setuptools"]["package-dir"]
