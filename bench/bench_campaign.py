@@ -25,7 +25,7 @@ from rich.table import Table
 BENCH = Path(__file__).parent
 ROOT = BENCH.parent
 MAPPED = ("flows", "tasks", "blocks", "deployments")  # top-level folders that are packages of prefect_assay
-# What the same campaign took when each experiment was a run (docs/decisions/0017-one-run-per-campaign.md)
+# What the same campaign took when each experiment was a run (docs/decisions.md)
 LIMITS = {"prefect_requests": 936, "executions": 29, "rows": 6_369, "cpu_seconds": 133.4}
 LINES = {
     "prefect_requests": "Prefect requests",
