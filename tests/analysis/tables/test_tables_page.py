@@ -1,4 +1,4 @@
-"""The examples of docs/tables.md are run as they are: pandas, Polars and DuckDB on a folder, and on a bucket."""
+"""The examples of docs/results.md are run as they are: pandas, Polars and DuckDB on a folder, and on a bucket."""
 
 import re
 from functools import partial
@@ -19,7 +19,7 @@ from support.archive.campaigns import archive_two_campaigns
 from support.archive.loops import archive_measured_round, selected_round
 from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
 
-PAGE = (Path(__file__).parents[3] / "docs" / "tables.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "results.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\w+)\n(.*?)```", PAGE, re.DOTALL))
 NAMED = set(re.findall(r"`(\w+)`", PAGE))
 BEST = [("round-1", "d1", pytest.approx(4.5e-9)), ("round-1", "=d3", 2e-8), ("Round 2", "d4", None)]
@@ -27,7 +27,7 @@ BEST = [("round-1", "d1", pytest.approx(4.5e-9)), ("round-1", "=d3", 2e-8), ("Ro
 
 def run(code):
     module = ModuleType("example")
-    exec(compile(code, "docs/tables.md", "exec"), module.__dict__)
+    exec(compile(code, "docs/results.md", "exec"), module.__dict__)
     return module
 
 

@@ -59,7 +59,7 @@ class Query(Model):
 
 
 def query_rows(store: Store, prefix: str, query: Query) -> Any:
-    """The laboratory's rows as a `pyarrow.Table`, with the columns of docs/tables.md.
+    """The laboratory's rows as a `pyarrow.Table`, with the columns of docs/results.md.
 
     ```python
     from prefect_assay.analysis.tables import Query, query_rows
