@@ -93,8 +93,8 @@ def _introduce(output: IO[str] | None, *, in_blocks: bool) -> dict[str, Any]:
         ("viewer token", "viewer_token", "only reads"),
         ("partner token", "partner_token", "also mints tokens for customers' users"),
         ("control token", "sim_token", f"moves the clock: POST {ready['base_url']}/_sim/clock/advance"),
-        ("portal", "portal_url", "signs a person in: the member's pages (lab/docs/portal.md)"),
-        ("tools", "mcp_url", "every call as a tool, for an assistant (lab/docs/tools.md)"),
+        ("portal", "portal_url", "signs a person in: the member's pages (lab/docs/lab.md)"),
+        ("tools", "mcp_url", "every call as a tool, for an assistant (lab/docs/lab.md)"),
     ):
         if not (in_blocks and key in _API_TOKENS):
             console.print(f"  {name:<14}{ready[key]}  [dim]{purpose}[/dim]")
