@@ -30,7 +30,7 @@ from prefect_assay.errors import ArchiveUnavailable, InvalidSpec, JobFailed, Not
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.spec import ExperimentSpec
@@ -67,7 +67,7 @@ def trigger(job: AssayExperiment) -> "AssayExperimentRun":
     state = _log(job).read()
     if state.is_open or state.stopped is not None or (state.over is not None and state.over.complete):
         return AssayExperimentRun(job, next(reversed(state.runs), None), key)
-    scope = f"assay-job-{books.scope(address(job.account.credentials.base_url))}-{key}-{len(state.runs)}"
+    scope = f"assay-job-{books.derive_scope(normalize_address(job.account.credentials.base_url))}-{key}-{len(state.runs)}"
     run = _start(job, scope, now)
     earlier_end = state.over.id if state.over else None
     return AssayExperimentRun(job, str(run.id), key, earlier_end=earlier_end)
@@ -166,9 +166,9 @@ class AssayExperimentRun(JobRun[ExperimentResults]):
     def _experiment_id(self) -> str | None:
         """The experiment of the order, by its ledger."""
         archive = self.job.account.archive
-        service = address(self.job.account.credentials.base_url)
-        books = Books.recorded(archive.get_store(), archive.prefix, service)
-        state = books.order(self.job.campaign_id, self.order_key).read() if books else None
+        service = normalize_address(self.job.account.credentials.base_url)
+        books = Books.find_recorded(archive.get_store(), archive.prefix, service)
+        state = books.open_order(self.job.campaign_id, self.order_key).read() if books else None
         return state.ordered.experiment_id if state and state.ordered else None
 
     def _is_over(self) -> bool:

@@ -11,7 +11,7 @@ from prefect_assay.errors import (
     is_absent,
 )
 from prefect_assay.orders.ledger import Books
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.tokens import Identity, Organization
 
@@ -35,7 +35,7 @@ def open_books(credentials: AssayCredentials, archive: Archive) -> Books:
 
 def _open(client: AssayClient, archive: Archive) -> Books:
     store = archive.get_store()
-    service = address(client.base_url)
+    service = normalize_address(client.base_url)
     is_simulated = None
     try:
         organisation = identify_organisation(client)
@@ -43,7 +43,7 @@ def _open(client: AssayClient, archive: Archive) -> Books:
     except AssayError as error:
         if not (isinstance(error, _UNANSWERED) or is_absent(error)):
             raise
-        recorded = Books.recorded(store, archive.prefix, service)
+        recorded = Books.find_recorded(store, archive.prefix, service)
         if recorded is not None:
             return recorded
         if (isinstance(error, TransientError) and not is_absent(error)) or not _answers(client):

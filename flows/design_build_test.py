@@ -100,7 +100,7 @@ def design_build_test(
         archive=account.archive,
         reading=options.reading,
         options=rounds,
-        placed=lambda campaign_id, key: setup.books.order(campaign_id, key).read().placed,
+        placed=lambda campaign_id, key: setup.books.open_order(campaign_id, key).read().placed,
     )
     _check(loop, rules)
     try:

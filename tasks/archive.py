@@ -19,10 +19,10 @@ from prefect_assay.analysis.results import (
     to_csv,
 )
 from prefect_assay.analysis.results.row import ArchivedResults
-from prefect_assay.archive import Document, archive_version, latest, ro_crate
+from prefect_assay.archive import Document, archive_version, read_latest, ro_crate
 from prefect_assay.archive.layout import TABLE_PATH
 from prefect_assay.archive.local import is_full, out_of_space
-from prefect_assay.archive.store import Digest, json_bytes, save
+from prefect_assay.archive.store import Digest, json_bytes, save_chunks
 from prefect_assay.blocks import Archive, AssayCredentials
 from prefect_assay.errors import (
     AccessError,
@@ -124,7 +124,7 @@ def archive_experiment(
         for result in results:  # also where they are no JSON that the client reads, such as a row per line
             require_answer_about(experiment.id, [result.experiment_id], f"result {result.id} of experiment")
         notes += unread
-        before = latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
+        before = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment.code)
         mapping = tables.archived_mapping(before) if before else None
         table, unread_lines = make_table(
             results,
@@ -185,7 +185,7 @@ def _table_notes(archive: Archive, campaign_id: str, experiment_code: str) -> It
 
 def kept_location(archive: Archive, campaign_id: str, experiment_code: str) -> str | None:
     """The address of the newest complete version of an experiment, or None."""
-    found = latest(archive.get_store(), archive.prefix, campaign_id, experiment_code)
+    found = read_latest(archive.get_store(), archive.prefix, campaign_id, experiment_code)
     return found.location if found else None
 
 
@@ -279,7 +279,7 @@ def _address_now(client: AssayClient, experiment_id: str, result_id: str) -> str
 
 
 def _received_file(client: AssayClient, url: str, path: Path) -> Digest:
-    digest = save(client.documents.download(url), path)
+    digest = save_chunks(client.documents.download(url), path)
     _refuse_page(path)
     return digest
 

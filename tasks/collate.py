@@ -7,7 +7,7 @@ from prefect import task
 
 from prefect_assay.analysis.results import collate, from_csv, to_csv
 from prefect_assay.analysis.results.row import CampaignTable, ResultRow
-from prefect_assay.archive import Document, archive_version, latest
+from prefect_assay.archive import Document, archive_version, read_latest
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
@@ -36,7 +36,7 @@ def kept_plan(archive: Archive, campaign_id: str) -> Plan | None:
 def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Sequence[str]) -> CampaignTable:
     """Join the archived tables of a campaign's experiments into one, and archive it: `partial` while any lacks results."""
     store = archive.get_store()
-    versions = [latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
+    versions = [read_latest(store, archive.prefix, campaign_id, code) for code in experiment_codes]
     found = [version for version in versions if version is not None]
     table = collate(from_csv(version.read(TABLE_PATH)) for version in found)
     if not table:
@@ -59,7 +59,7 @@ def collate_campaign(archive: Archive, campaign_id: str, experiment_codes: Seque
 
 def kept_table(archive: Archive, campaign_id: str) -> CampaignTable | None:
     """The campaign's table as archived, or None."""
-    found = latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
+    found = read_latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
     if found is None:
         return None
     return _campaign_table(from_csv(found.read(TABLE_PATH)), found.location)

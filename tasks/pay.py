@@ -29,9 +29,9 @@ from prefect_assay.orders.ledger import OrderBook, OrderLedger
 from prefect_assay.orders.payments import (
     PaymentPolicy,
     Rail,
+    describe_hosted,
     get_rail_kind,
     guard,
-    hosted,
     settle,
 )
 from prefect_assay.orders.payments.due import DueInvoice, page_digest
@@ -185,7 +185,9 @@ def pay_invoice(
         invoice = _own_invoice(client, due, order, book)
         require_order(book, order.experiment_id)
         if is_invoice_paid(invoice.status):
-            return Reconciliation(due, ledger, method, time.sleep, ()).paid(invoice, already_paid=True)
+            return Reconciliation(due, ledger, method, time.sleep, ()).confirm_paid(
+                invoice, already_paid=True
+            )
         _refuse_canceled(client, order, invoice, book)
         with _next_step(invoice):
             payment = settle(
@@ -273,7 +275,7 @@ def _hosted_invoice(invoice: Invoice, ledger: OrderLedger, read_again: Callable[
 
 
 def _recorded(invoice: Invoice, ledger: OrderLedger, read_again: Callable[[], Invoice]) -> Payment:
-    payment = hosted(invoice)
+    payment = describe_hosted(invoice)
     if payment.state is PaymentState.SETTLED:
         require_paid_again(read_again)
         ledger.paid(invoice.id, invoice.amount)

@@ -22,7 +22,7 @@ from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.errors import InvalidSpec
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.job import Outcome, OutcomeKind
-from prefect_assay.orders.wait_decision import Decision, deadline_of, decide
+from prefect_assay.orders.wait_decision import Decision, deadline_of, decide_wait
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.experiment import Experiment
@@ -99,7 +99,7 @@ def look(client: AssayClient, experiment_id: str, patience: timedelta) -> tuple[
     """Read an experiment and decide. The deadline counts from the order, by the service's clock."""
     experiment = client.experiments.get(experiment_id)
     deadline = deadline_of(experiment.created_at, patience)
-    return experiment, decide(experiment.status, experiment.results_status, time_at(client), deadline)
+    return experiment, decide_wait(experiment.status, experiment.results_status, time_at(client), deadline)
 
 
 def outcome_of(experiment: Experiment, kind: OutcomeKind) -> Outcome:

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from prefect_assay.archive import LocalStore, archive_version, latest, verify, versions
+from prefect_assay.archive import LocalStore, archive_version, list_versions, read_latest, verify_versions
 from prefect_assay.archive.s3 import S3Store
 from prefect_assay.archive.write import Document
 from support.archive import archive_writer
@@ -32,13 +32,13 @@ def assert_nothing_is_torn(store, tag="x"):
         name = key.split("/", 4)[-1]
         if name in whole:
             assert store.read(key) == whole[name], key
-    assert verify(store).ok
+    assert verify_versions(store).ok
 
 
 def assert_finished(store):
-    assert [(state.version, state.complete) for state in versions(store, *PLACE)] == [(1, True)]
-    assert verify(store).findings == ()
-    assert verify(store).checked == 5
+    assert [(state.version, state.complete) for state in list_versions(store, *PLACE)] == [(1, True)]
+    assert verify_versions(store).findings == ()
+    assert verify_versions(store).checked == 5
 
 
 def test_a_writer_killed_at_any_step_is_finished_by_the_next(tmp_path):
@@ -119,7 +119,7 @@ def test_racing_writers_of_different_content_each_make_a_whole_version(any_store
     for record, tag in zip(records, tags, strict=True):
         for document in archive_writer.documents(tag, large=False):
             assert any_store.read(f"lab/c/E-1/v{record.version:03d}/{document.path}") == document.body
-    report = verify(any_store)
+    report = verify_versions(any_store)
     assert report.ok
     assert report.versions == len({record.version for record in records})
 
@@ -144,8 +144,11 @@ def test_a_writer_that_lost_its_claim_unnoticed_takes_the_next_number(tmp_path, 
     archive_writer.archive(other, "y", large=False)
     store = Overwriting(tmp_path / "archive", after, other.read("lab/c/E-1/v001/claim.json"))
     assert archive_writer.archive(store, "x", large=False).version == 2
-    assert [(state.version, state.complete) for state in versions(store, *PLACE)] == [(1, False), (2, True)]
-    assert verify(store).ok
+    assert [(state.version, state.complete) for state in list_versions(store, *PLACE)] == [
+        (1, False),
+        (2, True),
+    ]
+    assert verify_versions(store).ok
 
 
 def test_a_claim_nobody_can_read_keeps_its_number(tmp_path):
@@ -161,7 +164,7 @@ def test_a_listing_that_lags_behind_makes_no_second_copy(tmp_path, monkeypatch, 
     archive_writer.archive(store, "y")
     if stale:
         monkeypatch.setattr(store, "keys", lambda prefix: iter(()))
-    assert latest(store, *PLACE).manifest.version == 2
+    assert read_latest(store, *PLACE).manifest.version == 2
     record = archive_writer.archive(store, "y")
     assert (record.version, record.unchanged) == (2, True)
 
@@ -187,4 +190,4 @@ def test_a_source_that_changes_while_it_is_archived_is_not_sealed(tmp_path):
             documents=[Document(path="growing.csv", content_type="text/csv", body=source)],
             now=archive_writer.datetime.now(archive_writer.UTC),
         )
-    assert latest(store, *PLACE) is None
+    assert read_latest(store, *PLACE) is None

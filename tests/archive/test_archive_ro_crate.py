@@ -15,9 +15,9 @@ from prefect_assay.archive import (
     Measurement,
     archive_version,
     campaign_crate,
-    latest,
+    read_latest,
     ro_crate,
-    verify,
+    verify_versions,
 )
 from prefect_assay.archive.archived import Manifest
 from prefect_assay.errors import ArchiveError
@@ -111,15 +111,17 @@ def test_no_link_of_an_answer_is_repeated(store):
 
 def test_the_crate_is_sealed_with_its_version(store):
     record = archive(store)
-    manifest = latest(store, "lab", "c", "E-1").manifest
+    manifest = read_latest(store, "lab", "c", "E-1").manifest
     assert [file.path for file in manifest.files][-1] == NAME
     assert record.files == len(FILES) + 1
-    assert verify(store).ok
+    assert verify_versions(store).ok
     path = Path(record.location) / NAME
     path.write_text(path.read_text().replace("EGFR", "HER2"))
-    assert [(f.kind, f.key.rpartition("/")[2]) for f in verify(store).findings] == [("changed", NAME)]
+    assert [(f.kind, f.key.rpartition("/")[2]) for f in verify_versions(store).findings] == [
+        ("changed", NAME)
+    ]
     path.unlink()
-    assert [f.kind for f in verify(store).findings] == ["missing"]
+    assert [f.kind for f in verify_versions(store).findings] == ["missing"]
 
 
 def test_a_second_run_later_changes_nothing(store):
@@ -161,7 +163,7 @@ def test_an_interrupted_version_is_finished_with_the_crate_it_began_with(store, 
     record = archive(store, now=LATER)
     assert record.version == 1
     assert ROCrate(record.location).root_dataset["datePublished"] == "2026-01-01T12:00:00+00:00"
-    assert verify(store).findings == ()
+    assert verify_versions(store).findings == ()
 
 
 def test_a_version_begun_with_another_description_is_left(store):
@@ -169,7 +171,7 @@ def test_a_version_begun_with_another_description_is_left(store):
         archive(Dying(store, 2))
     reworded = ABOUT.model_copy(update={"target": "HER2"})
     assert archive(store, crate=partial(ro_crate, about=reworded)).version == 2
-    assert verify(store).ok
+    assert verify_versions(store).ok
 
 
 def test_the_name_is_reserved(store):
@@ -197,4 +199,4 @@ def test_the_crate_of_a_campaign_names_its_experiments(store):
     found = entities(store, record)
     for reference, folder in zip(found["./"]["mentions"], folders, strict=True):
         assert (Path(record.location) / found[reference["@id"]]["url"]).resolve() == folder
-    assert verify(store).ok
+    assert verify_versions(store).ok

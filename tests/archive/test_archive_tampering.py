@@ -5,7 +5,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
-from prefect_assay.archive import LocalStore, verify, versions
+from prefect_assay.archive import LocalStore, list_versions, verify_versions
 from prefect_assay.cli.app import app
 from prefect_assay.cli.archives import archive as archive_command
 from support.archive import archive_writer
@@ -53,7 +53,7 @@ def said_of(arguments):
 
 def assert_is_damage(store, named):
     """For the library, at the whole place."""
-    report = verify(store)
+    report = verify_versions(store)
     assert not report.ok
     assert named in damaged(report)
 
@@ -90,22 +90,22 @@ def test_in_a_bucket_for_the_command(bucket, monkeypatch):
 @pytest.mark.parametrize(("way", "tamper", "named", "_"), WITHOUT_REGISTER)
 def test_an_archive_without_its_register_is_checked_as_far_as_it_goes(folder, way, tamper, named, _):
     folder.remove("lab/BOOKS")
-    assert verify(folder.store).findings == ()
+    assert verify_versions(folder.store).findings == ()
     tamper(folder)
-    assert named in damaged(verify(folder.store))
+    assert named in damaged(verify_versions(folder.store))
 
 
 @pytest.mark.parametrize("place", ["E-1", "E-1/"])
 def test_an_experiment_named_by_itself_is_compared_with_the_register_of_its_archive(folder, place):
     folder.remove(f"{E1}/v003")
-    assert f"{E1}/v003" in damaged(verify(folder.store, E1))
+    assert f"{E1}/v003" in damaged(verify_versions(folder.store, E1))
     output, code = said_of([f"{folder.store.root}/lab/c/{place}"])
     assert (code, "missing: c/E-1/v003" in output) == (1, True)
 
 
 def test_a_link_in_place_of_an_experiment_that_is_named(folder):
     folder.link(E1)
-    assert damaged(verify(folder.store, E1)) == {E1}
+    assert damaged(verify_versions(folder.store, E1)) == {E1}
     output, code = said_of([f"{folder.store.root}/{E1}"])
     assert (code, "link: c/E-1" in output) == (1, True)
 
@@ -113,7 +113,7 @@ def test_a_link_in_place_of_an_experiment_that_is_named(folder):
 def test_files_of_others_are_remarks(folder):
     for key in ("lab/.DS_Store", f"{E1}/.DS_Store", "lab/c/notes.txt", f"{E1}/notes.txt", "lab/.git/config"):
         folder.write(key, b"1")
-    report = verify(folder.store)
+    report = verify_versions(folder.store)
     assert report.ok
     assert {finding.key for finding in report.findings} == {"lab/c/notes.txt", f"{E1}/notes.txt"}
 
@@ -121,7 +121,7 @@ def test_files_of_others_are_remarks(folder):
 def test_a_path_in_a_manifest_that_leads_outside_is_no_way_out(folder):
     (folder.store.root / "secret").write_text("1")
     folder.edit_files(f"{E1}/v003/manifest.json", lambda file: {**file, "path": "../../../../secret"})
-    report = verify(folder.store)
+    report = verify_versions(folder.store)
     assert f"{E1}/v003/manifest.json" in damaged(report)
     assert any(f.kind == "unreadable" and f.key.endswith("secret") for f in report.findings)
 
@@ -134,9 +134,9 @@ class Watching(LocalStore):
         self.reports = []
 
     def put_if_absent(self, key, data, content_type, *, sha256=None):
-        before = verify(LocalStore(self.root))
+        before = verify_versions(LocalStore(self.root))
         written = super().put_if_absent(key, data, content_type, sha256=sha256)
-        self.reports.extend((before, verify(LocalStore(self.root))))
+        self.reports.extend((before, verify_versions(LocalStore(self.root))))
         return written
 
 
@@ -166,25 +166,25 @@ def test_what_is_completed_after_the_listing_is_never_damage(tmp_path):
     unfinished.mkdir()
     archive_writer.archive(LocalStore(tmp_path / "other"), "y", large=False)
     (unfinished / "claim.json").write_bytes((tmp_path / "other/lab/c/E-1/v001/claim.json").read_bytes())
-    assert verify(store, "lab").ok
-    assert [state.complete for state in versions(store, "lab", "c", "E-1")] == [True, True]
+    assert verify_versions(store, "lab").ok
+    assert [state.complete for state in list_versions(store, "lab", "c", "E-1")] == [True, True]
 
 
 def test_a_version_that_is_not_in_the_register_is_registered_by_the_next_run(folder):
     folder.remove("lab/BOOKS/VERSIONS/c/E-1")
-    assert verify(folder.store).findings == ()
+    assert verify_versions(folder.store).findings == ()
     store = LocalStore(folder.store.root)
     first = archive_writer.archive(store, "x", large=False)
     (store.root / "lab/BOOKS/VERSIONS/c/E-1/v004.json").unlink()
     again = archive_writer.archive(store, "x", large=False)
     assert (first.version, again.unchanged) == (4, True)
     folder.remove(f"{E1}/v004")
-    assert damaged(verify(folder.store)) == {f"{E1}/v004"}
+    assert damaged(verify_versions(folder.store)) == {f"{E1}/v004"}
 
 
 def test_the_number_of_a_version_that_is_gone_is_not_given_again(folder):
     folder.remove(E1)
     record = archive_writer.archive(folder.store, "x", large=False)
     assert record.version == 4
-    assert damaged(verify(folder.store)) == {f"{E1}/v{number:03d}" for number in (1, 2, 3)}
+    assert damaged(verify_versions(folder.store)) == {f"{E1}/v{number:03d}" for number in (1, 2, 3)}
     assert archive_writer.archive(folder.store, "x", large=False).unchanged

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
+from prefect_assay.archive import Document, LocalStore, archive_version, read_latest, verify_versions
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 from support.archive import archive_writer
 
@@ -27,10 +27,10 @@ def kinds(report):
 
 def test_a_sound_archive(any_store):
     record = archive_writer.archive(any_store, "x", large=False)
-    report = verify(any_store, "lab")
+    report = verify_versions(any_store, "lab")
     assert (report.ok, report.findings, report.versions, report.checked) == (True, (), 1, 5)
     assert report.bytes == record.total_bytes
-    assert verify(any_store) == report.model_copy(update={"location": any_store.location("")})
+    assert verify_versions(any_store) == report.model_copy(update={"location": any_store.location("")})
 
 
 @settings(max_examples=25)
@@ -43,7 +43,7 @@ def test_any_single_changed_byte_is_found(tmp_path_factory, data):
     content = bytearray(file.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     file.write_bytes(content)
-    assert kinds(verify(store)) == [("changed", f"{FOLDER}/raw/{name}.json")]
+    assert kinds(verify_versions(store)) == [("changed", f"{FOLDER}/raw/{name}.json")]
 
 
 def test_a_changed_object_on_a_real_server_is_found(swift_store):
@@ -51,7 +51,7 @@ def test_a_changed_object_on_a_real_server_is_found(swift_store):
     key = f"{FOLDER}/raw/results-1.json"
     swift_store._client.put_object(Bucket=swift_store.bucket, Key=key, Body=b"replaced")
     swift_store._client.delete_object(Bucket=swift_store.bucket, Key=f"{FOLDER}/raw/quote.json")
-    report = verify(swift_store)
+    report = verify_versions(swift_store)
     assert set(kinds(report)) == {("changed", key), ("missing", f"{FOLDER}/raw/quote.json")}
     assert not report.ok
 
@@ -78,7 +78,7 @@ class _Busy(LocalStore):
     "name", ["/v001/claim.json", "/v001/manifest.json", "VERSIONS/c/E-1/v001.json", "quote.json"]
 )
 def test_a_busy_store_is_no_damage(store, name):
-    report = verify(_Busy(store.root, name), "lab")
+    report = verify_versions(_Busy(store.root, name), "lab")
     (finding,) = report.findings
     assert (finding.kind, finding.detail) == ("unavailable", "busy")
     assert finding.key.endswith(name)
@@ -89,7 +89,7 @@ def test_a_key_that_is_never_read_hides_no_damage(store):
     file = store.root / FOLDER / "raw/quote.json"
     file.chmod(0o644)
     file.write_bytes(b"{}")
-    report = verify(_Busy(store.root, "experiment.json"))
+    report = verify_versions(_Busy(store.root, "experiment.json"))
     assert kinds(report) == [
         ("unavailable", f"{FOLDER}/raw/experiment.json"),
         ("changed", f"{FOLDER}/raw/quote.json"),
@@ -107,7 +107,7 @@ def test_a_store_that_goes_away_is_not_asked_for_every_key(store):
             asked.append(key)
             raise ArchiveUnavailable("away")
 
-    report = verify(Away(store.root))
+    report = verify_versions(Away(store.root))
     assert len(asked) == 3
     assert [finding.kind for finding in report.findings] == ["unavailable"] * 4
     assert report.findings[-1].detail == "the rest was not checked: away"
@@ -119,14 +119,14 @@ def test_a_store_that_is_away_is_an_error(store):
             raise ArchiveUnavailable("away")
 
     with pytest.raises(ArchiveUnavailable):
-        verify(Away(store.root))
+        verify_versions(Away(store.root))
 
 
 def test_missing_extra_and_foreign_files(store):
     (store.root / FOLDER / "raw/experiment.json").unlink()
     (store.root / FOLDER / "raw/notes.txt").write_text("added by hand")
     (store.root / "lab/c/campaign.csv").write_text("")
-    report = verify(store)
+    report = verify_versions(store)
     assert set(kinds(report)) == {
         ("missing", f"{FOLDER}/raw/experiment.json"),
         ("extra", f"{FOLDER}/raw/notes.txt"),
@@ -138,16 +138,16 @@ def test_missing_extra_and_foreign_files(store):
 @pytest.mark.parametrize("content", [b"", b"{", b'{"version": 1}', b"\xff"])
 def test_an_unreadable_manifest_is_named(store, content):
     (store.root / FOLDER / "manifest.json").write_bytes(content)
-    report = verify(store)
+    report = verify_versions(store)
     assert kinds(report) == [("unreadable", f"{FOLDER}/manifest.json")]
     with pytest.raises(ArchiveError, match="not a readable manifest"):
-        latest(store, "lab", "c", "E-1")
+        read_latest(store, "lab", "c", "E-1")
 
 
 def test_without_its_manifest_a_version_is_incomplete(store):
     (store.root / "lab/BOOKS/VERSIONS/c/E-1/v001.json").unlink()  # as a writer leaves it that is killed there
     (store.root / FOLDER / "manifest.json").unlink()
-    report = verify(store)
+    report = verify_versions(store)
     assert (kinds(report), report.ok) == ([("incomplete", FOLDER)], True)
 
 
@@ -164,11 +164,11 @@ def test_only_what_lies_below_the_prefix_is_checked(store):
             documents=[Document(path="a", content_type="text/plain", body=b"1")],
             now=datetime(2025, 1, 1, tzinfo=UTC),
         )
-    assert verify(store, "lab/d").ok
-    assert verify(store, "lab/d").checked == 1
-    assert kinds(verify(store, "lab/c/E-1")) == [("changed", f"{FOLDER}/raw/experiment.json")]
-    assert verify(store, "lab").versions == 3
+    assert verify_versions(store, "lab/d").ok
+    assert verify_versions(store, "lab/d").checked == 1
+    assert kinds(verify_versions(store, "lab/c/E-1")) == [("changed", f"{FOLDER}/raw/experiment.json")]
+    assert verify_versions(store, "lab").versions == 3
 
 
 def test_an_empty_archive_is_sound(tmp_path):
-    assert verify(LocalStore(Path(tmp_path) / "none")).versions == 0
+    assert verify_versions(LocalStore(Path(tmp_path) / "none")).versions == 0

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify, versions
+from prefect_assay.archive import (
+    Document,
+    LocalStore,
+    archive_version,
+    list_versions,
+    read_latest,
+    verify_versions,
+)
 from prefect_assay.archive.store import Digest
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
 
@@ -52,7 +59,7 @@ def test_first_version_holds_every_byte_and_a_manifest(store, tmp_path):
     assert (folder / "raw/package.json").read_bytes() == source.read_bytes()
     manifest = json.loads((folder / "manifest.json").read_text())
     assert [file["path"] for file in manifest["files"]] == ["raw/package.json", "raw/results.json"]
-    assert verify(store, "lab").ok
+    assert verify_versions(store, "lab").ok
 
 
 def test_a_second_run_changes_nothing(store):
@@ -81,22 +88,22 @@ def test_a_change_becomes_the_next_version_beside_the_old(store, found, status):
     assert (record.version, record.unchanged) == (2, False)
     after = snapshot(store)
     assert {key: after[key] for key in before} == before
-    assert latest(store, *PLACE).manifest.version == 2
-    assert verify(store, "lab").ok
+    assert read_latest(store, *PLACE).manifest.version == 2
+    assert verify_versions(store, "lab").ok
 
 
 def test_latest_reads_files_by_the_path_they_were_given(store):
     path = "raw_data/My Design (1).csv"
     archive(store, [Document(path=path, content_type="text/csv", body=b"t,y\n")])
-    found = latest(store, *PLACE)
+    found = read_latest(store, *PLACE)
     assert found.read(path) == b"t,y\n"
     with pytest.raises(ArchiveError, match=r"holds no raw/other\.csv"):
         found.read("raw/other.csv")
 
 
 def test_nothing_archived_has_no_latest(store):
-    assert latest(store, *PLACE) is None
-    assert versions(store, *PLACE) == ()
+    assert read_latest(store, *PLACE) is None
+    assert list_versions(store, *PLACE) == ()
 
 
 @pytest.mark.parametrize(
@@ -131,13 +138,13 @@ def test_an_interrupted_version_is_finished_by_the_same_content(store, writes):
     found = documents(results=b"1", quote=b"2")
     with pytest.raises(KeyboardInterrupt):
         archive(Dying(store, writes), found)
-    assert latest(store, *PLACE) is None
-    report = verify(store, "lab")
+    assert read_latest(store, *PLACE) is None
+    report = verify_versions(store, "lab")
     assert [finding.kind for finding in report.findings] == ["incomplete"]
     assert report.ok
     record = archive(store, found)
     assert (record.version, record.unchanged) == (1, False)
-    assert verify(store, "lab").findings == ()
+    assert verify_versions(store, "lab").findings == ()
 
 
 @pytest.mark.parametrize("writes", [1, 2, 3])
@@ -145,8 +152,11 @@ def test_an_interrupted_version_is_left_behind_by_other_content(store, writes):
     with pytest.raises(KeyboardInterrupt):
         archive(Dying(store, writes), documents(results=b"1", quote=b"2"))
     assert archive(store, documents(results=b"new", quote=b"2")).version == 2
-    assert [(state.version, state.complete) for state in versions(store, *PLACE)] == [(1, False), (2, True)]
-    report = verify(store, "lab")
+    assert [(state.version, state.complete) for state in list_versions(store, *PLACE)] == [
+        (1, False),
+        (2, True),
+    ]
+    report = verify_versions(store, "lab")
     assert report.ok
     assert [finding.kind for finding in report.findings] == ["incomplete"]
 
@@ -181,7 +191,7 @@ def test_a_file_that_fails_keeps_the_manifest_away_and_the_next_run_finishes(sto
     with pytest.raises(ArchiveUnavailable, match="no connection"):
         archive(store, found)
     monkeypatch.undo()
-    assert latest(store, *PLACE) is None
+    assert read_latest(store, *PLACE) is None
     record = archive(store, found)
     assert (record.version, record.files) == (1, 2)
 
@@ -200,7 +210,7 @@ def test_a_body_without_its_digest_is_refused(store):
     known = Digest(size=3, sha256=hashlib.sha256(b"abc").hexdigest())
     with pytest.raises(ArchiveError, match="content changed"):
         archive(store, [Document(path="a", content_type="text/plain", body=b"abd", digest=known)])
-    assert latest(store, *PLACE) is None
+    assert read_latest(store, *PLACE) is None
 
 
 def snapshot(store: LocalStore) -> dict[str, tuple[int, bytes]]:

@@ -7,7 +7,7 @@ import pytest
 from pyarrow import parquet
 
 from prefect_assay.analysis import tables
-from prefect_assay.archive import LocalStore, archive_version, latest, safe_name, verify
+from prefect_assay.archive import LocalStore, archive_version, read_latest, safe_name, verify_versions
 from prefect_assay.archive.read import chosen_version, read_plan
 from prefect_assay.campaigns.loops import check_loops
 from prefect_assay.campaigns.loops.loop_log import LoopBook
@@ -29,7 +29,7 @@ def store(tmp_path):
     archive_plan(made, "lab", "c", DESIGNS)
     archive_rows(made, "lab", "c", "E-1", [row("d1", "E-1", kd_M=1e-9)])
     tables.update_tables(made, "lab")
-    Books(made, "lab", "org-1").order("c", "k1").record(lambda _: Ordered(experiment_id="id-E-1"))
+    Books(made, "lab", "org-1").open_order("c", "k1").record(lambda _: Ordered(experiment_id="id-E-1"))
     Books(made, "lab", "org-1").budget.reserve("k1", "c", 5)
     campaign_records.a_log(made, "c").start(campaign_records.started("c"))
     selected_round(made, "lab")
@@ -72,7 +72,7 @@ def read_id(store):
 
 
 STORED = {
-    "manifest": ("c/E-1/v001/manifest.json", "manifest_schema", lambda s: latest(s, "lab", "c", "E-1")),
+    "manifest": ("c/E-1/v001/manifest.json", "manifest_schema", lambda s: read_latest(s, "lab", "c", "E-1")),
     "budget": ("BUDGET/000001.json", "record_schema", read_budget),
     "loop": (f"LOOPS/{safe_name(LOOP)}/000001.json", "record_schema", read_loop),
     "campaign": (
@@ -125,12 +125,12 @@ def test_a_table_of_a_later_version_is_refused(store):
 
 
 def test_what_a_later_version_wrote_is_no_damage_and_not_intact(store):
-    assert verify(store).ok
+    assert verify_versions(store).ok
     rewrite(store, of(store, "c/E-1/v001/manifest.json"), manifest_schema=2)
     rewrite(store, of(store, f"LOOPS/{safe_name(LOOP)}/000001.json"), record_schema=2)
     rewrite(store, of(store, "BUDGET/000001.json"), record_schema=2)
     rewrite(store, of(store, "CAMPAIGNS/c/000001.json"), record_schema=2)
-    report = verify(store)
+    report = verify_versions(store)
     assert [(f.kind, f.is_damage) for f in report.findings] == [("newer", False)]
     assert not report.ok
     found = [*check_orders(store, "lab"), *check_campaigns(store, "lab"), *check_loops(store, "lab")]

@@ -8,7 +8,7 @@ import pytest
 
 from prefect_assay.archive import sources
 from prefect_assay.archive.s3 import S3Store, archive_error
-from prefect_assay.archive.verify import verify
+from prefect_assay.archive.verify import verify_versions
 from prefect_assay.blocks import S3Archive
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ServiceUnavailable
 from prefect_assay.orders.ledger import Books
@@ -59,7 +59,7 @@ def from_environment(monkeypatch):
 
 
 def read_source(address):
-    with sources.opened(address) as stream:
+    with sources.open_source(address) as stream:
         return stream.read()
 
 
@@ -99,7 +99,7 @@ def test_a_path_of_the_endpoint_is_kept_and_a_redirect_without_an_address_is_nam
 
 
 @pytest.mark.parametrize(
-    "read", [lambda: read_source("s3://designs/d.fasta"), lambda: sources.listed("s3://designs/in/")]
+    "read", [lambda: read_source("s3://designs/d.fasta"), lambda: sources.list_files("s3://designs/in/")]
 )
 def test_a_users_file_behind_a_redirect_is_named(read, from_environment):
     with foreign_server(301, {"Location": "https://s3.example.org{path}"}) as endpoint:
@@ -143,7 +143,7 @@ def test_a_listing_has_the_root_of_one(body, from_environment):
         with pytest.raises(ArchiveUnavailable, match=not_listing):
             list(store.keys(""))
         with pytest.raises(ServiceUnavailable, match=not_listing):
-            sources.listed("s3://designs/in/")
+            sources.list_files("s3://designs/in/")
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_what_the_reader_of_a_file_raises_is_its_own(moto_endpoint, from_environ
     client.create_bucket(Bucket="of-reader")
     client.put_object(Bucket="of-reader", Key="d", Body=b"x")
     from_environment(moto_endpoint)
-    with pytest.raises(KeyError), sources.opened("s3://of-reader/d"):
+    with pytest.raises(KeyError), sources.open_source("s3://of-reader/d"):
         raise KeyError
 
 
@@ -304,9 +304,9 @@ def test_directory_markers_are_no_files(moto_endpoint, from_environment):
     assert list(store.folders("lab")) == ["c"]
     assert list(store.folders("")) == ["lab"]
     assert list(store.strays("")) == []
-    assert verify(store, "lab").damaged is False
+    assert verify_versions(store, "lab").damaged is False
     from_environment(moto_endpoint)
-    assert [file.name for file in sources.listed(f"s3://{store.bucket}/lab/c/a/")] == ["file"]
+    assert [file.name for file in sources.list_files(f"s3://{store.bucket}/lab/c/a/")] == ["file"]
 
 
 def test_a_marker_below_the_ledger_is_no_ledger(moto_endpoint):
@@ -315,8 +315,8 @@ def test_a_marker_below_the_ledger_is_no_ledger(moto_endpoint):
     folder = ledger.folder.replace("other/", "lab/").rpartition("/")[0]
     for key in (f"{folder}/", f"{folder}/0123456789abcdef/", f"{folder}/0123456789abcdef/c/k/"):
         store._client.put_object(Bucket=store.bucket, Key=key, Body=b"")
-    assert Books.every(store, "lab") == []
-    assert list(Books.open(store, "lab", "https://lab.example", "org-1").orders()) == []
+    assert Books.list_all(store, "lab") == []
+    assert list(Books.open(store, "lab", "https://lab.example", "org-1").list_orders()) == []
 
 
 # --- refusals with a next step ---

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
-from prefect_assay.archive import Document, archive_version, verify
+from prefect_assay.archive import Document, archive_version, verify_versions
 from prefect_assay.blocks import (
     AssayCredentials,
     LocalArchive,
@@ -52,7 +52,7 @@ def write_and_verify(archive):
         now=datetime(2026, 1, 1, tzinfo=UTC),
     )
     assert record.location.endswith("team/one/c/LAB-001-001/v001")
-    return verify(archive.get_store(), archive.prefix)
+    return verify_versions(archive.get_store(), archive.prefix)
 
 
 def test_an_s3_archive_keeps_results_on_a_real_server(swift_endpoint):

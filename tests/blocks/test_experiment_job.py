@@ -27,7 +27,7 @@ from prefect_assay.errors import (
     NotReady,
     Overdue,
 )
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.models.spec import Assay
 from support.accounts import make_account, make_options, save_account
 from support.campaign_logs import DESIGNS, WrittenCampaign
@@ -86,7 +86,7 @@ def begun(job, run=None):
         job.account.archive.prefix,
         job.campaign_id,
         plan=plan,
-        service=address(job.account.credentials.base_url),
+        service=normalize_address(job.account.credentials.base_url),
     )
     if run is not None:
         written.log.note_run(str(run.flow_run_id), "first")

@@ -129,7 +129,7 @@ def test_a_damaged_ledger_is_a_note_and_hides_no_other_order(tmp_path):
     written = WrittenCampaign(store, "", "c-1")
     written.order(1)
     book = written.order(2) and written.book(2)
-    (tmp_path / book._log._key(2)).write_text("{")
+    (tmp_path / book._log._build_key(2)).write_text("{")
     view = read_campaign(store, "", "c-1")
     assert [one.stage for one in view.experiments if one.experiment_id] == [Stage.PAYMENT]
     (note,) = view.notes
@@ -140,7 +140,7 @@ def test_a_damaged_log_is_an_error_and_not_a_shorter_list(tmp_path):
     store = LocalStore(tmp_path)
     written = WrittenCampaign(store, "", "c-1")
     written.log.note_run("r-1", "first")
-    (tmp_path / written.log._log._key(1)).unlink()
+    (tmp_path / written.log._log._build_key(1)).unlink()
     with pytest.raises(ArchiveError, match="is missing"):
         read_campaign(store, "", "c-1")
 

@@ -259,7 +259,7 @@ class History:
     def order(self, campaign, *, delivered=False):
         self.plan(campaign)
         for key in campaign.order_keys:
-            book = self.books.order(campaign.campaign_id, key)
+            book = self.books.open_order(campaign.campaign_id, key)
             book.record(
                 lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE)
             )
@@ -305,7 +305,9 @@ def test_other_measurements_controls_and_unsent_plans_do_not_count(history):
 def test_own_campaign_and_an_order_that_came_to_nothing_are_not_earlier_ones(history):
     mine = history.order(plan(CONTROL, design(1)))
     gone = history.order(plan(CONTROL, design(1), campaign_id="gone"))
-    history.books.order("gone", gone.order_keys[0]).record(lambda _: Withdrawn(reason="its quote expired"))
+    history.books.open_order("gone", gone.order_keys[0]).record(
+        lambda _: Withdrawn(reason="its quote expired")
+    )
     assert history.find(mine) == Earlier()
 
 
@@ -349,7 +351,7 @@ def test_archive_that_cannot_be_compared_leaves_the_summary_true(history, monkey
 def test_placed_orders_are_priced_by_their_ledgers_alone(history):
     campaign = history.order(plan(CONTROL, design(1)))
     key = campaign.order_keys[0]
-    ledger = history.books.order("c", key)
+    ledger = history.books.open_order("c", key)
     assert price_orders(history.setup, campaign, {key: ledger})[key].state is PurchaseState.QUOTED
     ledger.record(lambda _: Delivered(experiment_code="SIM-1"))
     price = price_orders(history.setup, campaign, {key: ledger})[key]
@@ -359,7 +361,7 @@ def test_placed_orders_are_priced_by_their_ledgers_alone(history):
 def test_order_that_ended_without_an_experiment_is_not_due(history):
     campaign = plan(CONTROL, design(1))
     key = campaign.order_keys[0]
-    ledger = history.books.order("c", key)
+    ledger = history.books.open_order("c", key)
     ledger.stop("Ada", "prefect-assay cancel")
     price = price_orders(history.setup, campaign, {key: ledger})[key]
     assert price == OrderPrice(PurchaseState.ENDED, 0, is_committed=True)

@@ -40,7 +40,7 @@ from prefect_assay.orders.ledger.log import (
     Stopped,
 )
 from prefect_assay.orders.payments import PaymentPolicy, settle
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.experiment import CreateRequest
@@ -78,7 +78,7 @@ class OneOrder:
         planned = PlannedExperiment(order_key=self.key, batch_index=0, spec=self.spec)
         assay = Assay(experiment_type="affinity", method="bli", target=TARGETS[route])
         plan = Plan(campaign_id=name, source="", assay=assay, experiments=(planned,))
-        self.written = WrittenCampaign(store, "", name, plan=plan, service=address(lab.base_url))
+        self.written = WrittenCampaign(store, "", name, plan=plan, service=normalize_address(lab.base_url))
         self.name = name
 
     @property
@@ -88,7 +88,7 @@ class OneOrder:
 
     def play(self):
         """Order, accept and pay, as far as it goes now."""
-        book = self.written.books.order(self.name, self.key)
+        book = self.written.books.open_order(self.name, self.key)
         request = CreateRequest(
             experiment_spec=self.spec,
             name=experiment_name(self.name, 0, 1, self.key),
@@ -133,7 +133,7 @@ class OneOrder:
 
     def records(self):
         """The order's ledger."""
-        return list(self.written.books.order(self.name, self.key).records())
+        return list(self.written.books.open_order(self.name, self.key).records())
 
     def experiments(self):
         """What the service has of it."""
@@ -170,7 +170,7 @@ def test_a_cancellation_between_any_two_records_lets_no_action_follow(
     for number in range(1, records_of_an_order[route] + 1):
         store = MemoryStore()
         run = OneOrder(lab, store, route)
-        folder = run.written.books.order(run.name, run.key).location
+        folder = run.written.books.open_order(run.name, run.key).location
 
         def cancel(key, run=run, store=store, folder=folder, number=number):
             if store.location(key).startswith(folder) and key.endswith(f"/{number:06d}.json"):
@@ -208,7 +208,7 @@ def test_a_cancellation_between_any_two_records_lets_no_action_follow(
 
 def test_two_cancellations_at_once_are_one(lab, prefect):
     run = OneOrder(lab, MemoryStore(), "quoted")
-    book = run.written.books.order(run.name, run.key)
+    book = run.written.books.open_order(run.name, run.key)
     request = CreateRequest(
         experiment_spec=run.spec, name=experiment_name(run.name, 0, 1, run.key), skip_draft=True
     )
@@ -234,7 +234,7 @@ def test_two_cancellations_at_once_are_one(lab, prefect):
 
 def test_a_quote_that_is_still_prepared_is_rejected_when_it_comes(lab, prefect):
     run = OneOrder(lab, MemoryStore(), "quoted")
-    book = run.written.books.order(run.name, run.key)
+    book = run.written.books.open_order(run.name, run.key)
     request = CreateRequest(
         experiment_spec=run.spec, name=experiment_name(run.name, 0, 1, run.key), skip_draft=True
     )

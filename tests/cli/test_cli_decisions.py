@@ -30,7 +30,7 @@ from prefect_assay.errors import InputError
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
 from prefect_assay.orders.open_items import OpenItem, OpenKind, OpenMoney
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.payments.reconciliation import PaymentStatus
 from prefect_assay.service.models.billing import Invoice
 from support.accounts import make_account
@@ -74,7 +74,7 @@ def begun(world, name=None, *, home="home-1", what=StartedKind.CAMPAIGN):
         world.store,
         world.archive.prefix,
         name or f"c-{uuid4().hex[:6]}",
-        service=address(world.lab.base_url),
+        service=normalize_address(world.lab.base_url),
     )
     record = started(written.books, written.name, what, service=written.service, home=home)
     parameters = {"account": {"$block": f"assay-account/{world.name}"}}

@@ -60,7 +60,7 @@ class Archive:
     ):
         self.orders += 1
         at = NOW - timedelta(days=days_ago, hours=1, seconds=-self.orders)
-        book = self.books.order(campaign, f"{self.orders:020x}")
+        book = self.books.open_order(campaign, f"{self.orders:020x}")
         first = [Sending(attempt=1, route=route, rail=rail, at=at)]
         if ordered:
             first.append(Ordered(experiment_id=f"exp-{self.orders}", at=at))

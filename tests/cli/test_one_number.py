@@ -23,7 +23,7 @@ from prefect_assay.analysis.results import (
     to_csv,
 )
 from prefect_assay.analysis.selection import read_history
-from prefect_assay.archive import Document, LocalStore, archive_version, latest
+from prefect_assay.archive import Document, LocalStore, archive_version, read_latest
 from prefect_assay.campaigns.report import describe_end
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
@@ -126,7 +126,7 @@ def store(tmp_path_factory):
 
 
 def reported(store, campaign_id, path):
-    return latest(store, "", campaign_id, "REPORT").read(path)
+    return read_latest(store, "", campaign_id, "REPORT").read(path)
 
 
 def test_every_place_has_the_hit_rate_without_unknown_designs(store):

@@ -161,7 +161,7 @@ def test_a_wrong_target_and_a_used_campaign_id_start_nothing(shop):
 def test_designs_that_the_archive_has_ordered_before_are_named(shop):
     earlier = shop.plan("earlier", ">only\nMKVLAAGTSEELKQQRLIEEAKRLNPDEAAGG\n")
     assert "bought again" not in words_of(shop.run()), "it was planned, and not ordered"
-    book = CampaignSetup(shop.account).books.order("earlier", earlier.order_keys[0])
+    book = CampaignSetup(shop.account).books.open_order("earlier", earlier.order_keys[0])
     book.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
     book.record(lambda _: Ordered(experiment_id="e"))
     told = row(shop.run().stderr, "bought again")
@@ -188,7 +188,7 @@ def words_of(done):
 
 def test_a_finished_campaign_has_nothing_to_confirm(shop, monkeypatch):
     plan = shop.plan("done")
-    book = CampaignSetup(shop.account).books.order("done", plan.order_keys[0])
+    book = CampaignSetup(shop.account).books.open_order("done", plan.order_keys[0])
     book.record(lambda _: Sending(attempt=1, route=OrderRoute.QUOTED, rail=PaymentMethod.ASYNC_INVOICE))
     book.record(lambda _: Ordered(experiment_id="e"))
     book.deliver("SIM-1")

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from prefect_assay.archive.sources import listed
+from prefect_assay.archive.sources import list_files
 from prefect_assay.designs import read, read_sequences
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
 from support.archive.refusing_s3 import refusing_server
@@ -197,7 +197,7 @@ def test_s3_that_refuses_for_a_while_may_be_tried_again(monkeypatch, status, cod
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     with refusing_server(status, code) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
-        for read_it in (read_sequences, listed):
+        for read_it in (read_sequences, list_files):
             with pytest.raises(ServiceUnavailable, match=f"answers {code}; .*{step}"):
                 read_it("s3://designs/d.fasta")
 

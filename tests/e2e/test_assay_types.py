@@ -9,7 +9,7 @@ from functools import partial
 import httpx
 import pytest
 
-from prefect_assay.archive import LocalStore, verify
+from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy
 from prefect_assay.campaigns.flow_results import CampaignReport
 from prefect_assay.flows import campaign
@@ -77,7 +77,7 @@ class Case:
         assert (settled["payment_method"], settled["amount_cents"]) == (self.rail, invoice.amount)
         assert end.problems == ()
         assert end.rows >= len(DESIGNS)
-        assert verify(LocalStore(world.folder / "archive"), self.campaign_id).ok
+        assert verify_versions(LocalStore(world.folder / "archive"), self.campaign_id).ok
 
 
 def cases(where, shift):

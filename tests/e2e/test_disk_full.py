@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from prefect_assay.archive import verify
+from prefect_assay.archive import verify_versions
 from prefect_assay.blocks import LocalArchive
 from support.disk import fill, small_disk
 from support.runs.sweeps import swept
@@ -70,6 +70,6 @@ def test_results_wait_for_space_and_are_archived_once(world, held, archive, tmp_
     (tmp_path / "disk" / "filler").unlink()
     assert str(run.id) in swept(timedelta(hours=1), 60).woken
     assert held.execute(run).is_completed(), held.state(run).message
-    archived = verify(archive.get_store(), "full-results")
+    archived = verify_versions(archive.get_store(), "full-results")
     assert (archived.versions, archived.findings) == (1, ())
     assert len(world.orders("full-results")) == len(world.settlements("full-results")) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prefect.serializers import JSONSerializer
 
-from prefect_assay.archive import LocalStore, verify
+from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.blocks import AssayCredentials, SpendingPolicy
 from prefect_assay.cli.campaigns.run import _run_here
 from prefect_assay.errors import (
@@ -99,7 +99,7 @@ def test_a_plain_script_polls_and_ends_with_the_same_archive(world, days_pass):
     assert report.problems == ()
     assert len(world.orders("script")) == 2
     assert len(world.settlements("script")) == 2
-    assert verify(LocalStore(world.folder / "archive"), "script").ok
+    assert verify_versions(LocalStore(world.folder / "archive"), "script").ok
 
 
 def test_a_script_over_the_cap_of_an_experiment_orders_nothing_and_says_where_to_be_asked(world):

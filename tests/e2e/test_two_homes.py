@@ -80,7 +80,7 @@ def paid_for(lab, order):
 
 def state_of(lab, archive, key, campaign_id):
     books = Books(LocalStore(archive), "", lab.organization_id)
-    return books.order(campaign_id, key).read()
+    return books.open_order(campaign_id, key).read()
 
 
 @pytest.mark.parametrize("target", [EGFR, UNPRICED])

@@ -20,7 +20,7 @@ from prefect_assay.errors import Conflict, InputError, NotFound
 from prefect_assay.flows import decide
 from prefect_assay.flows.decide import Action
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from support.accounts import make_account, save_account
 from support.campaign_logs import WrittenCampaign, started
 
@@ -53,7 +53,7 @@ def world(server, lab, tmp_path):
 
 def begun(world, what=StartedKind.CAMPAIGN):
     """A campaign of two orders with the blocks of this world."""
-    service = address(world.lab.base_url)
+    service = normalize_address(world.lab.base_url)
     written = WrittenCampaign(world.store, "", f"c-{uuid4().hex[:6]}", service=service)
     record = started(written.books, written.name, what, service=service)
     parameters = {"account": {"$block": f"assay-account/{world.name}"}}

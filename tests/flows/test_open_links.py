@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from prefect.logging import disable_run_logger
 
-from prefect_assay.archive import LocalStore, latest, verify
+from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.blocks import AssayCredentials, LocalArchive
 from prefect_assay.campaigns.artifacts import payment_lines
 from prefect_assay.orders.job import Order, Payment, PaymentState
@@ -93,7 +93,7 @@ def archived(tmp_path):
 
 
 def test_answers_keep_their_links_and_the_manifest_names_the_fields(archived):
-    version = latest(archived, "", "c", "LAB-001-001")
+    version = read_latest(archived, "", "c", "LAB-001-001")
     assert json.loads(version.read("raw/quote.json")) == ANSWERS["quote"]
     assert {path: file.links for path, file in version.files.items() if file.links} == {
         "raw/experiment.json": ("costs.acme_quote_url",),
@@ -105,7 +105,7 @@ def test_answers_keep_their_links_and_the_manifest_names_the_fields(archived):
             "items[].summary[].sequence.metadata.sensor_package_url",
         ),
     }
-    assert verify(archived).findings == ()
+    assert verify_versions(archived).findings == ()
 
 
 def test_nothing_but_the_answers_holds_a_link(archived):
@@ -115,7 +115,7 @@ def test_nothing_but_the_answers_holds_a_link(archived):
         f"{folder}/raw/{name}"
         for name in ("experiment.json", "quote.json", "invoice.json", "results-0001.json")
     }
-    version = latest(archived, "", "c", "LAB-001-001")
+    version = read_latest(archived, "", "c", "LAB-001-001")
     assert b"lot" in version.read("results.csv")
     assert json.loads(version.read("receipt.json"))["invoice_id"] == "inv_1"
 

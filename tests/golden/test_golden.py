@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from prefect_assay.analysis.report.contents import collect
 from prefect_assay.analysis.results import to_csv
-from prefect_assay.archive import LocalStore, latest, verify
+from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import (
     PLAN_CODE,
@@ -44,7 +44,7 @@ def campaign_of(kind):
 
 
 def kept(kind, code):
-    found = latest(LocalStore(ARCHIVE), "", campaign_of(kind), code)
+    found = read_latest(LocalStore(ARCHIVE), "", campaign_of(kind), code)
     assert found is not None
     return found
 
@@ -125,7 +125,7 @@ def test_the_input_still_gives_the_plan_that_was_ordered(kind):
 
 @kinds
 def test_the_archive_is_intact(kind):
-    report = verify(LocalStore(ARCHIVE), campaign_of(kind))
+    report = verify_versions(LocalStore(ARCHIVE), campaign_of(kind))
     assert report.ok, report.findings
     assert any(version_of(path.name) for path in (ARCHIVE / campaign_of(kind)).glob("*/v*"))
 

@@ -147,7 +147,7 @@ def test_the_type_alone_can_differ():
 def test_what_is_absent_contradicts_nothing_and_what_cannot_be_read_is_not_absent(record, unread):
     found = evidence(spec(), experiment(record, experiment_type="affinity"))
     assert (found.differs, found.unread) == ((), unread)
-    assert not found.proves(spec())
+    assert not found.proves_identity(spec())
 
 
 @pytest.mark.parametrize("where", ["inside", "beside"])
@@ -161,11 +161,11 @@ def test_the_contract_does_not_show_the_record_so_each_field_is_read_wherever_it
     fields = {"target": {"id": TARGET}, "method": "BLI", "sequences": entries, "n_replicates": 3}
     found = experiment(fields) if where == "inside" else experiment(None, **fields)
     found = found.model_copy(update={"experiment_type": "affinity"})
-    assert evidence(wanted, found).proves(wanted)
+    assert evidence(wanted, found).proves_identity(wanted)
     nameless = [{key: value for key, value in one.items() if key != "name"} for one in entries]
-    assert evidence(wanted, experiment({**fields, "sequences": nameless}, experiment_type="affinity")).proves(
-        wanted
-    )
+    assert evidence(
+        wanted, experiment({**fields, "sequences": nameless}, experiment_type="affinity")
+    ).proves_identity(wanted)
     other = experiment({**fields, "sequences": entries[1:]}, experiment_type="affinity")
     assert evidence(wanted, other).differs
 

@@ -21,7 +21,7 @@ class Run:
     """One run that places the order, with its reservation."""
 
     def __init__(self, store, service):
-        self.book = books_in(store).order("camp", KEY)
+        self.book = books_in(store).open_order("camp", KEY)
         self.service = service
         self.budget = self.book.books.budget
 
@@ -40,7 +40,7 @@ class Run:
         )
 
     def stop(self):
-        books_in(self.book.books.store).order("camp", KEY).stop("ada", "prefect-assay cancel")
+        books_in(self.book.books.store).open_order("camp", KEY).stop("ada", "prefect-assay cancel")
 
     def reserved(self):
         return books_in(self.book.books.store).budget.read().campaign_cents("camp")
@@ -88,6 +88,6 @@ def test_a_reopened_order_is_placed_once(run):
     run.stop()
     with pytest.raises(OrderStopped):
         run.order()
-    books_in(run.book.books.store).order("camp", KEY).reopen("ada")
+    books_in(run.book.books.store).open_order("camp", KEY).reopen("ada")
     assert run.order().experiment_id == "id-1"
     assert (run.service.creates, run.reserved()) == (1, 3000)

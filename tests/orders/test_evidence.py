@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prefect_assay.errors import OrderMismatch
-from prefect_assay.orders.find import choose, confirm_order, find_order
+from prefect_assay.orders.find import confirm_order, find_order, record_choice
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.log import (
@@ -48,7 +48,7 @@ class Terse(OrderService):
 
 @pytest.fixture
 def book(tmp_path):
-    return books(tmp_path).order("camp", KEY)
+    return books(tmp_path).open_order("camp", KEY)
 
 
 def found(service, book):
@@ -101,7 +101,7 @@ def test_of_several_that_nothing_proves_a_person_chooses_and_the_log_keeps_it(bo
     book.record(lambda _: SENT)
     with pytest.raises(OrderMismatch) as caught:
         found(service, book)
-    choose(book, "id-2", caught.value.candidates)
+    record_choice(book, "id-2", caught.value.candidates)
     state = book.read()
     assert (state.ordered.experiment_id, state.others, state.surplus) == ("id-2", ("id-1",), ())
     assert confirm_order(service, SPEC, book) == "id-2"
@@ -112,7 +112,7 @@ def test_none_of_them_leaves_the_order_open_and_the_others_alone(book):
     service.listed("X-1")
     with pytest.raises(OrderMismatch) as caught:
         found(service, book)
-    choose(book, None, caught.value.candidates)
+    record_choice(book, None, caught.value.candidates)
     assert found(service, book) is None
     assert (book.read().others, book.state.surplus) == (("id-1",), ())
 

@@ -53,7 +53,7 @@ def book(tmp_path):
 
 
 def new_book(folder):
-    return books(folder).order("camp", KEY)
+    return books(folder).open_order("camp", KEY)
 
 
 def ordered(service, book, request=QUOTED, **options):
@@ -78,13 +78,13 @@ def test_what_stands_in_another_log_of_the_archive_is_not_ordered_again(tmp_path
     """The address in the block was replaced: its log is empty, and the service there has no experiment."""
     ordered(OrderService(), new_book(tmp_path))
     other = OrderService()
-    changed = books(tmp_path, account="another organisation").order("camp", KEY)
+    changed = books(tmp_path, account="another organisation").open_order("camp", KEY)
     for _ in range(2):
         with pytest.raises(OrderOutcomeUnknown, match="is in another log") as refused:
             ordered(other, changed, reserve=lambda: pytest.fail("reserved"))
         assert str(tmp_path) in str(refused.value)
     assert (other.creates, changed.read().attempts) == (0, 0)
-    under_another_id = books(tmp_path, account="another organisation").order("camp-2", KEY)
+    under_another_id = books(tmp_path, account="another organisation").open_order("camp-2", KEY)
     assert ordered(other, under_another_id)[0].experiment_id == "id-1"
 
 
@@ -92,7 +92,7 @@ def test_an_experiment_of_an_order_in_another_log_is_not_adopted(tmp_path):
     """The service is the same, under an address that the archive did not know."""
     service = OrderService()
     ordered(service, new_book(tmp_path))
-    changed = books(tmp_path, account="an alias").order("camp", KEY)
+    changed = books(tmp_path, account="an alias").open_order("camp", KEY)
     with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
         ordered(service, changed)
     assert (service.creates, changed.read().ordered) == (1, None)
@@ -103,7 +103,7 @@ def test_what_is_withdrawn_in_another_log_can_be_ordered(tmp_path):
     ordered(OrderService(), before)
     before.record(lambda _: Withdrawn(reason="its quote was rejected"))
     service = OrderService()
-    ordered(service, books(tmp_path, account="another organisation").order("camp", KEY))
+    ordered(service, books(tmp_path, account="another organisation").open_order("camp", KEY))
     assert service.creates == 1
 
 
@@ -219,7 +219,7 @@ def test_the_answer_is_recorded_before_anything_else_is_asked(book):
         asked.append([*kinds(new_view), experiment_id])  # another run sees what the answer named
         return service._read(experiment_id)
 
-    new_view = book.books.order("camp", KEY)
+    new_view = book.books.open_order("camp", KEY)
     service.experiments.get = experiment
     ordered(service, book)
     assert asked[0] == ["planned", "sending", "named", "id-1"]
@@ -361,7 +361,7 @@ class _Dying(OrderService):
 
 def test_of_two_writers_the_second_to_record_sends_nothing(book):
     service = OrderService()
-    other = book.books.order("camp", KEY)
+    other = book.books.open_order("camp", KEY)
     order, _ = ordered(service, book, reserve=lambda: ordered(service, other))
     assert (order.experiment_id, order.adopted, service.creates) == ("id-1", True, 1)
     assert kinds(book) == ["planned", "sending", "named", "ordered"]
@@ -369,7 +369,7 @@ def test_of_two_writers_the_second_to_record_sends_nothing(book):
 
 def test_a_create_that_is_answered_after_another_was_sent_is_the_order_if_nothing_is_committed(book):
     service, late = OrderService(lag=NEVER), []
-    other = book.books.order("camp", KEY)
+    other = book.books.open_order("camp", KEY)
 
     def answered_late(made):
         service.before_answer = lambda _: None
@@ -385,7 +385,7 @@ def test_a_create_that_is_answered_after_another_was_sent_is_the_order_if_nothin
 
 def test_a_create_that_is_answered_after_another_is_committed_is_surplus(book):
     service = OrderService(lag=NEVER)
-    other = book.books.order("camp", KEY)
+    other = book.books.open_order("camp", KEY)
 
     def answered_late(made):
         service.before_answer = lambda _: None

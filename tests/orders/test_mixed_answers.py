@@ -6,7 +6,7 @@ import pytest
 
 from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown, OrderPending, PartialOrder
 from prefect_assay.orders.create import find_or_create
-from prefect_assay.orders.find import choose, confirm_order, find_order
+from prefect_assay.orders.find import confirm_order, find_order, record_choice
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
@@ -71,7 +71,7 @@ class MixingService(OrderService):
 
 @pytest.fixture
 def book(tmp_path):
-    return books(tmp_path).order("camp", KEY)
+    return books(tmp_path).open_order("camp", KEY)
 
 
 def order(service, book, request=HOSTED):
@@ -104,8 +104,8 @@ def test_the_experiment_of_another_order_never_becomes_this_one(book, names, nam
 @pytest.mark.parametrize("names", ["created", "partial", "invoice"])
 def test_two_orders_whose_answers_are_swapped_each_keep_their_own(tmp_path, names):
     service, logs = MixingService(names), books(tmp_path)
-    mine, third_key = logs.order("camp", KEY), order_key("third", 0, THEIRS)
-    third = logs.order("third", third_key)
+    mine, third_key = logs.open_order("camp", KEY), order_key("third", 0, THEIRS)
+    third = logs.open_order("third", third_key)
     request = CreateRequest(
         experiment_spec=THEIRS, name=experiment_name("third", 0, 1, third_key), skip_draft=True
     )
@@ -128,7 +128,7 @@ def test_one_with_the_right_key_and_another_protein_is_a_question(book):
         order(service, book)
     assert book.read().ordered is None
     assert "sequences: " in caught.value.candidates[0].why
-    choose(book, "id-1", caught.value.candidates)
+    record_choice(book, "id-1", caught.value.candidates)
     assert order(service, book).experiment_id == "id-1"
     assert confirm_order(service, MINE, book) == "id-1"  # a person has said so, and is not asked again
     assert service.creates == 1
@@ -178,7 +178,7 @@ def test_a_service_that_shows_no_name_is_a_question(book):
     service._listed = lambda search: (row.model_copy(update={"name": None}) for row in listed(search))
     with pytest.raises(OrderMismatch) as caught:
         order(service, book)
-    choose(book, "id-1", caught.value.candidates)
+    record_choice(book, "id-1", caught.value.candidates)
     assert (order(service, book).experiment_id, service.creates) == ("id-1", 1)
 
 
@@ -210,7 +210,7 @@ def test_a_kill_at_any_call_leaves_the_own_experiment_or_none(tmp_path, monkeypa
 
     def play(service, folder, killer):
         service.killer = killer
-        log = books(folder, killer).order("camp", KEY)
+        log = books(folder, killer).open_order("camp", KEY)
         find_or_create(service, MACHINE, log, sleep=lambda seconds: None, patience=(1.0,))
         return confirm_order(service, MINE, log)
 
@@ -225,7 +225,7 @@ def test_a_kill_at_any_call_leaves_the_own_experiment_or_none(tmp_path, monkeypa
                 kept = play(service, folder, Killer())
             except OrderOutcomeUnknown:
                 assert service.creates <= 1, at
-        state = books(folder).order("camp", KEY).read()
+        state = books(folder).open_order("camp", KEY).read()
         assert kept in {None, "id-2"}, at
         assert state.ordered is None or state.ordered.experiment_id == "id-2", at
         assert (state.surplus, state.others) == ((), ()), at

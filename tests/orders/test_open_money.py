@@ -145,7 +145,7 @@ class History:
     again = place
 
     def book(self, order):
-        return Books(self.books.store, "", "org").order(order[0], order[1])
+        return Books(self.books.store, "", "org").open_order(order[0], order[1])
 
     def placed(self, order):
         found = find_order(self.client, self.book(order))
@@ -326,7 +326,7 @@ def test_so_they_do_after_200_orders(tmp_path, seed):
 
 def test_a_status_of_this_moment_is_told_apart_from_the_one_of_the_last_look():
     experiment = SimpleNamespace(status="data_analysis")
-    assert open_money._at(experiment) == "the service shows now: data analysis"
+    assert open_money._describe_stage(experiment) == "the service shows now: data analysis"
 
 
 def test_an_open_campaign_is_not_said_to_need_another_start():

@@ -25,7 +25,7 @@ MACHINE = HOSTED.model_copy(update={"payment_method": PaymentMethod.X402_EXACT})
 def run(service, folder, request, killer):
     """One execution: order, and search once more before money is committed."""
     service.killer = killer
-    book = books(folder, killer).order("camp", KEY)
+    book = books(folder, killer).open_order("camp", KEY)
     find_or_create(service, request, book, sleep=lambda seconds: None, patience=(1.0, 2.0))
     return confirm_order(service, SPEC, book)
 
@@ -48,7 +48,7 @@ def test_a_kill_at_any_call_leaves_one_order_and_no_unknown_experiment(tmp_path,
             kept = run(service, folder, request, first)
         except Killed:
             kept = finished(service, folder, request)
-        book = books(folder).order("camp", KEY)
+        book = books(folder).open_order("camp", KEY)
         records = [r.kind for r in book.records()]
         assert records.count("ordered") <= 1, at
         state = book.read()

@@ -15,8 +15,8 @@ def test_a_search_finds_the_order_whatever_its_label_says(service, tmp_path):
     name = experiment_name(label, 0, 2, key)
     made = service.experiments.create(CreateRequest(experiment_spec=SPEC, name=name))
     logs = books(tmp_path)
-    assert find_order(service, logs.order("camp", key), SPEC).experiment_id == made.experiment_id
-    assert find_order(service, logs.order("camp", other), SPEC) is None
+    assert find_order(service, logs.open_order("camp", key), SPEC).experiment_id == made.experiment_id
+    assert find_order(service, logs.open_order("camp", other), SPEC) is None
     assert service.experiments.list(search=search_token(other)).items == ()
 
 

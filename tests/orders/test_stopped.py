@@ -110,8 +110,8 @@ def test_a_stopped_process_sends_nothing_when_it_continues(tmp_path, stops):
         child.stdin.write("\n")
         child.stdin.flush()
         assert child.stdout.readline() == ("ServiceUnavailable 0\n" if stops else "sent 1\n")
-    (books,) = Books.every(LocalStore(tmp_path), "")
-    kinds = [record.kind for record in books.order("camp", KEY).records()]
+    (books,) = Books.list_all(LocalStore(tmp_path), "")
+    kinds = [record.kind for record in books.open_order("camp", KEY).records()]
     assert [kind for kind in kinds if kind != "named"] == [
         "planned",
         "sending",

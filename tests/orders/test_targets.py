@@ -61,9 +61,9 @@ def test_a_name_that_two_targets_have_is_refused_with_both():
 
 
 def test_a_name_in_another_order_is_suggested():
-    from prefect_assay.orders.targets import _alike
+    from prefect_assay.orders.targets import _find_alike
     from prefect_assay.service.models.spec import Target
 
     targets = [Target(id="1", name="Human EGFR, extracellular domain"), Target(id="2", name="Human PD-L1")]
-    assert [one.id for one in _alike(targets, "EGFR human")] == ["1"]
-    assert _alike(targets, "human insulin receptor") == []
+    assert [one.id for one in _find_alike(targets, "EGFR human")] == ["1"]
+    assert _find_alike(targets, "human insulin receptor") == []

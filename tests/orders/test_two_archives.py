@@ -63,7 +63,7 @@ def test_in_every_interleaving_both_end_at_the_older_and_the_younger_is_surplus(
     for number, mine in enumerate(itertools.combinations(range(2 * CALLS), CALLS)):
         order = [0 if at in mine else 1 for at in range(2 * CALLS)]
         service, schedule = OrderService(lag=lag, standing=standing), Schedule(order)
-        logs = [books(tmp_path / f"{number}-{me}").order("camp", KEY) for me in (0, 1)]
+        logs = [books(tmp_path / f"{number}-{me}").open_order("camp", KEY) for me in (0, 1)]
 
         def run(me, service=service, schedule=schedule, logs=logs):
             try:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prefect_assay.orders.wait_decision import (
     NotYet,
     WaitsFor,
-    decide,
+    decide_wait,
     is_worth_waking,
     waits_for,
 )
@@ -33,7 +33,7 @@ def worth(kind, experiment, *, news, patience=45):
 @given(STATUSES, RESULTS, st.integers(0, 60), st.booleans())
 def test_a_run_that_would_go_on_is_never_left_asleep(status, results, days, news):
     experiment = found(status, results, days=days)
-    decision = decide(
+    decision = decide_wait(
         experiment.status, experiment.results_status, NOW, experiment.created_at + timedelta(days=45)
     )
     goes_on = decision is not NotYet.NOTHING

@@ -14,7 +14,7 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_SSL_CERT_FILE, PREFECT_API_URL, temporary_settings
 from pydantic import SecretStr
 
-from prefect_assay.archive.sources import opened
+from prefect_assay.archive.sources import open_source
 from prefect_assay.blocks import S3Archive
 from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.errors import CertificatesUnreadable, ConfigurationError
@@ -35,7 +35,7 @@ def prefect():
 
 
 def s3_source():
-    with opened("s3://bucket/key"):
+    with open_source("s3://bucket/key"):
         pass
 
 

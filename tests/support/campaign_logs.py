@@ -54,7 +54,9 @@ class WrittenCampaign:
         self, store: Store, prefix: str, name: str, *, plan: Plan | None = None, service: str = SERVICE
     ) -> None:
         self.store, self.prefix, self.name = store, prefix, name
-        self.books = Books.recorded(store, prefix, service) or Books.open(store, prefix, service, "org-1")
+        self.books = Books.find_recorded(store, prefix, service) or Books.open(
+            store, prefix, service, "org-1"
+        )
         self.service = service
         self.plan = plan or plan_of(name)
         fix_plan(store, prefix, self.plan)
@@ -69,7 +71,7 @@ class WrittenCampaign:
 
     def book(self, number: int) -> OrderBook:
         """The ledger of an order, from 1."""
-        return self.books.order(self.name, self.plan.experiments[number - 1].order_key)
+        return self.books.open_order(self.name, self.plan.experiments[number - 1].order_key)
 
     def write(self, number: int, *records: OrderRecord) -> OrderBook:
         """Append records to the ledger of an order."""

@@ -14,7 +14,7 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.results.mapping import read_mapping
-from prefect_assay.archive import latest
+from prefect_assay.archive import read_latest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.campaigns import artifacts
 from prefect_assay.errors import ArchiveUnavailable, TransientError
@@ -97,7 +97,7 @@ def test_a_version_is_not_sealed_without_the_results_that_are_released(tmp_path)
     credentials.answer = answer
     with pytest.raises(TransientError, match="are released, and cannot be read yet"):
         kept(credentials, tmp_path)
-    assert latest(LocalArchive(root=str(tmp_path)).get_store(), "", "c", "LAB-001-001") is None
+    assert read_latest(LocalArchive(root=str(tmp_path)).get_store(), "", "c", "LAB-001-001") is None
     assert list(Path(kept(credentials, tmp_path).record.location).rglob("raw/results-0001.json"))
 
 
@@ -299,4 +299,4 @@ def test_a_mapping_that_was_declared_stays_when_the_run_archives_again(tmp_path)
     credentials.results[0]["title"] = "corrected"
     later = kept(credentials, tmp_path)
     assert (later.record.version, later.rows[0].outcome) == (3, "measured")
-    assert "mapping.json" in latest(store, "", "c", "LAB-001-001").files
+    assert "mapping.json" in read_latest(store, "", "c", "LAB-001-001").files

@@ -13,7 +13,7 @@ from support.services.order_service import books
 @pytest.fixture
 def book(tmp_path, monkeypatch):
     monkeypatch.setattr(pay, "get_run_logger", lambda: logging.getLogger("run"))
-    made = books(tmp_path).order("camp", "0" * 20)
+    made = books(tmp_path).open_order("camp", "0" * 20)
     made.record(lambda _: Approved(amount_cents=50_000, approver="within 1,000.00 USD"))
     made.books.budget.reserve(made.order_key, "camp", 50_000)
     return made

@@ -22,7 +22,7 @@ from support.services.order_service import books
 @pytest.fixture
 def book(tmp_path):
     """An order whose older experiment, `older`, has come to light after `younger`."""
-    book = books(tmp_path).order("camp", "0" * 20)
+    book = books(tmp_path).open_order("camp", "0" * 20)
     book.record(lambda _: Ordered(experiment_id="younger"))
     book.record(lambda _: Surplus(experiment_id="younger", kept="older"))
     return book

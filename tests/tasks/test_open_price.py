@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.errors import UnexpectedAnswer
-from prefect_assay.orders.payments import hosted
+from prefect_assay.orders.payments import describe_hosted
 from prefect_assay.orders.payments.reconciliation import read_invoice, read_payment_status
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.vocabulary import InvoiceStatus
@@ -68,7 +68,7 @@ def test_a_payment_is_seen_also_where_invoices_are_not_listed():
 def test_an_invoice_without_an_id_is_not_probed():
     service = a_service(INVOICED)
     service.invoices.pay = lambda _invoice_id: pytest.fail("probed")
-    payment = hosted(read_invoice(service, "exp_1"))
+    payment = describe_hosted(read_invoice(service, "exp_1"))
     assert (payment.invoice_id, payment.amount_cents) == ("of LAB-1", 21_900)
     assert read_invoice(service, "exp_1").status is InvoiceStatus.OPEN
 

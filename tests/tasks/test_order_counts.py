@@ -33,7 +33,7 @@ def test_a_found_order_counts_like_a_created_one(tmp_path, monkeypatch, found):
     if found:
         service.add(NAME, SPEC)
     monkeypatch.setattr(task, "get_run_logger", logging.getLogger)
-    book = books(tmp_path).order("c", KEY)
+    book = books(tmp_path).open_order("c", KEY)
     order = task.order_experiment.fn(
         SimpleNamespace(base_url="https://lab.example", get_client=lambda: nullcontext(service)),
         SPEC,
@@ -55,7 +55,7 @@ def test_a_machine_with_a_wrong_clock_orders_nothing_that_it_would_have_to_pay(t
     service = OrderService()
     service.service_time = datetime.now(UTC) + away
     monkeypatch.setattr(task, "get_run_logger", logging.getLogger)
-    book = books(tmp_path).order("c", KEY)
+    book = books(tmp_path).open_order("c", KEY)
 
     def order(payment_method):
         return task.order_experiment.fn(

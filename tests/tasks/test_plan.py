@@ -7,7 +7,7 @@ import pytest
 
 from prefect_assay.analysis.results import to_csv
 from prefect_assay.analysis.results.row import ResultRow
-from prefect_assay.archive import Document, LocalStore, archive_version, latest, verify
+from prefect_assay.archive import Document, LocalStore, archive_version, read_latest, verify_versions
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import PLAN_CODE, TABLE_CODE, TABLE_PATH, chosen_key, experiment_folder
 from prefect_assay.archive.read import choose_version
@@ -84,7 +84,7 @@ def test_of_two_plans_fixed_at_once_the_run_that_goes_on_keeps_its_own(tmp_path,
     fix(one, slow)
     assert len(went_on) == 1
     assert kept_plan(archive, "c").order_keys == went_on[0]
-    assert verify(LocalStore(tmp_path), "").ok
+    assert verify_versions(LocalStore(tmp_path), "").ok
     fix(one)
     fix(two)
     assert set(went_on) == {went_on[0]}
@@ -135,7 +135,7 @@ def _archived(archive, campaign_id, code, status):
 
 
 def _sealed(archive, campaign_id):
-    manifest = latest(archive.get_store(), "", campaign_id, TABLE_CODE).manifest
+    manifest = read_latest(archive.get_store(), "", campaign_id, TABLE_CODE).manifest
     return manifest.version, manifest.results_status
 
 

@@ -8,7 +8,7 @@ from prefect.logging import disable_run_logger
 
 from prefect_assay.analysis.results import to_csv
 from prefect_assay.analysis.results.row import Level, Outcome, ResultRow
-from prefect_assay.archive import Document, LocalStore, archive_version, latest
+from prefect_assay.archive import Document, LocalStore, archive_version, read_latest
 from prefect_assay.blocks import LocalArchive, S3Archive
 from prefect_assay.tasks import report
 
@@ -58,7 +58,7 @@ def test_the_report_is_archived_once(archive, tmp_path):
     assert first.location == f"{tmp_path}/c/REPORT/v001/report.html"
     assert first.notes == ()
     assert [image.alt for image in first.images] == ["overview of all designs", "ranked affinities"]
-    kept = latest(LocalStore(tmp_path), "", "c", "REPORT")
+    kept = read_latest(LocalStore(tmp_path), "", "c", "REPORT")
     assert kept.manifest.results_status == "all"
     assert kept.manifest.version == 1
     assert {"summary.csv", "competition.csv", "plots/ranked.svg"} <= kept.files.keys()
@@ -88,7 +88,7 @@ def test_a_damaged_archive_is_a_line(archive, tmp_path):
     table.write_bytes(table.read_bytes().replace(b"3e-09", b"3e-12"))
     (line,) = report.report_campaign.fn(archive, "c").notes
     assert "has changed since it was archived" in line
-    assert latest(LocalStore(tmp_path), "", "c", "REPORT") is None
+    assert read_latest(LocalStore(tmp_path), "", "c", "REPORT") is None
 
 
 def test_the_plots_of_an_experiment(archive):

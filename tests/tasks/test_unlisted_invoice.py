@@ -32,7 +32,7 @@ SHARED = {
 
 @pytest.fixture
 def book(tmp_path):
-    made = books(tmp_path).order("camp", KEY)
+    made = books(tmp_path).open_order("camp", KEY)
     made.record(lambda _: Ordered(experiment_id="e1"))
     return made
 

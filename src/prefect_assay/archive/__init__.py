@@ -5,10 +5,10 @@ Import `S3Store` from `prefect_assay.archive.s3`: it needs boto3.
 
 from prefect_assay.archive.layout import safe_code, safe_name, safe_path
 from prefect_assay.archive.local import LocalStore
-from prefect_assay.archive.read import ArchivedVersion, VersionState, latest, versions
+from prefect_assay.archive.read import ArchivedVersion, VersionState, list_versions, read_latest
 from prefect_assay.archive.ro_crate import Measurement, campaign_crate, ro_crate
 from prefect_assay.archive.store import ObjectInfo, Store
-from prefect_assay.archive.verify import Finding, VerifyReport, verify
+from prefect_assay.archive.verify import Finding, VerifyReport, verify_versions
 from prefect_assay.archive.write import Document, archive_version
 
 __all__ = [
@@ -23,11 +23,11 @@ __all__ = [
     "VersionState",
     "archive_version",
     "campaign_crate",
-    "latest",
+    "list_versions",
+    "read_latest",
     "ro_crate",
     "safe_code",
     "safe_name",
     "safe_path",
-    "verify",
-    "versions",
+    "verify_versions",
 ]

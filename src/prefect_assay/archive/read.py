@@ -56,7 +56,7 @@ class ArchivedVersion:
 
     def stream(self, path: str) -> Iterator[bytes]:
         """The content of one file in chunks; the error of `read` comes after the last one."""
-        name = self._name(path)
+        name = self._resolve_name(path)
         digest = hashlib.sha256()
         for chunk in self._store.stream(join_key(self._folder, name)):
             digest.update(chunk)
@@ -72,19 +72,21 @@ class ArchivedVersion:
         """The SHA-256 (hex) of the stored manifest, as in the `ArchiveRecord` of its version."""
         return hashlib.sha256(self._store.read(join_key(self._folder, MANIFEST_NAME))).hexdigest()
 
-    def _name(self, path: str) -> str:
+    def _resolve_name(self, path: str) -> str:
         name = path if path in self.files else safe_path(path)
         if name not in self.files:
             raise ArchiveError(f"{self.location} holds no {path}; it holds {', '.join(sorted(self.files))}")
         return name
 
 
-def versions(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> tuple[VersionState, ...]:
+def list_versions(
+    store: Store, prefix: str, campaign_id: str, experiment_code: str
+) -> tuple[VersionState, ...]:
     """Every version of the experiment, oldest first, incomplete ones included."""
-    return _versions(store, experiment_folder(prefix, campaign_id, experiment_code))
+    return _list_folder_versions(store, experiment_folder(prefix, campaign_id, experiment_code))
 
 
-def latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> ArchivedVersion | None:
+def read_latest(store: Store, prefix: str, campaign_id: str, experiment_code: str) -> ArchivedVersion | None:
     """The newest complete version of the experiment, or None."""
     return latest_in(store, experiment_folder(prefix, campaign_id, experiment_code))
 
@@ -100,7 +102,7 @@ def chosen_version(store: Store, folder: str) -> ArchivedVersion | None:
     if body is not None:
         place = version_folder(folder, _chosen_number(body, store.location(key)))
         return ArchivedVersion(store, place, read_manifest(store, place)[0])
-    complete = [state.version for state in _versions(store, folder) if state.complete]
+    complete = [state.version for state in _list_folder_versions(store, folder) if state.complete]
     if len(complete) > 1:
         raise ArchiveError(
             f"{store.location(folder)} has {len(complete)} complete versions of what is fixed once, by two runs at the same "
@@ -123,7 +125,7 @@ def _oldest_complete(store: Store, folder: str) -> int:
         if store.stat(join_key(place, MANIFEST_NAME)) is not None:
             return number
         if store.stat(join_key(place, CLAIM_NAME)) is None:  # moved away, or after the last one
-            begun = begun or max((state.version for state in _versions(store, folder)), default=0)
+            begun = begun or max((state.version for state in _list_folder_versions(store, folder)), default=0)
             if number >= begun:
                 break
     raise ArchiveUnavailable(f"{store.location(folder)} lists no complete version yet; run again later")
@@ -155,7 +157,7 @@ def latest_by_experiment(store: Store, prefix: str, campaign_id: str) -> dict[st
 
 def latest_version(store: Store, folder: str) -> int | None:
     """The newest complete version's number, or None. S3 listings may lag: the numbers after them are read."""
-    listed = _versions(store, folder)
+    listed = _list_folder_versions(store, folder)
     newest = max((state.version for state in listed if state.complete), default=None)
     after = max((state.version for state in listed), default=0) + 1
     while store.stat(join_key(version_folder(folder, after), CLAIM_NAME)) is not None:
@@ -191,19 +193,21 @@ def parse_manifest(body: bytes, location: str) -> Manifest:
     try:
         return Manifest.model_validate_json(body)
     except ValidationError as error:
-        causes = "; ".join(_cause(item) for item in error.errors(include_url=False, include_input=False))
+        causes = "; ".join(
+            _describe_cause(item) for item in error.errors(include_url=False, include_input=False)
+        )
         raise ArchiveError(
             f"{location} is not a readable manifest ({causes}); "
             "restore it from a backup, or move this version's folder away and archive again"
         ) from None
 
 
-def _cause(item: Any) -> str:
+def _describe_cause(item: Any) -> str:
     place = ".".join(str(part) for part in item["loc"])
     return f"{place}: {item['msg']}" if place else str(item["msg"])
 
 
-def _versions(store: Store, folder: str) -> tuple[VersionState, ...]:
+def _list_folder_versions(store: Store, folder: str) -> tuple[VersionState, ...]:
     found: dict[int, bool] = {}
     for key in store.keys(folder):
         name, _, rest = key.removeprefix(f"{folder}/").partition("/")

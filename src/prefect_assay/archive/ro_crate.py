@@ -60,7 +60,7 @@ def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
     """Describe one version of an experiment, by its manifest without the description itself."""
     method = _METHODS.get(about.method or "", about.method)
     kind = find_assay_type(about.experiment_type)
-    variables = _variables(kind.measured if kind else ())
+    variables = _describe_variables(kind.measured if kind else ())
     described = f"{in_words(about.experiment_type)} measurement of {about.designs} protein designs"
     root = {
         "name": f"{manifest.experiment_code}, version {manifest.version}",
@@ -70,15 +70,15 @@ def ro_crate(manifest: Manifest, about: Measurement) -> bytes:
         "version": str(manifest.version),
         "datePublished": manifest.created_at.isoformat(),
         "measurementTechnique": method or in_words(about.experiment_type),
-        "variableMeasured": _links(variables),
+        "variableMeasured": _link_entities(variables),
         "about": about.target and f"target {about.target}",
         "license": about.licence,
     }
-    files = [_file(file) for file in manifest.files] + [
-        _clean({"@id": name, "@type": "File", "encodingFormat": "application/json", "description": text})
+    files = [_describe_file(file) for file in manifest.files] + [
+        _drop_empty({"@id": name, "@type": "File", "encodingFormat": "application/json", "description": text})
         for name, text in _SEALS.items()
     ]
-    return _crate(root, files, variables)
+    return _build_crate(root, files, variables)
 
 
 def campaign_crate(manifest: Manifest, sources: tuple[Manifest, ...]) -> bytes:
@@ -104,12 +104,12 @@ def campaign_crate(manifest: Manifest, sources: tuple[Manifest, ...]) -> bytes:
         "identifier": manifest.campaign_id,
         "version": str(manifest.version),
         "datePublished": manifest.created_at.isoformat(),
-        "mentions": _links(datasets),
+        "mentions": _link_entities(datasets),
     }
-    return _crate(root, [_file(file) for file in manifest.files], datasets)
+    return _build_crate(root, [_describe_file(file) for file in manifest.files], datasets)
 
 
-def _crate(root: dict[str, Any], files: list[dict[str, Any]], others: list[dict[str, Any]]) -> bytes:
+def _build_crate(root: dict[str, Any], files: list[dict[str, Any]], others: list[dict[str, Any]]) -> bytes:
     graph = [
         {
             "@id": CRATE_NAME,
@@ -117,7 +117,7 @@ def _crate(root: dict[str, Any], files: list[dict[str, Any]], others: list[dict[
             "conformsTo": {"@id": _PROFILE},
             "about": {"@id": "./"},
         },
-        _clean({"@id": "./", "@type": "Dataset", **root, "hasPart": _links(files)}),
+        _drop_empty({"@id": "./", "@type": "Dataset", **root, "hasPart": _link_entities(files)}),
         *files,
         *others,
     ]
@@ -125,11 +125,11 @@ def _crate(root: dict[str, Any], files: list[dict[str, Any]], others: list[dict[
     return f"{text}\n".encode()
 
 
-def _file(file: ArchivedFile) -> dict[str, Any]:
+def _describe_file(file: ArchivedFile) -> dict[str, Any]:
     folder = next((text for start, text in _FOLDERS.items() if file.path.startswith(start)), None)
     what = "data package" if file.path.startswith("packages/") else "list of the service"
     absent = file.path.endswith(".absent.json")
-    return _clean(
+    return _drop_empty(
         {
             "@id": file.path,
             "@type": "File",
@@ -142,9 +142,9 @@ def _file(file: ArchivedFile) -> dict[str, Any]:
     )
 
 
-def _variables(quantities: Iterable[QuantityKind]) -> list[dict[str, Any]]:
+def _describe_variables(quantities: Iterable[QuantityKind]) -> list[dict[str, Any]]:
     return [
-        _clean(
+        _drop_empty(
             {
                 "@id": f"#{kind.column}",
                 "@type": "PropertyValue",
@@ -158,10 +158,10 @@ def _variables(quantities: Iterable[QuantityKind]) -> list[dict[str, Any]]:
     ]
 
 
-def _links(entities: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _link_entities(entities: list[dict[str, Any]]) -> list[dict[str, str]]:
     return [{"@id": entity["@id"]} for entity in entities]
 
 
-def _clean(entity: dict[str, Any]) -> dict[str, Any]:
+def _drop_empty(entity: dict[str, Any]) -> dict[str, Any]:
     """The entity without what is unknown or empty."""
     return {name: value for name, value in entity.items() if value not in (None, [], "")}

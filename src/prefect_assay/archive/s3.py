@@ -71,7 +71,7 @@ def client_config(endpoint_url: str | None) -> Config:
     )
 
 
-def _checksums(body: BinaryIO) -> tuple[str, Sequence[Mapping[str, str]]]:
+def _compute_checksums(body: BinaryIO) -> tuple[str, Sequence[Mapping[str, str]]]:
     """The SHA-256 (hex) of a body, and the headers that AWS accepts for a locked bucket, the better first.
 
     The last one, none, is for servers that refuse both. All are made before the first try: what changes later is refused.
@@ -80,11 +80,11 @@ def _checksums(body: BinaryIO) -> tuple[str, Sequence[Mapping[str, str]]]:
     while block := body.read(CHUNK_BYTES):
         sha256.update(block)
         md5.update(block)
-    header = {"ChecksumSHA256": _base64(sha256.digest())}
-    return sha256.hexdigest(), (header, {"ContentMD5": _base64(md5.digest())}, {})
+    header = {"ChecksumSHA256": _encode_base64(sha256.digest())}
+    return sha256.hexdigest(), (header, {"ContentMD5": _encode_base64(md5.digest())}, {})
 
 
-def _base64(digest: bytes) -> str:
+def _encode_base64(digest: bytes) -> str:
     return base64.b64encode(digest).decode()
 
 
@@ -109,20 +109,20 @@ class S3Store:
         Of two writers at once one may get 409 instead of 412 while the outcome is open: the request is repeated. When boto3
         itself repeats a request, it finds its own object: the result is False, and the caller compares.
         """
-        put = self._put(check_key(key), content_type, IfNoneMatch="*")
-        with self._errors(key), opened_body(data) as body:
-            digest, checksums = _checksums(body)
+        put = self._prepare_put(check_key(key), content_type, IfNoneMatch="*")
+        with self._translate_errors(key), opened_body(data) as body:
+            digest, checksums = _compute_checksums(body)
             if sha256 not in {None, digest}:
                 raise wrong_digest(self.location(key))
             return self._was_absent(lambda: self._with_checksum(put, body, checksums))
 
     def replace(self, key: str, data: Body, content_type: str) -> None:
         """See `Store`."""
-        put = self._put(require_table(key), content_type)
-        with self._errors(key), opened_body(data) as body:
-            self._with_checksum(put, body, _checksums(body)[1])
+        put = self._prepare_put(require_table(key), content_type)
+        with self._translate_errors(key), opened_body(data) as body:
+            self._with_checksum(put, body, _compute_checksums(body)[1])
 
-    def _put(self, key: str, content_type: str, **conditions: str) -> Callable[..., object]:
+    def _prepare_put(self, key: str, content_type: str, **conditions: str) -> Callable[..., object]:
         address = {"Bucket": self.bucket, "Key": key, "ContentType": content_type}
         return partial(self._client.put_object, **address, **self._encryption, **conditions)
 
@@ -166,10 +166,12 @@ class S3Store:
                 raise error if _may_refuse_header(again) else again from None
             self._checksum = max(self._checksum, kind + 1)
 
-    def _get(self, key: str) -> Any:
-        return self._asking(partial(self._client.get_object, Bucket=self.bucket, Key=check_key(key)))
+    def _get_object(self, key: str) -> Any:
+        return self._request_with_checksum(
+            partial(self._client.get_object, Bucket=self.bucket, Key=check_key(key))
+        )
 
-    def _asking(self, ask: Callable[..., T]) -> T:
+    def _request_with_checksum(self, ask: Callable[..., T]) -> T:
         """Request the object's checksum with it, which botocore compares; not where the server refuses this header."""
         if self._checksum == 0:
             try:
@@ -188,9 +190,9 @@ class S3Store:
 
     def find(self, key: str) -> bytes | None:
         """See `Store`."""
-        with self._errors(key):
+        with self._translate_errors(key):
             try:
-                body = self._get(key)["Body"]
+                body = self._get_object(key)["Body"]
             except ClientError as error:
                 if error_code(error) in _ABSENT:
                     return None
@@ -200,16 +202,16 @@ class S3Store:
 
     def stream(self, key: str) -> Iterator[bytes]:
         """See `Store`."""
-        with self._errors(key):
-            body = self._get(key)["Body"]
+        with self._translate_errors(key):
+            body = self._get_object(key)["Body"]
             with contextlib.closing(body):
                 yield from body.iter_chunks(CHUNK_BYTES)
 
     def stat(self, key: str) -> ObjectInfo | None:
         """The size, and the server's SHA-256 of objects that were not written in parts."""
-        with self._errors(key):
+        with self._translate_errors(key):
             try:
-                head = self._head(check_key(key))
+                head = self._head_object(check_key(key))
             except ClientError as error:
                 if error_code(error) in _ABSENT:
                     return None
@@ -219,18 +221,18 @@ class S3Store:
             sha256 = base64.b64decode(checksum).hex() if checksum and not in_parts else None
             return ObjectInfo(size=head["ContentLength"], sha256=sha256)
 
-    def _head(self, key: str) -> Any:
+    def _head_object(self, key: str) -> Any:
         try:
-            return self._asking(partial(self._client.head_object, Bucket=self.bucket, Key=key))
+            return self._request_with_checksum(partial(self._client.head_object, Bucket=self.bucket, Key=key))
         except ClientError as error:
             # The answer to a HEAD has no body that names the cause, or shows that S3 gave it. A GET has one.
             if error_code(error) in _UNNAMED or not _is_marked(error):
-                self._get(key)["Body"].close()
+                self._get_object(key)["Body"].close()
             raise
 
     def delete(self, key: str) -> bool:
         """See `Store`; the keys of many archives may not delete, which is fine."""
-        with self._errors(key):
+        with self._translate_errors(key):
             try:
                 self._client.delete_object(Bucket=self.bucket, Key=require_hint(key))
             except ClientError as error:
@@ -241,11 +243,11 @@ class S3Store:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """All keys below the folder `prefix`, in the order of their bytes, without hidden ones."""
-        return (key for key in self._listed(prefix) if not _is_hidden(key))
+        return (key for key in self._list_keys(prefix) if not _is_hidden(key))
 
     def folders(self, prefix: str) -> Iterator[str]:
         """See `Store`; one request for each thousand, and one for each folder, which may hold directory markers alone."""
-        for page in self._pages(prefix, Delimiter="/"):
+        for page in self._iterate_pages(prefix, Delimiter="/"):
             for item in page.get("CommonPrefixes", ()):
                 folder = item["Prefix"].removesuffix("/")
                 name = folder.rpartition("/")[2]
@@ -253,20 +255,22 @@ class S3Store:
                     yield name
 
     def _has_objects(self, folder: str) -> bool:
-        return any(page["Contents"] for page in self._pages(folder, PaginationConfig={"PageSize": _FEW}))
+        return any(
+            page["Contents"] for page in self._iterate_pages(folder, PaginationConfig={"PageSize": _FEW})
+        )
 
     def strays(self, prefix: str) -> Iterator[tuple[str, Stray]]:
         """Hidden names; a bucket has no links."""
-        return ((key, "hidden") for key in self._listed(prefix) if _is_hidden(key))
+        return ((key, "hidden") for key in self._list_keys(prefix) if _is_hidden(key))
 
-    def _listed(self, prefix: str) -> Iterator[str]:
-        for page in self._pages(prefix):
+    def _list_keys(self, prefix: str) -> Iterator[str]:
+        for page in self._iterate_pages(prefix):
             for item in page["Contents"]:
                 yield item["Key"]
 
-    def _pages(self, prefix: str, **options: Any) -> Iterator[Any]:
+    def _iterate_pages(self, prefix: str, **options: Any) -> Iterator[Any]:
         folder = f"{check_key(prefix)}/" if prefix else ""
-        with self._errors(prefix):
+        with self._translate_errors(prefix):
             yield from list_objects(self._client, self.bucket, folder, **options)
 
     def location(self, key: str) -> str:
@@ -321,7 +325,7 @@ class S3Store:
         finally:
             events.unregister("before-send.s3.PutObject", wait, unique_id=name)
 
-    def _errors(self, key: str) -> contextlib.AbstractContextManager[None]:
+    def _translate_errors(self, key: str) -> contextlib.AbstractContextManager[None]:
         return s3_errors(lambda error: archive_error(self.location(key), error, self._hidden))
 
 
@@ -347,11 +351,11 @@ _NEXT_STEP: Final = {
 
 def _may_refuse_header(error: ClientError) -> bool:
     """Return True for a refusal that may be one of a header: servers have no common code for it."""
-    status = _status(error)
+    status = _read_status(error)
     return status in _REFUSING and not s3_later(error)
 
 
-def _status(error: ClientError) -> int:
+def _read_status(error: ClientError) -> int:
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
@@ -374,4 +378,4 @@ def archive_error(location: str, error: Exception, hidden: Iterable[str] = ()) -
     if not isinstance(error, ClientError):
         return ArchiveError(f"{location}: {cause}; correct bucket, endpoint, region and keys of the block")
     step = _NEXT_STEP.get(error_code(error), "check bucket, prefix and permissions")
-    return ArchiveError(f"{location}: {cause}; {step}", status_code=_status(error) or None)
+    return ArchiveError(f"{location}: {cause}; {step}", status_code=_read_status(error) or None)

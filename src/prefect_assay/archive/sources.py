@@ -52,7 +52,7 @@ class Listed:
     atomic: bool
 
 
-def listed(source: str) -> list[Listed]:
+def list_files(source: str) -> list[Listed]:
     """The files of a folder, or of `s3://bucket/prefix/`, by name; not those of folders below it.
 
     Raises:
@@ -60,7 +60,7 @@ def listed(source: str) -> list[Listed]:
         ServiceUnavailable: the object storage did not answer; try again later.
     """
     if source.startswith(S3):
-        return sorted(_objects(source), key=lambda file: file.name)
+        return sorted(_list_objects(source), key=lambda file: file.name)
     if "://" in source:
         raise UnreadableSource(
             f"{source.partition('://')[0]}:// is not supported; give a folder or s3://bucket/prefix/"
@@ -81,12 +81,12 @@ def listed(source: str) -> list[Listed]:
     return sorted(found, key=lambda file: file.name)
 
 
-def _objects(source: str) -> Iterator[Listed]:
+def _list_objects(source: str) -> Iterator[Listed]:
     bucket, _, prefix = source.removeprefix(S3).partition("/")
     if not bucket:
         raise UnreadableSource("not a prefix; write s3://bucket/path/to/folder/")
     folder = prefix.strip("/") and f"{prefix.strip('/')}/"
-    with s3_errors(partial(_explain, source)):
+    with s3_errors(partial(_explain_error, source)):
         for page in list_objects(make_s3_client(), bucket, folder, Delimiter="/"):
             for entry in page["Contents"]:
                 # The answer has all of them; its type declares none as required.
@@ -103,7 +103,7 @@ def _objects(source: str) -> Iterator[Listed]:
 
 
 @contextmanager
-def opened(source: str) -> Iterator[BinaryIO]:
+def open_source(source: str) -> Iterator[BinaryIO]:
     """A readable stream of a path or of an `s3://bucket/key` address.
 
     Raises:
@@ -119,7 +119,7 @@ def opened(source: str) -> Iterator[BinaryIO]:
             f"{source.partition('://')[0]}:// is not supported; give a path, an s3:// address or the text itself"
         )
     try:
-        with _file(source).open("rb") as stream:
+        with _find_regular_file(source).open("rb") as stream:
             yield stream
     except PermissionError:
         raise UnreadableSource(
@@ -129,7 +129,7 @@ def opened(source: str) -> Iterator[BinaryIO]:
         raise UnreadableSource(f"cannot be read: {error.strerror or type(error).__name__}") from None
 
 
-def _file(source: str) -> Path:
+def _find_regular_file(source: str) -> Path:
     """The path of a regular file; a pipe or a device could block for ever."""
     if not source.strip():
         raise UnreadableSource("no source; give a path, an s3:// address or the text itself")
@@ -159,7 +159,7 @@ class _S3Body(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with s3_errors(partial(_explain, self._source)):
+        with s3_errors(partial(_explain_error, self._source)):
             chunk = self._body.read(len(buffer))
         buffer[: len(chunk)] = chunk
         return len(chunk)
@@ -171,14 +171,14 @@ class _S3Body(io.RawIOBase):
 
 @contextmanager
 def _from_s3(source: str) -> Iterator[BinaryIO]:
-    bucket, key = _address(source)
-    with s3_errors(partial(_explain, source)):
+    bucket, key = _split_address(source)
+    with s3_errors(partial(_explain_error, source)):
         body = _S3Body(source, make_s3_client().get_object(Bucket=bucket, Key=key)["Body"])
     with io.BufferedReader(body) as stream:
         yield stream
 
 
-def _explain(source: str, error: Exception) -> AssayError:
+def _explain_error(source: str, error: Exception) -> AssayError:
     """A failed request for a user's file as one of our errors."""
     from botocore.exceptions import (  # noqa: PLC0415 - half a second that only s3:// users pay
         ClientError,
@@ -191,13 +191,13 @@ def _explain(source: str, error: Exception) -> AssayError:
             "no S3 credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile"
         )
     if isinstance(error, ClientError):
-        return _refused(error, source)
+        return _describe_refusal(error, source)
     if step := s3_later(error):
         return ServiceUnavailable(f"{source}: the object storage did not answer ({s3_cause(error)}); {step}")
     return UnreadableSource(f"cannot be read from S3: {s3_cause(error)}")
 
 
-def _address(source: str) -> tuple[str, str]:
+def _split_address(source: str) -> tuple[str, str]:
     try:
         bucket = urlsplit(source).netloc
     except ValueError:
@@ -208,7 +208,7 @@ def _address(source: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _refused(error: Any, source: str) -> AssayError:
+def _describe_refusal(error: Any, source: str) -> AssayError:
     code = str(error.response.get("Error", {}).get("Code", "unknown"))
     if step := s3_later(error):
         return ServiceUnavailable(f"{source}: the object storage answers {code}; {step}")

@@ -174,13 +174,13 @@ def digest_of(chunks: Iterator[bytes]) -> Digest:
     return Digest(size=total, sha256=digest.hexdigest())
 
 
-def save(chunks: Iterable[bytes], path: Path) -> Digest:
+def save_chunks(chunks: Iterable[bytes], path: Path) -> Digest:
     """Write chunks into a file, and return size and SHA-256 of them."""
     with path.open("wb") as file:
-        return digest_of(_written(file, chunks))
+        return digest_of(_write_through(file, chunks))
 
 
-def _written(file: BinaryIO, chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _write_through(file: BinaryIO, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The chunks, each one written to the file."""
     for chunk in chunks:
         file.write(chunk)

@@ -71,7 +71,7 @@ class Finding(Model):
         return self.kind not in {"unavailable", "newer"}
 
     @classmethod
-    def unreadable(cls, key: str, error: AssayError) -> Self:
+    def describe_unreadable(cls, key: str, error: AssayError) -> Self:
         """What an error of reading means: damage, or a format that a later version wrote."""
         kind: Kind = "newer" if isinstance(error, NewerFormat) else "unreadable"
         return cls(kind=kind, key=key, detail=error.message)
@@ -97,7 +97,7 @@ class VerifyReport(Model):
         return not self.damaged and all(finding.is_known for finding in self.findings)
 
 
-def verify(store: Store, prefix: str = "") -> VerifyReport:
+def verify_versions(store: Store, prefix: str = "") -> VerifyReport:
     """Check every version below the prefix: an archive, one campaign or one experiment. It may be in use.
 
     Memory is constant in the sizes of the files and in the number of versions. What the store does not answer for is a
@@ -111,14 +111,14 @@ def verify(store: Store, prefix: str = "") -> VerifyReport:
         check_key(root)
     check = _Check(store, root)
     try:
-        check.strays()
-        for folder, keys in groupby(_keys(store, root), key=lambda key: _version_folder(root, key)):
+        check.check_strays()
+        for folder, keys in groupby(_list_keys(store, root), key=lambda key: _version_folder(root, key)):
             if folder is None:
                 for key in keys:
-                    check.outside(key)
+                    check.check_outside(key)
             else:
-                check.version(folder, {key.removeprefix(f"{folder}/") for key in keys})
-        check.gaps()
+                check.check_version(folder, {key.removeprefix(f"{folder}/") for key in keys})
+        check.check_gaps()
     except ArchiveUnavailable as error:
         if not (check.findings or check.checked):
             raise
@@ -133,7 +133,7 @@ def verify(store: Store, prefix: str = "") -> VerifyReport:
     )
 
 
-def _keys(store: Store, root: str) -> Iterator[str]:
+def _list_keys(store: Store, root: str) -> Iterator[str]:
     """All keys below the root, and the register's entries of a root that is a campaign or an experiment."""
     yield from store.keys(root)
     parts = root.split("/") if root else []
@@ -163,61 +163,63 @@ class _Check:
         self._numbers: set[int] = set()  # the versions of this experiment
         self._unavailable = 0  # keys in a row
 
-    def strays(self) -> None:
+    def check_strays(self) -> None:
         """Links, and hidden files in versions; other hidden files are the user's."""
         for key, what in self._store.strays(self._root):
             if what == "link":
-                self._find("link", key, "a symbolic link; what it leads to is not archived")
+                self._add_finding("link", key, "a symbolic link; what it leads to is not archived")
             elif _version_folder(self._root, key):
-                self._find("extra", key, "hidden, and not in the manifest")
+                self._add_finding("extra", key, "hidden, and not in the manifest")
 
-    def outside(self, key: str) -> None:
+    def check_outside(self, key: str) -> None:
         below = key.removeprefix(f"{self._root}/").split("/")
         if place := registered_place(key):
-            self._registered(place)
+            self._check_register(place)
         elif below[-1] in {MANIFEST_NAME, CLAIM_NAME} and len(below) > 1:
-            self._find("misplaced", key, "its folder is not named like a version, so no run finds it")
+            self._add_finding("misplaced", key, "its folder is not named like a version, so no run finds it")
         elif not ({BOOKS_FOLDER, LOOPS_FOLDER} & set(below[:-1]) or is_table(key)):
-            self._find("foreign", key, "not part of a version")
+            self._add_finding("foreign", key, "not part of a version")
 
-    def version(self, folder: str, present: set[str]) -> None:
+    def check_version(self, folder: str, present: set[str]) -> None:
         experiment, _, name = folder.rpartition("/")
         if experiment != self._experiment:
-            self.gaps()
+            self.check_gaps()
             self._experiment = experiment
         number = version_of(name) or 0
         self._numbers.add(number)
-        entry = self._entry(folder)
-        claim = self._claim(folder, number)
+        entry = self._read_entry(folder)
+        claim = self._read_claim(folder, number)
         manifest_key = join_key(folder, MANIFEST_NAME)
         body = manifest = None
-        with self._reading(manifest_key):
+        with self._note_unreadable(manifest_key):
             body = self._store.find(manifest_key)
             if body is not None:
                 manifest = parse_manifest(body, self._store.location(manifest_key))
             elif claim and not entry:  # `_registered` reports a manifest that is gone
-                self._find("incomplete", folder, f"begun and not finished: {many(len(present), 'file')}")
+                self._add_finding(
+                    "incomplete", folder, f"begun and not finished: {many(len(present), 'file')}"
+                )
         if body is None or manifest is None:
             return
-        self._compare(folder, manifest, claim, entry, hashlib.sha256(body).hexdigest())
-        self._files(folder, manifest.files, present)
+        self._compare_claims(folder, manifest, claim, entry, hashlib.sha256(body).hexdigest())
+        self._check_files(folder, manifest.files, present)
         self.versions += 1
 
-    def gaps(self) -> None:
+    def check_gaps(self) -> None:
         """Missing numbers of this experiment: each is taken in turn and never given back."""
         highest = max(self._numbers, default=0)
         absent = (number for number in range(1, highest) if number not in self._numbers)
         for number in islice(absent, _GAPS_NAMED):
             place = version_folder(self._experiment, number)
             key = register_key(place)
-            with self._reading(place):
+            with self._note_unreadable(place):
                 registered = key is not None and self._store.stat(key) is not None
                 if not registered and self._store.stat(join_key(place, CLAIM_NAME)) is None:
-                    self._find("missing", place, f"not there, although v{highest:03d} is")
+                    self._add_finding("missing", place, f"not there, although v{highest:03d} is")
         self._numbers = set()
 
     @contextmanager
-    def _reading(self, key: str, unreadable: str | None = None) -> Iterator[None]:
+    def _note_unreadable(self, key: str, unreadable: str | None = None) -> Iterator[None]:
         """Note why a key cannot be read, with `unreadable` also if its content is not valid.
 
         Raises:
@@ -226,49 +228,53 @@ class _Check:
         try:
             yield
         except ArchiveUnavailable as error:
-            self._find("unavailable", key, error.message)
+            self._add_finding("unavailable", key, error.message)
             self._unavailable += 1
             if self._unavailable >= _UNAVAILABLE_MAX:
                 raise
         except NewerFormat as error:
-            self.findings.append(Finding.unreadable(key, error))
+            self.findings.append(Finding.describe_unreadable(key, error))
         except ArchiveError as error:
-            self._find("unreadable", key, unreadable or error.message)
+            self._add_finding("unreadable", key, unreadable or error.message)
         except (ValueError, TypeError):
             if unreadable is None:
                 raise
-            self._find("unreadable", key, unreadable)
+            self._add_finding("unreadable", key, unreadable)
         else:
             self._unavailable = 0
 
-    def _find(self, kind: Kind, key: str, detail: str) -> None:
+    def _add_finding(self, kind: Kind, key: str, detail: str) -> None:
         self.findings.append(Finding(kind=kind, key=key, detail=detail))
 
-    def _registered(self, place: str) -> None:
+    def _check_register(self, place: str) -> None:
         key = join_key(place, MANIFEST_NAME)
-        with self._reading(key):
+        with self._note_unreadable(key):
             if self._store.stat(key) is None:
                 begun = self._store.stat(join_key(place, CLAIM_NAME)) is not None
-                self._find("missing", key if begun else place, "the register says that it was complete")
+                self._add_finding(
+                    "missing", key if begun else place, "the register says that it was complete"
+                )
 
-    def _entry(self, folder: str) -> RegisteredVersion | None:
+    def _read_entry(self, folder: str) -> RegisteredVersion | None:
         key = register_key(folder)
-        with self._reading(key or folder, "not a readable entry of the register; restore it from a backup"):
+        with self._note_unreadable(
+            key or folder, "not a readable entry of the register; restore it from a backup"
+        ):
             body = self._store.find(key) if key else None
             return None if body is None else RegisteredVersion.model_validate_json(body)
         return None
 
-    def _claim(self, folder: str, number: int) -> Manifest | None:
+    def _read_claim(self, folder: str, number: int) -> Manifest | None:
         key = join_key(folder, CLAIM_NAME)
-        with self._reading(key, "not a readable claim; restore it from a backup"):
+        with self._note_unreadable(key, "not a readable claim; restore it from a backup"):
             body = self._store.find(key)
             if body is not None:
                 refuse_newer(body, self._store.location(key))
                 return Manifest.model_validate({**json.loads(body), "version": number})
-            self._find("missing", key, "every version begins with its claim")
+            self._add_finding("missing", key, "every version begins with its claim")
         return None
 
-    def _compare(
+    def _compare_claims(
         self,
         folder: str,
         manifest: Manifest,
@@ -277,35 +283,35 @@ class _Check:
         digest: str,
     ) -> None:
         key = join_key(folder, MANIFEST_NAME)
-        if claim and (differing := _differing(manifest, claim)):
-            self._find("changed", key, f"differs from {CLAIM_NAME} in {', '.join(differing)}")
+        if claim and (differing := _list_differences(manifest, claim)):
+            self._add_finding("changed", key, f"differs from {CLAIM_NAME} in {', '.join(differing)}")
         elif entry and entry.manifest_sha256 != digest:
             detail = f"SHA-256 {digest[:12]}…; the register says {entry.manifest_sha256[:12]}…"
-            self._find("changed", key, detail)
+            self._add_finding("changed", key, detail)
         campaign, code, version = ["", "", *folder.split("/")][-3:]
         named = (safe_name(manifest.campaign_id), safe_code(manifest.experiment_code), manifest.version)
         if named != (campaign or named[0], code or named[1], version_of(version)):
             detail = f"its manifest is that of {named[0]}/{named[1]}/v{named[2]:03d}"
-            self._find("misplaced", folder, detail)
+            self._add_finding("misplaced", folder, detail)
 
-    def _files(self, folder: str, files: tuple[ArchivedFile, ...], present: set[str]) -> None:
+    def _check_files(self, folder: str, files: tuple[ArchivedFile, ...], present: set[str]) -> None:
         for file in files:
             key = join_key(folder, file.path)
-            with self._reading(key):
+            with self._note_unreadable(key):
                 if file.path not in present and self._store.stat(key) is None:
-                    self._find("missing", key, "named in the manifest, not in the store")
+                    self._add_finding("missing", key, "named in the manifest, not in the store")
                     continue
                 found = digest_of(self._store.stream(key))
                 self.checked += 1
                 self.bytes += found.size
                 if (found.size, found.sha256) != (file.size, file.sha256):
                     detail = f"{found.size} bytes, SHA-256 {found.sha256[:12]}…; the manifest says "
-                    self._find("changed", key, f"{detail}{file.size} bytes, {file.sha256[:12]}…")
+                    self._add_finding("changed", key, f"{detail}{file.size} bytes, {file.sha256[:12]}…")
         for name in sorted(present - {file.path for file in files} - {MANIFEST_NAME, CLAIM_NAME}):
-            self._find("extra", join_key(folder, name), "in the store, not in the manifest")
+            self._add_finding("extra", join_key(folder, name), "in the store, not in the manifest")
 
 
-def _differing(manifest: Manifest, claim: Manifest) -> list[str]:
+def _list_differences(manifest: Manifest, claim: Manifest) -> list[str]:
     fields = ("campaign_id", "experiment_id", "experiment_code", "results_status", "created_at")
     differing = [name for name in fields if getattr(manifest, name) != getattr(claim, name)]
     ours, theirs = ({file.path: file for file in one.files} for one in (manifest, claim))

@@ -73,9 +73,9 @@ class _Claim(Model):
     created_at: datetime
 
     def same_as(self, other: "_Claim | None") -> bool:
-        return other is not None and self.content() == other.content()
+        return other is not None and self.describe_content() == other.describe_content()
 
-    def content(self) -> dict[str, Any]:
+    def describe_content(self) -> dict[str, Any]:
         """What writers must agree on: all but the time, and the description that names it."""
         return self.without_crate().model_dump(exclude={"created_at"})
 
@@ -86,12 +86,12 @@ class _Claim(Model):
         """The claim with its description as the last file, and the description's bytes."""
         if crate is None:
             return self, ()
-        body = crate(self.manifest(version))
+        body = crate(self.make_manifest(version))
         digest = hashlib.sha256(body).hexdigest()
         file = ArchivedFile(path=CRATE_NAME, size=len(body), sha256=digest, content_type=_CRATE_TYPE)
         return self.model_copy(update={"files": (*self.files, file)}), (body,)
 
-    def manifest(self, version: int) -> Manifest:
+    def make_manifest(self, version: int) -> Manifest:
         return Manifest(version=version, **dict(self))
 
     def agrees_with(self, manifest: Manifest) -> bool:
@@ -139,7 +139,7 @@ def archive_version(
     if newest is not None:
         manifest, body = read_manifest(store, version_folder(folder, newest))
         if claim.agrees_with(manifest) and _is_intact(store, version_folder(folder, newest), manifest.files):
-            return _record(store, folder, manifest, body, unchanged=True)
+            return _register_version(store, folder, manifest, body, unchanged=True)
     for version in range((newest or 0) + 1, (newest or 0) + _ATTEMPTS):
         if _was_moved_away(store, version_folder(folder, version)):
             continue
@@ -199,7 +199,7 @@ def _try_version(
 ) -> ArchiveRecord | None:
     """Claim the number and complete the version; None when the number belongs to other content."""
     place = version_folder(folder, version)
-    begun, description = _begin(store, place, version, claim, crate)
+    begun, description = _begin_version(store, place, version, claim, crate)
     if begun is None or not _put_files(store, place, begun.files, (*bodies, *description)):
         return None  # a damaged leftover is never overwritten; its number is spent
     # Some servers look for the name before the upload and not again at its end, and confirm the claim to two writers.
@@ -207,17 +207,17 @@ def _try_version(
     stayed = _read_claim(store, place)
     if stayed is None or stayed.files != begun.files or not claim.same_as(stayed):
         return None
-    manifest = stayed.manifest(version)
+    manifest = stayed.make_manifest(version)
     manifest_body = json_bytes(manifest.model_dump(mode="json"))
     if store.put_if_absent(join_key(place, MANIFEST_NAME), manifest_body, _JSON):
-        return _record(store, folder, manifest, manifest_body, unchanged=False)
+        return _register_version(store, folder, manifest, manifest_body, unchanged=False)
     theirs, manifest_body = read_manifest(store, place)
     if not claim.agrees_with(theirs):
         return None
-    return _record(store, folder, theirs, manifest_body, unchanged=True)
+    return _register_version(store, folder, theirs, manifest_body, unchanged=True)
 
 
-def _begin(
+def _begin_version(
     store: Store, place: str, version: int, claim: _Claim, crate: Crate | None
 ) -> tuple[_Claim | None, tuple[bytes, ...]]:
     """The claim of the number, and the description that it names; None when the number belongs to other content."""
@@ -238,7 +238,7 @@ def _put_files(store: Store, place: str, files: tuple[ArchivedFile, ...], bodies
     for file, body in zip(files, bodies, strict=True):
         key = join_key(place, file.path)
         written = store.put_if_absent(key, body, file.content_type, sha256=file.sha256)
-        if not (written or _holds(store, key, file)):
+        if not (written or _holds_file(store, key, file)):
             return False
     return True
 
@@ -264,7 +264,7 @@ def _is_intact(store: Store, place: str, files: tuple[ArchivedFile, ...]) -> boo
     return all(info is not None and info.size == file.size for file, info in infos)
 
 
-def _holds(store: Store, key: str, file: ArchivedFile) -> bool:
+def _holds_file(store: Store, key: str, file: ArchivedFile) -> bool:
     info = store.stat(key)
     if info is None or info.size != file.size:
         return False
@@ -272,7 +272,9 @@ def _holds(store: Store, key: str, file: ArchivedFile) -> bool:
     return info.sha256 == file.sha256 or digest_of(store.stream(key)).sha256 == file.sha256
 
 
-def _record(store: Store, folder: str, manifest: Manifest, body: bytes, *, unchanged: bool) -> ArchiveRecord:
+def _register_version(
+    store: Store, folder: str, manifest: Manifest, body: bytes, *, unchanged: bool
+) -> ArchiveRecord:
     """Register the version, and describe it."""
     place = version_folder(folder, manifest.version)
     digest = hashlib.sha256(body).hexdigest()

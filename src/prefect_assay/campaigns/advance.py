@@ -31,8 +31,8 @@ from prefect_assay.errors import (
     PaymentOutcomeUnknown,
     ServiceUnavailable,
 )
-from prefect_assay.orders.billing import CONFIRMABLE, check_total, withdraw
-from prefect_assay.orders.find import choose
+from prefect_assay.orders.billing import CONFIRMABLE, check_total, withdraw_order
+from prefect_assay.orders.find import record_choice
 from prefect_assay.orders.job import (
     Order,
     OrderRoute,
@@ -195,7 +195,7 @@ class _Performing:
             case RejectQuote():
                 return self.reject(seen)
             case Withdraw():
-                withdraw(self.order.book, action.reason)
+                withdraw_order(self.order.book, action.reason)
                 get_run_logger().warning("%s: %s", self.order.name, action.reason)
                 return seen
             case ReadDue():
@@ -254,7 +254,7 @@ class _Performing:
             raise _Held(Look(Stage.ASKS, error.message)) from None
         if decision == REJECT:
             raise _Held(Look(Stage.ASKS, f"{error.message}; a person has left it undecided")) from None
-        choose(self.order.book, None if decision == _NONE else decision, error.candidates)
+        record_choice(self.order.book, None if decision == _NONE else decision, error.candidates)
 
     def create(self, action: Create, seen: Seen) -> Seen:
         setup, book = self.order.setup, self.order.book
@@ -286,7 +286,7 @@ class _Performing:
                 self.decide_again(action)
             raise _Held(Look(Stage.ORDERED, error.message, retriable=True)) from error
         except InputError as error:
-            withdraw(book, f"the service refused it: {error}")
+            withdraw_order(book, f"the service refused it: {error}")
             raise _Held(Look(Stage.REFUSED, f"{self.order.name}: {error}")) from error
         self.announce(order)
         artifacts.show_order(self.order.label, order, self.order.account)
@@ -375,7 +375,7 @@ class _Performing:
             raise ServiceUnavailable(
                 f"the quote of {self.order.name} could not be rejected; it is tried again"
             )
-        withdraw(self.order.book, "a person has rejected its quote")
+        withdraw_order(self.order.book, "a person has rejected its quote")
         return seen
 
     def read_due(self, seen: Seen) -> Seen:
@@ -536,7 +536,7 @@ class _Performing:
                 decision = self.questions.decide(question, order_key=self.order.key, topic=over.cap)
                 if decision != APPROVE:
                     if decision == REJECT and self.order.book.state.ordered is None:
-                        withdraw(self.order.book, "a person did not approve it over the cap")
+                        withdraw_order(self.order.book, "a person did not approve it over the cap")
                         raise _Held(Look(Stage.REFUSED, over.message)) from over
                     raise _Held(Look(Stage.ASKS, question.subject)) from over
                 if over.cap == _ROLLING:

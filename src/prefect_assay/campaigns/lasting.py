@@ -52,7 +52,7 @@ class Execution:
             plan = kept_plan(self.setup.archive, self.campaign_id)
             books = self.setup.books
             return any(
-                books.order(self.campaign_id, planned.order_key).read().placed
+                books.open_order(self.campaign_id, planned.order_key).read().placed
                 for planned in (plan.experiments if plan else ())
             )
         except (AssayError, OSError):

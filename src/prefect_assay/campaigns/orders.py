@@ -63,7 +63,7 @@ class PlannedOrder:
     @cached_property
     def book(self) -> OrderBook:
         """The ledger of the order."""
-        return self.setup.books.order(self.plan.campaign_id, self.key)
+        return self.setup.books.open_order(self.plan.campaign_id, self.key)
 
     @property
     def campaign_cap_cents(self) -> int:

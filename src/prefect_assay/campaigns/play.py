@@ -247,7 +247,9 @@ def _origin(setup: CampaignSetup, plan: Plan, *, carries: bool) -> dict[str, Any
 def _reopen_unordered(setup: CampaignSetup, plan: Plan) -> None:
     """Let orders be tried again that were refused, or not approved, before they were sent."""
     for planned in plan.experiments:
-        setup.books.order(plan.campaign_id, planned.order_key).retry_refused("a new start of the campaign")
+        setup.books.open_order(plan.campaign_id, planned.order_key).retry_refused(
+            "a new start of the campaign"
+        )
 
 
 def open_questions(campaign: Campaign, now: datetime) -> Questions:

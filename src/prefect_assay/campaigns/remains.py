@@ -11,7 +11,7 @@ from typing import Final, assert_never
 from prefect_assay.campaigns.artifacts import payment_lines
 from prefect_assay.errors import AssayError, Conflict, NotFound, OutcomeUnknown
 from prefect_assay.foreign_text import link_markdown
-from prefect_assay.orders.billing import BillingStage, read_billing, withdraw
+from prefect_assay.orders.billing import BillingStage, read_billing, withdraw_order
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import OrderBook
 from prefect_assay.orders.payments.reconciliation import PaymentStatus, read_payment_status
@@ -94,7 +94,7 @@ def settle_cancellation(
         billing = after.model_copy(update={"quote": after.quote or billing.quote})
     invoiced = billing.stage is BillingStage.INVOICED
     if rejected and not invoiced:
-        withdraw(book, "its campaign was canceled, and its quote rejected")
+        withdraw_order(book, "its campaign was canceled, and its quote rejected")
     return CancellationReport(
         state=CanceledOrderState.QUOTE_REJECTED if rejected and not invoiced else _STATES[billing.stage],
         order=order,

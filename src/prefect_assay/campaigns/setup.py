@@ -19,7 +19,7 @@ from prefect_assay.campaigns.approval.terms import identify_account
 from prefect_assay.designs.options import USUAL, CampaignOptions
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind, Terms
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client.http.dates import time_at
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 
@@ -108,7 +108,7 @@ class CampaignSetup:
                 client.targets.list(limit=1)  # raises if the service does not answer
                 is_simulated = client.is_simulated
         wallet = self.wallet if self.payment_method is not PaymentMethod.ASYNC_INVOICE else None
-        service = address(self.credentials.base_url)
+        service = normalize_address(self.credentials.base_url)
         books = self.books
         identity = identify_account(
             self.account, service, books.organisation, books.organisation_name, is_simulated=is_simulated

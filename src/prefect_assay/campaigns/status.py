@@ -271,12 +271,12 @@ def _experiments(
     store, prefix = log.store, log.prefix
     plan = find_plan(store, prefix, log.name)
     numbers = {one.order_key: one.batch_index + 1 for one in plan.experiments} if plan else {}
-    books = Books.recorded(store, prefix, state.terms.service)
+    books = Books.find_recorded(store, prefix, state.terms.service)
     if books is None:
         return (), ()  # nothing was ordered at this service yet
     logs, notes = read_logs(books, log.name)
     ledgers = {book.order_key: book for book in logs}
-    unordered = (books.order(log.name, key) for key in numbers if key not in ledgers)
+    unordered = (books.open_order(log.name, key) for key in numbers if key not in ledgers)
     books_of_all = [*ledgers.values(), *unordered]
     books_of_all.sort(key=lambda book: (numbers.get(book.order_key, len(numbers) + 1), book.order_key))
     asked = frozenset(one.order_key for one in state.open_questions.values())

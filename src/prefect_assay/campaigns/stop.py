@@ -45,7 +45,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     StartedKind,
     Stopped,
 )
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import usd
@@ -323,10 +323,10 @@ def _orders(log: CampaignLog) -> list[_StoppedOrder]:
     planned = {one.order_key: one for one in plan.experiments} if plan else {}
     orders = []
     for service in sorted(services):  # another one, where a person has accepted another account
-        books = Books.recorded(log.store, log.prefix, service)
+        books = Books.find_recorded(log.store, log.prefix, service)
         if books is None:
             continue  # nothing was ordered there
-        known = [book.order_key for book in books.orders(log.name)]
+        known = [book.order_key for book in books.list_orders(log.name)]
         for number, key in enumerate(dict.fromkeys([*planned, *known]), 1):
             name = (
                 f"{log.name}, order {number} of {len(planned)}"
@@ -334,7 +334,7 @@ def _orders(log: CampaignLog) -> list[_StoppedOrder]:
                 else f"{log.name}, order {key}"
             )
             spec = planned[key].spec if key in planned else None
-            orders.append(_StoppedOrder(books.order(log.name, key), name, spec, service))
+            orders.append(_StoppedOrder(books.open_order(log.name, key), name, spec, service))
     return orders
 
 
@@ -358,10 +358,10 @@ def _read_remains(
         return
     with credentials.get_client() as client:
         for order in sent:
-            if address(client.base_url) != order.service:
+            if normalize_address(client.base_url) != order.service:
                 yield _unread(
                     order,
-                    f"it was ordered at {order.service}, and the account is for {address(client.base_url)} now",
+                    f"it was ordered at {order.service}, and the account is for {normalize_address(client.base_url)} now",
                 )
                 continue
             yield _settle_order(client, order, age, reject=reject)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import BinaryIO, Final
 
-from prefect_assay.archive.sources import UnreadableSource, opened
+from prefect_assay.archive.sources import UnreadableSource, open_source
 from prefect_assay.designs.chains import choose_chains, settled
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
 from prefect_assay.designs.readers.chain_records import ask_about_repeated, settle_chain_records
@@ -79,7 +79,7 @@ def _stream(source: str, text: str | None, data: bytes | None) -> Iterator[tuple
         yield io.BytesIO(data), source or "given bytes"
     else:
         try:
-            with opened(source) as stream:
+            with open_source(source) as stream:
                 yield stream, source
         except UnreadableSource as error:
             raise SourceErrors(source).stop(str(error)) from None

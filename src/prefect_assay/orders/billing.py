@@ -126,7 +126,7 @@ def require_order(book: OrderBook, experiment_id: str) -> None:
         )
 
 
-def withdraw(book: OrderBook, reason: str) -> None:
+def withdraw_order(book: OrderBook, reason: str) -> None:
     """Record that an order ended without an invoice; it no longer counts against a cap."""
     ended = book.record(
         lambda state: None if state.settled or state.payment or state.withdrawn else Withdrawn(reason=reason)

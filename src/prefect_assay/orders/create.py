@@ -25,7 +25,7 @@ from prefect_assay.errors import (
 )
 from prefect_assay.orders.find import (
     NamedExperiment,
-    adopt,
+    adopt_experiment,
     confirm_order,
     find_order,
     order_of,
@@ -125,13 +125,13 @@ def find_or_create(
         if found is not None:
             return found
         if state.open_attempts:
-            error = ordering.search()
+            error = ordering.search_until_listed()
             if error is not None:
                 raise error  # the search was not answered
             if book.read().ordered is not None:
                 continue
             # Another run may have sent one since a person was asked about those before it.
-            if not (ordering.repeatable(state) if repeats is None else state.attempts <= repeats):
+            if not (ordering.is_repeatable(state) if repeats is None else state.attempts <= repeats):
                 raise OrderOutcomeUnknown(
                     f"an earlier order {search_token(book.order_key)} was sent at "
                     f"{state.open_attempts[-1].at:%Y-%m-%d %H:%M} UTC, and the service does not list its experiment; "
@@ -140,7 +140,7 @@ def find_or_create(
         book.require_not_stopped()  # before a person is asked about its price
         book.require_only_log()
         reserve()
-        attempt = ordering.attempt(state)
+        attempt = ordering.prepare_attempt(state)
         recorded = elapsed_seconds()
         try:
             written = book.record(lambda now, new=attempt: ordering.unless_changed(now, new))  # type: ignore[misc]
@@ -149,7 +149,7 @@ def find_or_create(
             raise
         if written is not None:
             ordering.require_recent(attempt, recorded, release)
-            return ordering.create(attempt, release)
+            return ordering.send_create(attempt, release)
 
 
 @dataclass(frozen=True)
@@ -166,11 +166,11 @@ class _Ordering:
     def spec(self) -> ExperimentSpec:
         return self.request.experiment_spec
 
-    def repeatable(self, state: OrderState) -> bool:
+    def is_repeatable(self, state: OrderState) -> bool:
         """Return True if neither the next create nor one whose outcome is unknown accepts a quote."""
-        return not any(sent.commits for sent in (*state.open_attempts, self.attempt(state)))
+        return not any(sent.commits for sent in (*state.open_attempts, self.prepare_attempt(state)))
 
-    def attempt(self, state: OrderState) -> Sending:
+    def prepare_attempt(self, state: OrderState) -> Sending:
         route = OrderRoute.SELF_SERVICE if self.request.auto_accept_quote else OrderRoute.QUOTED
         rail = self.request.payment_method or PaymentMethod.ASYNC_INVOICE
         return Sending(attempt=state.attempts + 1, route=route, rail=rail)
@@ -192,10 +192,10 @@ class _Ordering:
             f"which is longer than {SEND_WITHIN_SECONDS:.0f} s; the order was not sent. Run the same flow again, which looks "
             "for the order first"
         )
-        self.refused(sent, late, release)
+        self.record_refusal(sent, late, release)
         raise late
 
-    def create(self, sent: Sending, release: Callable[[], None]) -> Order:
+    def send_create(self, sent: Sending, release: Callable[[], None]) -> Order:
         try:
             created = self.api.experiments.create(self.request)
         except PartialOrder as partial:
@@ -203,12 +203,12 @@ class _Ordering:
             return self.order_named(sent, partial.experiment_id)
         except OrderOutcomeUnknown as lost:
             try:
-                return self.lost(lost)
+                return self.search_for_lost(lost)
             except RequestRefused as error:
-                self.refused(sent, error, release)
+                self.record_refusal(sent, error, release)
                 raise
         except AssayError as error:
-            self.refused(sent, error, release)
+            self.record_refusal(sent, error, release)
             if isinstance(error, Conflict):  # contract 7 knows none; an OrderMismatch comes of a search
                 raise RequestRefused.of(error) from error
             raise
@@ -216,18 +216,18 @@ class _Ordering:
             return self.order_named(sent, created.experiment_id, url=created.provider_hosted_invoice_url)
         # contract 2.6: the acceptance of a machine rail need not name the experiment; its invoice may.
         self.book.record(lambda _: acceptance_of(self.api, created))
-        owner = self.owner(created.invoice_id)
+        owner = self.find_invoice_owner(created.invoice_id)
         if owner is not None:
             self.book.record(lambda _: acceptance_of(self.api, created, owner))
         experiment_id = created.experiment_id or owner
         if experiment_id is None:
-            return self.lost(
+            return self.search_for_lost(
                 OrderOutcomeUnknown("the service accepted it and did not name its experiment"), first=0.0
             )
         tied = created.invoice_id if owner == experiment_id else None
         return self.order_named(sent, experiment_id, tied, created.hosted_invoice_url)
 
-    def refused(self, sent: Sending, error: AssayError, release: Callable[[], None]) -> None:
+    def record_refusal(self, sent: Sending, error: AssayError, release: Callable[[], None]) -> None:
         refused = Refused(attempt=sent.attempt, reason=str(error))
         self.book.record(lambda state: refused if sent in state.open_attempts else None)
         self.release_unless_placed(release)
@@ -237,7 +237,7 @@ class _Ordering:
         if not self.book.state.open_attempts and self.book.state.ordered is None:
             release()
 
-    def owner(self, invoice_id: str | None) -> str | None:
+    def find_invoice_owner(self, invoice_id: str | None) -> str | None:
         try:
             return self.api.invoices.get(invoice_id).experiment_id if invoice_id else None
         except _UNREAD:
@@ -259,7 +259,7 @@ class _Ordering:
         if named.pending is not None and self.book.state.ordered is None:
             raise named.pending
         if named.differs:
-            return self.lost(
+            return self.search_for_lost(
                 OrderOutcomeUnknown(
                     f"the answer to create {sent.attempt} names experiment {experiment_id}, which is not this order "
                     f"({'; '.join(named.differs)})"
@@ -267,7 +267,7 @@ class _Ordering:
             )
         if named.record is None:
             return read_order(self.api, self.kept, self.book.order_key, surplus=self.book.state.surplus)
-        return self.settle(named.record, invoice_id, url)
+        return self.record_created(named.record, invoice_id, url)
 
     def read_patiently(self, experiment_id: str) -> NamedExperiment:
         """Read the experiment that an answer names; a record that is not shown yet is waited for (eventual consistency)."""
@@ -288,7 +288,7 @@ class _Ordering:
             raise OrderOutcomeUnknown(f"order {self.book.order_key} is not recorded in {self.book.location}")
         return ordered.experiment_id
 
-    def settle(self, record: Experiment, invoice_id: str | None, url: str | None) -> Order:
+    def record_created(self, record: Experiment, invoice_id: str | None, url: str | None) -> Order:
         """Record a created experiment. If an older one has the key, that is the order, and this one is surplus."""
         own = Ordered(experiment_id=record.id, invoice_id=invoice_id)
         self.book.record(lambda state: None if state.ordered else own)
@@ -299,24 +299,24 @@ class _Ordering:
         if self.kept != record.id:
             return read_order(self.api, self.kept, self.book.order_key, surplus=surplus)
         if record.status == ExperimentStatus.DRAFT and self.request.skip_draft:
-            record = self.submit(record)
+            record = self.submit_draft(record)
         return order_of(record, self.book.order_key, adopted=False, surplus=surplus, url=url)
 
-    def submit(self, draft: Experiment) -> Experiment:
+    def submit_draft(self, draft: Experiment) -> Experiment:
         """Submit what the service has left a draft although `skip_draft` was set (contract 3); this commits nothing."""
         with suppress(*_UNREAD, Conflict, OutcomeUnknown):
             self.api.experiments.submit(draft.id)
             return self.api.experiments.get(draft.id)
         return draft
 
-    def lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:
+    def search_for_lost(self, lost: OrderOutcomeUnknown, first: float | None = None) -> Order:
         """Search for an experiment whose answer was lost. It is never created again in this execution.
 
         Raises:
             OrderOutcomeUnknown: it is not listed.
             RequestRefused: nor is it listed, and the answer was a refusal that only its words did not make certain.
         """
-        last = self.search(*(() if first is None else (first,)))
+        last = self.search_until_listed(*(() if first is None else (first,)))
         order = find_order(self.api, self.book)
         if order is not None:
             return order
@@ -336,7 +336,7 @@ class _Ordering:
             request_id=lost.request_id,
         ) from lost
 
-    def search(self, *first: float) -> AssayError | None:
+    def search_until_listed(self, *first: float) -> AssayError | None:
         """Search until the order is listed or recorded; the error of the last search, if it failed."""
         last: AssayError | None = None
         for seconds in (*first, *self.patience):
@@ -362,12 +362,12 @@ class _Ordering:
                 continue
             named = read_named(self.api, self.book.order_key, self.spec, experiment_id)
             if named.is_order:
-                adopt(self.book, experiment_id)
+                adopt_experiment(self.book, experiment_id)
                 return None
             pending = pending or named.pending
         others = state.model_copy(update={"named": ()})  # those are compared
         found = the_order(self.api, self.book.order_key, self.spec, others)
         if found:
-            adopt(self.book, found[0].id)
+            adopt_experiment(self.book, found[0].id)
             record_surplus(self.book, [e.id for e in found])
         return None if found else pending

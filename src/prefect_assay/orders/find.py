@@ -28,8 +28,8 @@ from prefect_assay.errors import (
 from prefect_assay.orders.identity import (
     Evidence,
     carries_key,
-    contradictions,
     evidence,
+    find_contradictions,
     search_token,
 )
 from prefect_assay.orders.job import Order
@@ -72,7 +72,7 @@ class Found:
         return "; ".join(lines) or "its record does not show type, target and sequences"
 
 
-def carrying(
+def find_carriers(
     api: AssayClient, key: str, spec: ExperimentSpec, skip: Iterable[str] = (), named: Iterable[str] = ()
 ) -> list[Found]:
     """The experiments that carry the order key, the order first; without those to `skip`.
@@ -94,7 +94,7 @@ def carrying(
                 record = api.experiments.get(experiment_id)
                 if carries_key(record.name, key):
                     candidates.append(Found(record, evidence(spec, record)))
-    return sorted(candidates, key=lambda one: _seniority(one.row))
+    return sorted(candidates, key=lambda one: _rank_seniority(one.row))
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def read_named(api: AssayClient, key: str, spec: ExperimentSpec, experiment_id: 
             experiment_id, error=NotFound("its record has no name, and the list not yet its row")
         )
     if not row.name:
-        raise unclear(key, [Found(row, evidence(spec, record))])
+        raise ask_which_order(key, [Found(row, evidence(spec, record))])
     differs = () if carries_key(row.name, key) else (f"its name {row.name!a} has not the key of the order",)
     return NamedExperiment(experiment_id, record, (*differs, *evidence(spec, record).differs))
 
@@ -163,16 +163,16 @@ def the_order(api: AssayClient, key: str, spec: ExperimentSpec, state: OrderStat
     Raises:
         OrderMismatch: a person has to say which experiment, if any, is the order.
     """
-    found = carrying(api, key, spec, (*state.surplus, *state.others), state.named)
-    proven = [one.row for one in found if one.evidence.proves(spec)]
+    found = find_carriers(api, key, spec, (*state.surplus, *state.others), state.named)
+    proven = [one.row for one in found if one.evidence.proves_identity(spec)]
     if len(proven) == len(found):
         return proven
     if len(found) == 1 and found[0].is_made_by(state):
         return [found[0].row]
-    raise unclear(key, found)
+    raise ask_which_order(key, found)
 
 
-def unclear(key: str, found: Sequence[Found]) -> OrderMismatch:
+def ask_which_order(key: str, found: Sequence[Found]) -> OrderMismatch:
     """The question which of some experiments is the order."""
     lines = "; ".join(f"{one.row.code} ({one.why})" for one in found)
     plural = len(found) > 1
@@ -215,7 +215,7 @@ def read_order(api: AssayClient, experiment_id: str, key: str, *, surplus: tuple
         ) from error
 
 
-def adopt(book: OrderBook, experiment_id: str, *, by_person: bool = False) -> None:
+def adopt_experiment(book: OrderBook, experiment_id: str, *, by_person: bool = False) -> None:
     """Record an experiment as the order, unless one is recorded. Its record agrees, or a person has said that it is.
 
     Raises:
@@ -231,10 +231,10 @@ def adopt(book: OrderBook, experiment_id: str, *, by_person: bool = False) -> No
     book.record(decide)
 
 
-def choose(book: OrderBook, chosen: str | None, candidates: Sequence[Candidate]) -> None:
+def record_choice(book: OrderBook, chosen: str | None, candidates: Sequence[Candidate]) -> None:
     """Record which of some experiments is the order, as a person has decided; None: none of them is."""
     if chosen is not None:
-        adopt(book, chosen, by_person=True)
+        adopt_experiment(book, chosen, by_person=True)
         book.record(
             lambda state: (
                 Surplus(experiment_id=state.ordered.experiment_id, kept=chosen)
@@ -270,14 +270,16 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
         return current
     others = [
         one
-        for one in carrying(api, book.order_key, spec, {current, *state.surplus, *state.others}, state.named)
+        for one in find_carriers(
+            api, book.order_key, spec, {current, *state.surplus, *state.others}, state.named
+        )
         if not is_inactive(one.row.status) and not one.evidence.differs
     ]
     try:
         known = api.experiments.get(current)
     except NotFound:
         return current
-    against = () if state.ordered.by_person else contradictions(spec, book.order_key, known)
+    against = () if state.ordered.by_person else find_contradictions(spec, book.order_key, known)
     if against:
         raise OrderMismatch(
             f"experiment {known.code} is recorded as the order {search_token(book.order_key)}, and its record does not agree: "
@@ -286,10 +288,10 @@ def confirm_order(api: AssayClient, spec: ExperimentSpec, book: OrderBook) -> st
         )
     if not others:
         return current
-    doubtful = [one for one in others if not one.evidence.proves(spec)]
+    doubtful = [one for one in others if not one.evidence.proves_identity(spec)]
     if doubtful:
-        raise unclear(book.order_key, [Found(known, evidence(spec, known)), *doubtful])
-    found = sorted((known, *(one.row for one in others)), key=_seniority)
+        raise ask_which_order(book.order_key, [Found(known, evidence(spec, known)), *doubtful])
+    found = sorted((known, *(one.row for one in others)), key=_rank_seniority)
     first = found[0]
     if first.id != current and first.id not in state.surplus:
         book.record(
@@ -315,7 +317,7 @@ def record_surplus(book: OrderBook, experiment_ids: Iterable[str]) -> None:
         book.record(decide)
 
 
-def _seniority(experiment: ExperimentSummary) -> tuple[bool, datetime, str, str]:
+def _rank_seniority(experiment: ExperimentSummary) -> tuple[bool, datetime, str, str]:
     """Paid or confirmed experiments first, then the older; codes are numbered (contract 2.1) and decide a tie."""
     return (not is_accepted(experiment.status), experiment.created_at, experiment.code, experiment.id)
 

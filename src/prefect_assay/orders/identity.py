@@ -36,7 +36,7 @@ def order_key(campaign_id: str, batch_index: int, spec: ExperimentSpec) -> str:
     Neither the order of sequences nor an explicit default makes a difference, as to the service.
     """
     material = json.dumps(
-        [campaign_id, batch_index, normalised(spec)],
+        [campaign_id, batch_index, normalize_spec(spec)],
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=True,
@@ -44,7 +44,7 @@ def order_key(campaign_id: str, batch_index: int, spec: ExperimentSpec) -> str:
     return hashlib.sha256(material.encode()).hexdigest()[:KEY_LENGTH]
 
 
-def normalised(spec: ExperimentSpec) -> dict[str, Any]:
+def normalize_spec(spec: ExperimentSpec) -> dict[str, Any]:
     """The JSON body with defaults and one case. It must not change: keys of existing orders depend on it."""
     wire = spec.wire()
     if not wire.get("parameters"):
@@ -74,7 +74,7 @@ def carries_key(name: str | None, key: str) -> bool:
     return search_token(key) in (name or "").casefold().split()
 
 
-def contradictions(spec: ExperimentSpec, key: str, experiment: ExperimentSummary) -> tuple[str, ...]:
+def find_contradictions(spec: ExperimentSpec, key: str, experiment: ExperimentSummary) -> tuple[str, ...]:
     """Why a record cannot be that of the order: another order's key in its name, or a field that differs; empty otherwise.
 
     A name without any key contradicts nothing, because people rename experiments in the portal.
@@ -113,7 +113,7 @@ class Evidence:
     differs: tuple[str, ...]
     unread: tuple[str, ...]
 
-    def proves(self, spec: ExperimentSpec) -> bool:
+    def proves_identity(self, spec: ExperimentSpec) -> bool:
         """Whether type, target and sequences can be read and agree, and nothing differs."""
         needed = {"experiment_type", "sequences"} | ({"target_id"} if spec.target_id else set())
         return not self.differs and needed <= self.equal
@@ -125,19 +125,19 @@ def evidence(spec: ExperimentSpec, found: ExperimentSummary) -> Evidence:
     The contract does not show the record (2.1): each field is read wherever it may be, in any of its published forms.
     Only the fields of the specification's type are compared; case, order and defaults make no difference.
     """
-    ours = normalised(spec)
-    record, unread = _places(found)
+    ours = normalize_spec(spec)
+    record, unread = _split_readable_parts(found)
     equal, differs = set(), []
     # The service may add parameters of its own.
     single = [name for name in ours if name not in {"sequences", "parameters"}]
     for field in (*single, "sequences"):
-        match _READERS[field](record) if field in _READERS else _first(record, field):
+        match _READERS[field](record) if field in _READERS else _read_first_value(record, field):
             case Reading.ABSENT:
                 pass
             case Reading.UNREAD:
                 unread.append(field)
             case theirs:
-                line = _difference(field, theirs, ours[field])
+                line = _describe_difference(field, theirs, ours[field])
                 if line is None:
                     equal.add(field)
                 else:
@@ -145,7 +145,7 @@ def evidence(spec: ExperimentSpec, found: ExperimentSummary) -> Evidence:
     return Evidence(frozenset(equal), tuple(differs), tuple(unread))
 
 
-def _places(found: ExperimentSummary) -> tuple[dict[str, Any], list[str]]:
+def _split_readable_parts(found: ExperimentSummary) -> tuple[dict[str, Any], list[str]]:
     """The record's fields, those of its specification first, and the parts that cannot be read."""
     top = found.model_dump(mode="json", exclude={"experiment_spec"}, exclude_none=True)
     inner = found.experiment_spec if isinstance(found, Experiment) else None
@@ -154,13 +154,13 @@ def _places(found: ExperimentSummary) -> tuple[dict[str, Any], list[str]]:
     return top, [] if inner is None else ["experiment_spec"]
 
 
-def _first(record: Mapping[str, Any], *names: str) -> Any:
+def _read_first_value(record: Mapping[str, Any], *names: str) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), Reading.ABSENT)
 
 
 def _word_of(words: type[StrEnum], *names: str) -> Callable[[Mapping[str, Any]], Any]:
     def read(record: Mapping[str, Any]) -> Any:
-        value = _first(record, *names)
+        value = _read_first_value(record, *names)
         if value is Reading.ABSENT:
             return value
         word = snake_case(value)
@@ -169,32 +169,32 @@ def _word_of(words: type[StrEnum], *names: str) -> Callable[[Mapping[str, Any]],
     return read
 
 
-def _target(record: Mapping[str, Any]) -> Any:
-    value = _first(record, "target_id", "target")
+def _read_target(record: Mapping[str, Any]) -> Any:
+    value = _read_first_value(record, "target_id", "target")
     if isinstance(value, dict):
         # The catalog id of a resolved target is optional (service-shapes).
-        value = _first(value, "target_catalog_id", "target_id", "catalog_id", "id")
+        value = _read_first_value(value, "target_catalog_id", "target_id", "catalog_id", "id")
     if value is Reading.ABSENT:
         return value
     return value.strip().lower() if isinstance(value, str) and is_uuid(value.strip()) else Reading.UNREAD
 
 
-def _replicates(record: Mapping[str, Any]) -> Any:
-    value = _first(record, "n_replicates")
+def _read_replicates(record: Mapping[str, Any]) -> Any:
+    value = _read_first_value(record, "n_replicates")
     return value if value is Reading.ABSENT or type(value) is int else Reading.UNREAD
 
 
-def _concentrations(record: Mapping[str, Any]) -> Any:
-    value = _first(record, "antigen_concentrations")
+def _read_concentrations(record: Mapping[str, Any]) -> Any:
+    value = _read_first_value(record, "antigen_concentrations")
     if value is Reading.ABSENT:
         return value
     numbers = isinstance(value, list) and all(type(one) in {int, float} for one in value)
     return [float(one) for one in value] if numbers else Reading.UNREAD
 
 
-def _listed(record: Mapping[str, Any]) -> Any:
+def _read_sequences(record: Mapping[str, Any]) -> Any:
     """The sequences as name (None where no name is shown), residues and control; a preview of residues is none."""
-    value = _first(record, "sequences")
+    value = _read_first_value(record, "sequences")
     if value is Reading.ABSENT:
         return value
     if isinstance(value, dict):
@@ -203,19 +203,19 @@ def _listed(record: Mapping[str, Any]) -> Any:
         pairs = [(None, one) for one in value]
     else:
         return Reading.UNREAD
-    read = [_sequence(name, one) for name, one in pairs]
+    read = [_read_sequence(name, one) for name, one in pairs]
     return [one for one in read if one] if read and all(read) else Reading.UNREAD
 
 
-def _sequence(name: str | None, value: Any) -> tuple[str | None, str, bool] | None:
+def _read_sequence(name: str | None, value: Any) -> tuple[str | None, str, bool] | None:
     entry = {"aa_string": value} if isinstance(value, str) and name is not None else value
     if not isinstance(entry, dict):
         return None
-    residues = _first(entry, "aa_string", "sequence", "residues")
-    name = name if name is not None else _first(entry, "name", "sequence_name")
+    residues = _read_first_value(entry, "aa_string", "sequence", "residues")
+    name = name if name is not None else _read_first_value(entry, "name", "sequence_name")
     if not isinstance(residues, str) or not residues.strip():
         return None
-    control = _first(entry, "control", "is_control")
+    control = _read_first_value(entry, "control", "is_control")
     if control is not Reading.ABSENT and not isinstance(control, bool):
         return None
     return name if isinstance(name, str) else None, residues.strip().upper(), control is True
@@ -224,17 +224,17 @@ def _sequence(name: str | None, value: Any) -> tuple[str | None, str, bool] | No
 _READERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
     "experiment_type": _word_of(ExperimentType, "experiment_type", "type"),
     "method": _word_of(Method, "method"),
-    "target_id": _target,
-    "n_replicates": _replicates,
-    "antigen_concentrations": _concentrations,
-    "sequences": _listed,
+    "target_id": _read_target,
+    "n_replicates": _read_replicates,
+    "antigen_concentrations": _read_concentrations,
+    "sequences": _read_sequences,
 }
 
 
-def _difference(field: str, theirs: Any, ours: Any) -> str | None:
+def _describe_difference(field: str, theirs: Any, ours: Any) -> str | None:
     if field == "sequences":
         return _sequences_differ(theirs, ours)
-    one, other = _value(theirs), _value(ours)
+    one, other = _format_value(theirs), _format_value(ours)
     return None if one == other else f"{field}: {one}, not {other}"
 
 
@@ -258,7 +258,7 @@ def _sequences_differ(
     return f"sequences: {count}; they differ{where}"
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return repr(
         sorted(map(float, value))
         if isinstance(value, list)

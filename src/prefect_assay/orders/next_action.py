@@ -30,7 +30,7 @@ from prefect_assay.orders.wait_decision import (
     PARTIAL_WAIT,
     NotYet,
     deadline_of,
-    decide,
+    decide_wait,
 )
 from prefect_assay.service.models.billing import (
     LOWEST_PERCENT,
@@ -273,7 +273,11 @@ def _next_before_order(state: OrderState, seen: Seen, limits: OrderLimits) -> Ac
         case Approved():
             return Approve(verdict)
         case Question():
-            return Withdraw("a person did not approve its price") if _rejects(seen, verdict) else Ask(verdict)
+            return (
+                Withdraw("a person did not approve its price")
+                if _is_rejected(seen, verdict)
+                else Ask(verdict)
+            )
     return Create(OrderRoute.SELF_SERVICE, total)
 
 
@@ -334,7 +338,7 @@ def _next_of_quote(state: OrderState, seen: Seen, limits: OrderLimits, quote: Qu
         case Approved():
             return Approve(verdict)
         case Question() if not _is_approved(state, seen, limits, quote):
-            return RejectQuote() if _rejects(seen, verdict) else Ask(verdict)
+            return RejectQuote() if _is_rejected(seen, verdict) else Ask(verdict)
     return ConfirmQuote(amount, untotaled=quote.total is None)
 
 
@@ -349,7 +353,7 @@ def _judge_open_quote(
         what=f"The quote for {limits.name}",
         amount_cents=amount,
         reasons=reasons,
-        figures={**figures, **_validity(quote)},
+        figures={**figures, **_describe_validity(quote)},
     )
     return amount, verdict
 
@@ -371,7 +375,7 @@ def _is_approved(state: OrderState, seen: Seen, limits: OrderLimits, quote: Quot
     )
 
 
-def _validity(quote: Quote) -> dict[str, str]:
+def _describe_validity(quote: Quote) -> dict[str, str]:
     ends = f"until {quote.expires_at:%Y-%m-%d %H:%M} UTC" if quote.expires_at else "without a stated end"
     begins = f"from {quote.created_at:%Y-%m-%d} " if quote.created_at else ""
     page = f", [its page]({quote.provider_quote_url})" if quote.provider_quote_url else ""
@@ -507,7 +511,7 @@ def spending_question(
     )
 
 
-def _rejects(seen: Seen, question: Question) -> bool:
+def _is_rejected(seen: Seen, question: Question) -> bool:
     decision = seen.decisions.get(question.digest)
     return decision is not None and decision != APPROVE
 
@@ -539,7 +543,9 @@ def _next_results(state: OrderState, seen: Seen, limits: OrderLimits) -> Action:
     waiting = Stage.PAYMENT if unpaid and not has_work_begun(seen.status) else Stage.LABORATORY
     if row is None:
         return Wait(waiting)
-    decision = decide(row.status, row.results_status, seen.now, deadline_of(row.created_at, limits.patience))
+    decision = decide_wait(
+        row.status, row.results_status, seen.now, deadline_of(row.created_at, limits.patience)
+    )
     match decision:
         case OutcomeKind.DONE | OutcomeKind.INCOMPLETE:
             if not seen.retrieved:

@@ -68,7 +68,7 @@ class OpenMoney(StoredModel):
         """The sum of a kind, as far as its amounts are known."""
         return sum(item.amount_cents or 0 for item in self.items if item.kind is kind)
 
-    def of(self, campaigns: Iterable[str]) -> "OpenMoney":
+    def select_campaigns(self, campaigns: Iterable[str]) -> "OpenMoney":
         """The part of some campaigns."""
         wanted = set(campaigns)
         items = tuple(item for item in self.items if item.campaign_id in wanted)
@@ -78,9 +78,9 @@ class OpenMoney(StoredModel):
     @property
     def line(self) -> str:
         """All sums in one line; empty if nothing is open."""
-        return "; ".join(self._sums())
+        return "; ".join(self._format_sums())
 
-    def _sums(self) -> Iterator[str]:
+    def _format_sums(self) -> Iterator[str]:
         for kind, words in WORDS.items():
             found = [item for item in self.items if item.kind is kind]
             if not found:
@@ -93,7 +93,7 @@ class OpenMoney(StoredModel):
                 yield f"{usd(self.cents(kind))}{more} {words}"
 
 
-def joined(parts: Iterable[OpenMoney]) -> OpenMoney:
+def join_parts(parts: Iterable[OpenMoney]) -> OpenMoney:
     """Several lists as one, the oldest first."""
     parts = list(parts)
     items = sorted((item for part in parts for item in part.items), key=lambda item: item.since)

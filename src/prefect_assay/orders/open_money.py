@@ -109,8 +109,8 @@ def look_at_orders(logs: Iterable[OrderBook], api: AssayClient, now: datetime | 
     """
     logs = [log for log in logs if not is_closed(log.state)]
     service = _Service(api, now)
-    looks = tuple(service.look(log) for log in logs)
-    surplus = tuple(item for log in logs for item in service.surplus(log))
+    looks = tuple(service.look_up_order(log) for log in logs)
+    surplus = tuple(item for log in logs for item in service.list_surplus(log))
     return Looks(looks, surplus, notes=tuple(dict.fromkeys(service.notes)))
 
 
@@ -121,15 +121,15 @@ class _Service:
     notes: list[str] = field(default_factory=list)
     _invoices: Mapping[str, list[Invoice]] | None = None
 
-    def look(self, book: OrderBook) -> Look:
+    def look_up_order(self, book: OrderBook) -> Look:
         known = item_of(book)
         try:
-            found = self._experiment(book)
+            found = self._find_experiment(book)
             if found is not None:
-                invoice = self._invoice(found)
+                invoice = self._find_invoice(found)
                 if invoice is not None and is_invoice_paid(invoice.status) and book.state.settled is None:
                     self._require_paid_again(found)
-                return self._judged(book, found, invoice)
+                return self._judge_order(book, found, invoice)
             return Look(book, known and known.model_copy(update={"amount_cents": None, "remark": _NOT_SHOWN}))
         except NotFound:
             if known is not None:
@@ -140,7 +140,7 @@ class _Service:
             )
         return Look(book, known)
 
-    def _experiment(self, book: OrderBook) -> Experiment | None:
+    def _find_experiment(self, book: OrderBook) -> Experiment | None:
         """The experiment of an order; also of one that was sent without an answer, by the key in its name."""
         if book.state.ordered is not None:
             return self.api.experiments.get(book.state.ordered.experiment_id)
@@ -153,7 +153,7 @@ class _Service:
         oldest = min(rows, key=lambda row: (row.created_at, row.code), default=None)
         return self.api.experiments.get(oldest.id) if oldest else None
 
-    def surplus(self, book: OrderBook) -> Iterable[OpenItem]:
+    def list_surplus(self, book: OrderBook) -> Iterable[OpenItem]:
         """Experiments with the order's key that are not the order, and have a bill."""
         current = book.state.ordered.experiment_id if book.state.ordered else None
         for experiment_id in dict.fromkeys(book.state.surplus):
@@ -161,7 +161,7 @@ class _Service:
                 continue
             try:
                 experiment = self.api.experiments.get(experiment_id)
-                invoice = self._invoice(experiment)
+                invoice = self._find_invoice(experiment)
             except AssayError:
                 continue  # neither confirmed nor paid by any run
             look = Look(book, None, invoice)
@@ -169,13 +169,13 @@ class _Service:
                 continue
             refund = (OpenKind.TO_REFUND, "ask the laboratory for a refund")
             kind, then = refund if look.is_paid else (OpenKind.TO_VOID, _VOID)
-            made = self._item(book, experiment, kind, invoice, f"it was made beside the order: {then}")
+            made = self._make_item(book, experiment, kind, invoice, f"it was made beside the order: {then}")
             yield made.model_copy(update={"surplus": True})
 
-    def _invoice(self, experiment: Experiment) -> Invoice | None:
+    def _find_invoice(self, experiment: Experiment) -> Invoice | None:
         """The invoice of an experiment that counts; None without one."""
         if self._invoices is None:
-            self._invoices = self._listed()
+            self._invoices = self._list_invoices()
         rows = sorted(self._invoices.get(experiment.id, ()), key=lambda row: _WEIGHT.get(row.status, 9))
         if rows and rows[0].amount is not None:
             return rows[0]
@@ -202,7 +202,7 @@ class _Service:
                 f"the invoice of experiment {experiment.code} read as paid, and then as {status or 'missing'}"
             )
 
-    def _listed(self) -> Mapping[str, list[Invoice]]:
+    def _list_invoices(self) -> Mapping[str, list[Invoice]]:
         found: defaultdict[str, list[Invoice]] = defaultdict(list)
         try:
             for row in self.api.invoices.iterate():
@@ -212,7 +212,7 @@ class _Service:
             return {}  # no part of the contract: each experiment shows its own
         return found
 
-    def _judged(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None) -> Look:
+    def _judge_order(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None) -> Look:
         if invoice is None and book.state.settled is not None:
             return Look(book, item_of(book))
         look = Look(book, None, invoice)
@@ -230,7 +230,7 @@ class _Service:
                 kind, remark = OpenKind.TO_REFUND, "the laboratory has canceled it: ask for a refund"
             case True, False:
                 done = experiment.status == ExperimentStatus.DONE
-                kind, remark = OpenKind.TO_DELIVER, _COLLECT if done else _at(experiment)
+                kind, remark = OpenKind.TO_DELIVER, _COLLECT if done else _describe_stage(experiment)
             case False, True:
                 kind, remark = OpenKind.TO_VOID, f"the experiment is canceled: {_VOID}"
             case _:
@@ -238,20 +238,23 @@ class _Service:
                 by_hand = page and book.state.rail is PaymentMethod.ASYNC_INVOICE
                 how = "; pay it by its link" if by_hand else ""
                 in_doubt = payment is not None and payment.in_doubt
-                kind, remark = OpenKind.TO_PAY, _IN_DOUBT if in_doubt else f"{_at(experiment)}{how}"
-        return replace(look, item=self._item(book, experiment, kind, invoice, remark))
+                kind, remark = (
+                    OpenKind.TO_PAY,
+                    _IN_DOUBT if in_doubt else f"{_describe_stage(experiment)}{how}",
+                )
+        return replace(look, item=self._make_item(book, experiment, kind, invoice, remark))
 
     def _without_bill(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None) -> Look:
         """No invoice can be paid: a quote waits, came to nothing, or the laboratory works without an invoice."""
         if experiment.status in _ENDED:
             return Look(book, None, ended=_ENDED[experiment.status])  # type: ignore[index]
         if not is_before_acceptance(experiment.status):
-            return self._unsure(book, experiment, invoice, _at(experiment))
+            return self._describe_unsure(book, experiment, invoice, _describe_stage(experiment))
         try:
             quote = self.api.experiments.get_quote(experiment.id)
         except NotReady:
             return Look(
-                book, self._item(book, experiment, OpenKind.QUOTE, None, "the laboratory prepares it")
+                book, self._make_item(book, experiment, OpenKind.QUOTE, None, "the laboratory prepares it")
             )
         rejected = is_quote_rejected(quote.status)
         now = self.now or self.api.service_time  # this machine's clock may be wrong
@@ -259,8 +262,8 @@ class _Service:
         if rejected or expired or is_quote_expired(quote.status):
             return Look(book, None, ended=f"the quote {'was rejected' if rejected else 'expired'}")
         if not is_quote_open(quote.status):
-            return self._unsure(book, experiment, invoice, f"the quote is {in_words(quote.status)}")
-        item = self._item(book, experiment, OpenKind.QUOTE, None, None)
+            return self._describe_unsure(book, experiment, invoice, f"the quote is {in_words(quote.status)}")
+        item = self._make_item(book, experiment, OpenKind.QUOTE, None, None)
         changes = {
             "amount_cents": quote.total,
             "until": quote.expires_at,
@@ -268,14 +271,16 @@ class _Service:
         }
         return Look(book, item.model_copy(update=changes))
 
-    def _unsure(self, book: OrderBook, experiment: Experiment, invoice: Invoice | None, what: str) -> Look:
+    def _describe_unsure(
+        self, book: OrderBook, experiment: Experiment, invoice: Invoice | None, what: str
+    ) -> Look:
         why = f"the invoice is {in_words(invoice.status)}" if invoice else "no invoice is listed yet"
-        item = self._item(
+        item = self._make_item(
             book, experiment, OpenKind.UNSURE, invoice, f"{what}, and {why}: ask the laboratory"
         )
         return Look(book, item.model_copy(update={"amount_cents": None}))
 
-    def _item(
+    def _make_item(
         self,
         book: OrderBook,
         experiment: Experiment,
@@ -302,6 +307,6 @@ class _Service:
         )
 
 
-def _at(experiment: Experiment) -> str:
+def _describe_stage(experiment: Experiment) -> str:
     """Where the laboratory is at this moment, in words; a campaign's last look may be older."""
     return f"the service shows now: {in_words(experiment.status)}"

@@ -30,10 +30,10 @@ def resolve_target(client: AssayClient, assay: Assay) -> Target | None:
         return None
     if not assay.target:
         raise InvalidSpec([f"target: {in_words(assay.experiment_type)} needs one; name a catalog target"])
-    return _find(client, assay.target.strip())
+    return _find_target(client, assay.target.strip())
 
 
-def _find(client: AssayClient, wanted: str) -> Target:
+def _find_target(client: AssayClient, wanted: str) -> Target:
     if is_uuid(wanted):
         try:
             return client.targets.get(wanted)
@@ -52,15 +52,19 @@ def _find(client: AssayClient, wanted: str) -> Target:
     if len(named) == 1:
         return named[0]
     if named:
-        raise InvalidSpec([f"target: {wanted!r} names {len(named)} targets: {_listed(named)}; use the id"])
-    near = near or _alike(listed.values(), wanted)
+        raise InvalidSpec(
+            [f"target: {wanted!r} names {len(named)} targets: {_list_names(named)}; use the id"]
+        )
+    near = near or _find_alike(listed.values(), wanted)
     hint = (
-        f"did you mean {_listed(near)}?" if near else "look it up in the portal or with prefect-assay targets"
+        f"did you mean {_list_names(near)}?"
+        if near
+        else "look it up in the portal or with prefect-assay targets"
     )
     raise InvalidSpec([f"target: {wanted!r} is not in the service's catalog; {hint}"])
 
 
-def _alike(targets: Iterable[Target], wanted: str) -> list[Target]:
+def _find_alike(targets: Iterable[Target], wanted: str) -> list[Target]:
     """The targets whose names share most words with what was written, in any order, and more than half of them."""
     words = set(_WORD.findall(wanted.casefold()))
     shared = [(len(words & set(_WORD.findall((t.name or "").casefold()))), t) for t in targets]
@@ -68,7 +72,7 @@ def _alike(targets: Iterable[Target], wanted: str) -> list[Target]:
     return [t for count, t in shared if count == most] if 2 * most > len(words) else []
 
 
-def _listed(targets: list[Target]) -> str:
+def _list_names(targets: list[Target]) -> str:
     return "; ".join(f"{t.name!r} ({t.id})" if t.name else t.id for t in targets[:5])
 
 

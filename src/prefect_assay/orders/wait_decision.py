@@ -25,7 +25,7 @@ class NotYet(StrEnum):
 Decision = OutcomeKind | NotYet
 
 
-def decide(status: str, results_status: str, now: datetime, deadline: datetime) -> Decision:
+def decide_wait(status: str, results_status: str, now: datetime, deadline: datetime) -> Decision:
     """Decide from the service's words (contract 3); an unknown status means "not yet".
 
     Complete results win over the deadline, and the deadline wins over preliminary ones.
@@ -93,7 +93,7 @@ def is_worth_waking(
     `patience` is the deadline, counted from the experiment's creation; `news`: it has updates since the last look; `since`:
     when the run was suspended.
     """
-    decision = decide(found.status, found.results_status, now, deadline_of(found.created_at, patience))
+    decision = decide_wait(found.status, found.results_status, now, deadline_of(found.created_at, patience))
     match kind:
         case WaitsFor.RESULTS:
             return decision is not NotYet.NOTHING

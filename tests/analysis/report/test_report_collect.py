@@ -11,13 +11,13 @@ from prefect_assay.analysis.report.orders import orders_of
 from prefect_assay.analysis.report.render import _account_rows, _tiles
 from prefect_assay.analysis.results import from_csv
 from prefect_assay.analysis.results.row import Outcome
-from prefect_assay.archive import latest
+from prefect_assay.archive import read_latest
 from prefect_assay.errors import ArchiveError
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind
 from prefect_assay.orders.ledger.log import Approved, Settled, Withdrawn
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-from prefect_assay.orders.open_items import joined
+from prefect_assay.orders.open_items import join_parts
 from prefect_assay.service.models.billing import usd
 from support.archive.campaign_records import some_terms
 
@@ -51,8 +51,8 @@ def test_orders_prices_and_gaps_come_from_plan_and_log(store, lab_archive):
 
 def test_the_money_is_what_status_and_spending_make_of_the_same_logs(store, lab_archive):
     contents = collect(store, "", CAMPAIGN)
-    (books,) = Books.every(store, "")
-    assert contents.money == joined([of_logs(*read_logs(books))])
+    (books,) = Books.list_all(store, "")
+    assert contents.money == join_parts([of_logs(*read_logs(books))])
     first, *_ = _tiles(contents, ())
     paid = usd(sum(e.order.amount_cents for e in contents.experiments))
     assert first.value == usd(contents.missing[0].order.amount_cents), "what is owed comes first"
@@ -81,7 +81,7 @@ def test_the_first_card_says_simulated_and_names_the_account(store, lab_archive)
     assert first.meaning.startswith("account main: a local lab has answered")
     assert owed.meaning.startswith("still to be paid, simulated, without VAT; ")
     key = lab_archive[1].order_keys[2]
-    Books(store, "", "the organization").order(CAMPAIGN, key).record(
+    Books(store, "", "the organization").open_order(CAMPAIGN, key).record(
         lambda _: Settled(invoice_id="i", amount_cents=1)
     )
     *_, paid = _tiles(collect(store, "", CAMPAIGN), ())
@@ -112,7 +112,7 @@ def test_a_live_service_is_named_as_such(store):
 
 def test_an_approval_says_who_and_how_that_is_known(store, lab_archive):
     key = lab_archive[1].order_keys[0]
-    Books(store, "", "the organization").order(CAMPAIGN, key).record(
+    Books(store, "", "the organization").open_order(CAMPAIGN, key).record(
         lambda _: Approved(amount_cents=1, approver="Ada", how="the form of flow run 1", by_person=True)
     )
     orders = orders_of(store, "", CAMPAIGN)[0]
@@ -151,7 +151,7 @@ def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_n
         return any(tile.meaning.startswith("still to be paid") for tile in tiles)
 
     def record(order_key, made):
-        Books(store, "", "the organization").order(CAMPAIGN, order_key).record(lambda _: made)
+        Books(store, "", "the organization").open_order(CAMPAIGN, order_key).record(lambda _: made)
 
     key = lab_archive[1].order_keys[2]
     assert is_owed()
@@ -163,7 +163,7 @@ def test_a_withdrawn_order_is_no_ordered_money_and_an_invoice_of_nothing_costs_n
 
 def test_the_rows_are_made_again_from_the_answers(store):
     for experiment in collect(store, "", CAMPAIGN).experiments:
-        archived = latest(store, "", CAMPAIGN, experiment.code).read("results.csv")
+        archived = read_latest(store, "", CAMPAIGN, experiment.code).read("results.csv")
         assert experiment.rows == from_csv(archived)
         assert {row.outcome for row in experiment.rows} - {Outcome.MISSING, Outcome.PENDING}
 
@@ -211,7 +211,7 @@ def test_a_log_that_cannot_be_read_is_a_note(archive, store, lab_archive):
 
 
 def test_a_package_that_was_never_fetched_is_a_note(archive, store, monkeypatch):
-    found = latest(store, "", CAMPAIGN, folders(archive)[0].name)
+    found = read_latest(store, "", CAMPAIGN, folders(archive)[0].name)
     package = next(path for path in found.files if path.startswith("packages/"))
     manifest = archive / CAMPAIGN / folders(archive)[0].name / "v001" / "manifest.json"
     text = json.loads(manifest.read_text())

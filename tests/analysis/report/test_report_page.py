@@ -20,7 +20,7 @@ from prefect_assay.analysis.report.documents import archive_report, kept_report,
 from prefect_assay.analysis.report.images import IMAGES_BYTES_MAX, experiment_images
 from prefect_assay.analysis.report.render import render
 from prefect_assay.analysis.results import is_hit
-from prefect_assay.archive import LocalStore, latest, verify
+from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.orders.ledger import check_orders
 from prefect_assay.service.models.answer_json import is_open_link
 
@@ -240,7 +240,7 @@ def test_an_unchanged_report_writes_nothing_and_the_archive_stays_intact(made, a
     kept = kept_report(store, "", CAMPAIGN)
     assert kept.read("report.html") == made.page
     assert kept.manifest.results_status == "partial"  # an experiment is only ordered
-    assert verify(store).findings == ()
+    assert verify_versions(store).findings == ()
     assert [f for f in check_orders(store) if f.is_damage] == []
 
 
@@ -281,4 +281,4 @@ def test_the_images_of_an_artifact_are_few(made, store):
     assert images[0].alt == "overview of all designs"
     assert any(image.alt.startswith("curves of") for image in images)
     assert sum(len(image.svg.encode()) for image in images) <= IMAGES_BYTES_MAX
-    assert latest(store, "", CAMPAIGN, "REPORT") is None
+    assert read_latest(store, "", CAMPAIGN, "REPORT") is None

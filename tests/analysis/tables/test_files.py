@@ -11,7 +11,7 @@ import pytest
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.results.formats import parquet_bytes
 from prefect_assay.analysis.tables.files import MEDIA_TYPE
-from prefect_assay.archive import LocalStore, latest, verify
+from prefect_assay.archive import LocalStore, read_latest, verify_versions
 from prefect_assay.archive.layout import experiment_folder, is_table, safe_name, table_key
 from prefect_assay.errors import ArchiveError, ConfigurationError
 from prefect_assay.orders.ledger import check_orders
@@ -55,7 +55,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one(any_store):
     assert table_keys(any_store, "lab") == [f"lab/{KEY}"]
     (found,) = read(any_store, f"lab/{KEY}")
     assert (found["version"], found["kd_M"]) == (2, 2e-9)
-    assert found["manifest_sha256"] == latest(any_store, "lab", "c", "LAB-001").manifest_sha256
+    assert found["manifest_sha256"] == read_latest(any_store, "lab", "c", "LAB-001").manifest_sha256
 
 
 def test_one_table_has_the_newest_rows_of_all_campaigns(any_store):
@@ -85,7 +85,7 @@ def test_a_prefix_does_not_see_the_archive_beside_it(local_store):
 
 
 def test_the_designs_are_the_rows_of_the_summary_table(local_store):
-    version = latest(local_store, "", "round-1", "REPORT")
+    version = read_latest(local_store, "", "round-1", "REPORT")
     assert tables.write_newest_table(local_store, "", "round-1", "REPORT")
     rows = read(local_store, "TABLES/designs/round-1.parquet")
     assert [(row["name"], row["kd_M"]) for row in rows[:2]] == [("d1", pytest.approx(4.5e-9)), ("=d3", 2e-8)]
@@ -177,9 +177,9 @@ def test_a_run_that_was_killed_between_version_and_table_is_noticed(local_store)
 def test_an_archive_with_tables_is_intact(any_store):
     archive_two_campaigns(any_store, "lab")
     assert list(tables.check_tables(any_store, "lab")) == [], "there are none"
-    before = verify(any_store, "lab")
+    before = verify_versions(any_store, "lab")
     tables.update_tables(any_store, "lab")
-    assert verify(any_store, "lab") == before
+    assert verify_versions(any_store, "lab") == before
     assert list(tables.check_tables(any_store, "lab")) == []
     assert list(check_orders(any_store, "lab")) == []
 
@@ -235,7 +235,7 @@ def test_a_foreign_file_in_the_tables_is_named(local_store):
     path = local_store.root / "TABLES/results/notes.parquet"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
-    assert [(finding.kind, finding.is_damage) for finding in verify(local_store).findings] == [
+    assert [(finding.kind, finding.is_damage) for finding in verify_versions(local_store).findings] == [
         ("foreign", False)
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import Outcome, from_csv
 from prefect_assay.analysis.results.mapping import read_mapping
-from prefect_assay.archive import latest, verify, versions
+from prefect_assay.archive import list_versions, read_latest, verify_versions
 from prefect_assay.errors import ArchiveError, InputError
 from support.archive.campaigns import archive_odd_answer
 
@@ -22,7 +22,7 @@ def again(store, **options):
 
 
 def outcomes(store):
-    version = latest(store, "lab", "round-1", "LAB-001")
+    version = read_latest(store, "lab", "round-1", "LAB-001")
     return {row.name: row.outcome for row in from_csv(version.read("results.csv"))}
 
 
@@ -43,7 +43,7 @@ def test_a_mapping_makes_a_version_from_the_same_bytes(any_store):
     same = {path: file for path, file in first.items() if path != "results.csv"}
     assert {path: file for path, file in last.items() if path in same} == same
     assert {*last} - {*first} == {"mapping.json", "ro-crate-metadata.json"}
-    assert verify(any_store, "lab").ok
+    assert verify_versions(any_store, "lab").ok
 
 
 def latest_files(store, number):
@@ -69,7 +69,7 @@ def test_only_what_is_asked_for_is_read(any_store):
         one.experiment_code
         for one in tables.reread_experiments(any_store, "lab", now=NOW, experiment_code="LAB-002")
     ] == ["LAB-002"]
-    assert len(versions(any_store, "lab", "round-1", "LAB-001")) == 1
+    assert len(list_versions(any_store, "lab", "round-1", "LAB-001")) == 1
     assert len(tables.reread_experiments(any_store, "lab", now=NOW)) == 3
     with pytest.raises(InputError, match="no archived experiment of campaign another"):
         tables.reread_experiments(any_store, "lab", now=NOW, campaign_id="another")

@@ -11,7 +11,7 @@ from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import COLUMNS, Outcome
 from prefect_assay.analysis.results.formats import parquet_bytes
 from prefect_assay.analysis.tables.files import MEDIA_TYPE, results_schema
-from prefect_assay.archive import LocalStore, latest
+from prefect_assay.archive import LocalStore, read_latest
 from prefect_assay.archive.layout import is_table
 from prefect_assay.errors import ArchiveError, InputError
 from support.archive.campaigns import TARGET, archive_rows, archive_two_campaigns, row
@@ -42,7 +42,7 @@ def test_the_newest_version_counts_and_measured_designs_come_first(filled):
 
 def test_a_row_says_where_it_comes_from(filled):
     (found,) = tables.query_rows(filled, "lab", tables.Query(experiment="lab-002")).to_pylist()
-    version = latest(filled, "lab", "round-1", "LAB-002")
+    version = read_latest(filled, "lab", "round-1", "LAB-002")
     assert {name: found[name] for name in found if name not in COLUMNS} == {
         "campaign_id": "round-1",
         "experiment_id": "id-LAB-002",

@@ -9,7 +9,7 @@ import pytest
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import Outcome, summary_csv
 from prefect_assay.analysis.selection import History, read_history, select
-from prefect_assay.archive import LocalStore, verify
+from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.archive.layout import is_table, safe_name
 from prefect_assay.campaigns.loops import LoopBook, RoundFixed
 from prefect_assay.campaigns.loops.candidates import update_candidates, write_round
@@ -71,7 +71,7 @@ def test_a_round_is_written_once_and_is_made_again_from_the_archive_with_the_sam
     folder = f"TABLES/candidates/{safe_name(LOOP)}"
     assert before == [f"{folder}/000001.parquet", f"{folder}/000002.parquet"]
     assert first in map(store.location, before)
-    assert verify(store).ok
+    assert verify_versions(store).ok
     for key in before:
         (store.root / key).unlink()
     assert update_candidates(store, "").written == 2
@@ -83,7 +83,7 @@ def test_a_changed_file_and_a_changed_pool_are_noticed(store):
     content = Path(path).read_bytes()
     at = content.index(b"ranked_lower")
     Path(path).write_bytes(content[:at] + b"Ranked_lower" + content[at + 12 :])
-    assert verify(store).ok
+    assert verify_versions(store).ok
     (finding,) = tables.check_candidates(store, "")
     assert (finding.kind, store.location(finding.key)) == ("changed", path)
     with pytest.raises(ArchiveError, match=r"cannot be read: .*; run `prefect-assay archive tables`"):

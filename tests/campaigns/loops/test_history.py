@@ -65,7 +65,7 @@ class Campaign:
 
     def log(self, batch, *records):
         """The records of one order."""
-        book = self.books.order("loop-1", self.plan.order_keys[batch])
+        book = self.books.open_order("loop-1", self.plan.order_keys[batch])
         for record in records:
             book.record(lambda _, record=record: record)
 
@@ -86,7 +86,9 @@ class Campaign:
 
     def history(self):
         return loop_history(
-            self.archive, self.rounds, lambda campaign, key: self.books.order(campaign, key).read().placed
+            self.archive,
+            self.rounds,
+            lambda campaign, key: self.books.open_order(campaign, key).read().placed,
         )
 
 

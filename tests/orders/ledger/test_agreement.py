@@ -34,7 +34,7 @@ class Archive:
         self.backups = folder / "backups"
 
     def order(self, key="k"):
-        return books_in(LocalStore(self.folder)).order("c", key)
+        return books_in(LocalStore(self.folder)).open_order("c", key)
 
     def send(self, key="k", cents=3000):
         book = self.order(key)

@@ -108,11 +108,11 @@ def race(number):
         won.append(0)
         for order in range(5):
             try:
-                OrderLedger(books.order("c", f"order-{number}-{order}")).reserve(700, limits)
+                OrderLedger(books.open_order("c", f"order-{number}-{order}")).reserve(700, limits)
                 won[-1] += 1
             except BudgetExceeded:
                 pass
-        shared = books.order("c", "shared")
+        shared = books.open_order("c", "shared")
         OrderLedger(shared).reserve(1, limits)
         won.append(bool(shared.record(lambda s: None if s.ordered else Ordered(experiment_id="e"))))
     return won
@@ -287,7 +287,7 @@ def test_a_time_that_was_ahead_is_corrected_by_what_was_read_before_the_clock_wa
     budget.reserve("a", "c", 9000, rolling=a_cap(10_000, at=NOW + timedelta(days=400)))
     known = budget.read().reservations.values()
     budget.reserve("b", "c", 1000, rolling=a_cap(10_000, at=NOW + timedelta(days=400)))
-    budget.redate(known, NOW)
+    budget.redate_payments(known, NOW)
     dates = {r.order_key: r.paid_at for r in books_in(store).budget.read().reservations.values()}
     assert dates == {"a": NOW, "b": NOW + timedelta(days=400)}
 

@@ -121,7 +121,7 @@ def test_a_campaign_and_a_loop_of_one_name_have_logs_of_their_own(store):
 def test_logs_of_campaigns_are_no_ledgers_of_an_organisation(any_store):
     a_log(any_store).start(started())
     a_log(any_store, what=StartedKind.LOOP).start(started(what=StartedKind.LOOP))
-    assert Books.every(any_store, "lab") == []
+    assert Books.list_all(any_store, "lab") == []
     assert Books.open(any_store, "lab", "https://lab.example", "org-1").organisation == "org-1"
 
 

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from prefect_assay.archive import LocalStore, verify
+from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.archive.verify import Finding
 from prefect_assay.cli.app import app
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
@@ -49,7 +49,7 @@ def test_campaigns_index_and_homes_are_no_foreign_files_and_no_ledgers(tmp_path)
     a_log(store, "c").start(started("c"))
     a_log(store, "l", StartedKind.LOOP).start(started("l", StartedKind.LOOP))
     note_sweep(store, "lab", "home1", NOW)
-    assert verify(store, "lab").findings == verify(store).findings == ()
+    assert verify_versions(store, "lab").findings == verify_versions(store).findings == ()
     assert list(check_orders(store, "lab")) == list(check_campaigns(store, "lab")) == []
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from prefect_assay.archive import Document, LocalStore, archive_version, verify
+from prefect_assay.archive import Document, LocalStore, archive_version, verify_versions
 from prefect_assay.archive.campaign_plan import Plan, PlannedExperiment
 from prefect_assay.cli.app import app
 from prefect_assay.orders.ledger import Books, check_orders
@@ -35,7 +35,7 @@ def books(store):
 
 
 def order(store, key, experiment_id):
-    books(store).order("c", key).record(
+    books(store).open_order("c", key).record(
         lambda state: None if state.ordered else Ordered(experiment_id=experiment_id)
     )
 
@@ -92,7 +92,7 @@ def test_a_campaign_that_agrees(store):
 
 def test_an_experiment_that_nobody_ordered(store):
     keep(store, "E-3", "results.csv", b"forged")
-    assert verify(store).ok
+    assert verify_versions(store).ok
     assert found(store) == [("extra", "lab/c/E-3")]
 
 
@@ -105,7 +105,7 @@ def test_while_an_order_is_not_known_any_experiment_may_be_its(any_store):
 
 
 def test_a_surplus_experiment_belongs_to_its_order(store):
-    books(store).order("c", "k1").record(
+    books(store).open_order("c", "k1").record(
         lambda state: None if state.surplus else Surplus(experiment_id="id-E-3", kept="id-E-1")
     )
     keep(store, "E-3", "results.csv", b"")
@@ -132,7 +132,7 @@ def test_a_campaign_whose_orders_have_no_log_is_a_remark(any_store):
 def test_an_experiment_of_the_table_that_is_gone_needs_no_register(store):
     for key in list(store.keys("lab/c/E-2")) + list(store.keys("lab/BOOKS/VERSIONS")):
         remove(store, key)
-    assert verify(store).ok
+    assert verify_versions(store).ok
     assert ("missing", "lab/c/E-2") in found(store)
 
 
@@ -145,7 +145,7 @@ def test_a_plan_of_another_archive(any_store):
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_log_that_lost_a_record(store, number):
-    order_book = books(store).order("c", "k1")
+    order_book = books(store).open_order("c", "k1")
     order_book.record(lambda state: None if state.surplus else Surplus(experiment_id="x", kept="id-E-1"))
     remove(store, f"{log_of(store, 'k1')}/{number:06d}.json")
     assert ("unreadable", log_of(store, "k1")) in found(store)

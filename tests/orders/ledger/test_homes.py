@@ -51,4 +51,4 @@ def test_an_archive_that_nobody_sweeps(any_store):
 
 def test_homes_are_no_ledgers(any_store):
     note_sweep(any_store, "lab", "home1", NOON)
-    assert Books.every(any_store, "lab") == []
+    assert Books.list_all(any_store, "lab") == []

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown, OtherOrganisation
-from prefect_assay.orders.find import adopt
+from prefect_assay.orders.find import adopt_experiment
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger import Books, OrderLedger
 from prefect_assay.orders.ledger.log import Ordered, Sending
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client.http.address import checked_base_url
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, an_attempt
@@ -31,7 +31,7 @@ def opened(store, organisation, service=LAB):
 
 
 def placed(books, key="k"):
-    book = books.order("c", key)
+    book = books.open_order("c", key)
     book.record(lambda _: Ordered(experiment_id="exp_1"))
     return book
 
@@ -43,10 +43,10 @@ def test_a_service_that_names_its_organisation_later_has_the_log_of_its_first_us
     for organisation in ("org-1", None, "org-1"):
         later = opened(store, organisation)
         assert later.folder == first.folder
-        assert later.order("c", "k").read().ordered.experiment_id == "exp_1"
+        assert later.open_order("c", "k").read().ordered.experiment_id == "exp_1"
         assert later.budget.read().campaign_cents("c") == 5
-        assert later.scope(LAB) == first.scope(LAB)
-    assert Books.recorded(store, "", LAB).folder == first.folder
+        assert later.derive_scope(LAB) == first.derive_scope(LAB)
+    assert Books.find_recorded(store, "", LAB).folder == first.folder
 
 
 def test_another_organisation_is_refused_with_the_next_step_whenever_the_first_was_named(store):
@@ -101,9 +101,9 @@ def test_an_order_that_stands_in_another_log_is_neither_adopted_nor_paid(store, 
     """Such as an alias of a service that names no organisation."""
     placed(opened(store, organisation))
     elsewhere = opened(store, None, ALIAS)
-    book = elsewhere.order("c", "k")
+    book = elsewhere.open_order("c", "k")
     with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
-        adopt(book, "exp_1")
+        adopt_experiment(book, "exp_1")
     assert book.read().ordered is None
     book.record(lambda _: Ordered(experiment_id="exp_1"))  # as if both had ordered at the same moment
     ledger = OrderLedger(book)
@@ -114,10 +114,10 @@ def test_an_order_that_stands_in_another_log_is_neither_adopted_nor_paid(store, 
 
 def test_an_order_whose_create_has_no_answer_in_another_log_is_not_placed_again(store):
     sent = Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=PaymentMethod.ASYNC_INVOICE)
-    opened(store, "org-1").order("c", "k").record(lambda _: sent)
-    book = opened(store, None, ALIAS).order("c", "k")
+    opened(store, "org-1").open_order("c", "k").record(lambda _: sent)
+    book = opened(store, None, ALIAS).open_order("c", "k")
     with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
-        adopt(book, "exp_1")
+        adopt_experiment(book, "exp_1")
     assert book.read().ordered is None
 
 
@@ -134,8 +134,8 @@ def test_an_order_whose_create_has_no_answer_in_another_log_is_not_placed_again(
     ],
 )
 def test_every_spelling_of_an_address_is_one_address(spelt):
-    assert address(spelt) == LAB
-    assert address(checked_base_url(spelt)) == LAB
+    assert normalize_address(spelt) == LAB
+    assert normalize_address(checked_base_url(spelt)) == LAB
 
 
 @given(
@@ -145,5 +145,9 @@ def test_every_spelling_of_an_address_is_one_address(spelt):
 )
 def test_the_clients_address_and_the_users_spelling_of_it_are_one(host, port, path):
     url = f"https://{host}{port}{path}"
-    assert address(url) == address(checked_base_url(url)) == address(address(url))
-    assert ("/lab" in path) == address(url).endswith("/lab")
+    assert (
+        normalize_address(url)
+        == normalize_address(checked_base_url(url))
+        == normalize_address(normalize_address(url))
+    )
+    assert ("/lab" in path) == normalize_address(url).endswith("/lab")

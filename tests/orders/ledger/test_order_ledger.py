@@ -283,7 +283,7 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.orders.ledger import Books, OrderLedger
 from prefect_assay.orders.payments import PaymentAttempt
 
-ledger = OrderLedger(Books(LocalStore(sys.argv[1]), "", "org-1").order("c", "k"))
+ledger = OrderLedger(Books(LocalStore(sys.argv[1]), "", "org-1").open_order("c", "k"))
 assert ledger.get() is None
 setattr(os, sys.argv[3], lambda *args, **kwargs: os._exit(9))
 ledger.begin(PaymentAttempt.model_validate_json(sys.argv[2]), previous=None)
@@ -307,7 +307,7 @@ def test_a_damaged_log_stops_every_payment(store):
     run.begin()
     store.objects[next(key for key in store.objects if key.endswith("k/000003.json"))] = b"{"
     fresh = Run.__new__(Run)
-    fresh.book = run.book.books.order("c", "k")
+    fresh.book = run.book.books.open_order("c", "k")
     fresh.ledger = OrderLedger(fresh.book)
     for call in (fresh.ledger.get, fresh.begin, lambda: fresh.ledger.paid("inv_1", 3000)):
         with pytest.raises(ConfigurationError, match="cannot be read"):

@@ -61,13 +61,13 @@ def test_a_damaged_archive_id_stops_every_order(store):
     a_book(store)
     store.objects["BOOKS/ARCHIVE.json"] = b"{"
     with pytest.raises(ArchiveError, match=r"ARCHIVE\.json is damaged; restore it"):
-        books_in(store).order("c", "other").record(order("exp_1"))
+        books_in(store).open_order("c", "other").record(order("exp_1"))
 
 
 def test_a_log_of_another_archive_is_refused(store):
     a_book(store)
     del store.objects["BOOKS/ARCHIVE.json"]
-    book = books_in(store).order("c", "k")
+    book = books_in(store).open_order("c", "k")
     for call in (book.read, lambda: book.record(order("exp_2"))):
         with pytest.raises(ArchiveError, match=r"was written in another archive; nothing is ordered or paid"):
             call()
@@ -76,27 +76,27 @@ def test_a_log_of_another_archive_is_refused(store):
 def test_a_prefix_is_another_archive(store):
     one, other = Books(store, "a", ACCOUNT), Books(store, "b", ACCOUNT)
     assert one.archive_id != other.archive_id
-    one.order("c", "k").record(order("exp_1"))
-    assert other.order("c", "k").read().count == 0
+    one.open_order("c", "k").record(order("exp_1"))
+    assert other.open_order("c", "k").read().count == 0
 
 
 def test_a_scope_differs_by_service_organisation_and_archive(store):
     a, b = "https://a.example", "https://b.example"
     scopes = [
-        books_in(store).scope(a),
-        books_in(store).scope(b),
-        books_in(store, "org-2").scope(a),
-        books_in(MemoryStore()).scope(a),
+        books_in(store).derive_scope(a),
+        books_in(store).derive_scope(b),
+        books_in(store, "org-2").derive_scope(a),
+        books_in(MemoryStore()).derive_scope(a),
     ]
     assert len(set(scopes)) == 4
-    assert books_in(store).scope(a) == scopes[0]
+    assert books_in(store).derive_scope(a) == scopes[0]
 
 
 def test_an_alias_of_the_services_address_leads_to_the_same_log(store):
     """The folder follows from the organisation alone."""
     a_book(store, experiment="exp_1")
-    assert books_in(store).order("c", "k").read().ordered.experiment_id == "exp_1"
-    assert books_in(store, "org-2").order("c", "k").read().count == 0
+    assert books_in(store).open_order("c", "k").read().ordered.experiment_id == "exp_1"
+    assert books_in(store, "org-2").open_order("c", "k").read().count == 0
 
 
 def test_no_account_or_campaign_leads_another_one_into_its_log(store):
@@ -109,9 +109,11 @@ def test_no_account_or_campaign_leads_another_one_into_its_log(store):
         ("c", "org-1"),
     ]
     for number, (account, campaign) in enumerate(pairs):
-        books_in(store, account).order(campaign, "k").record(order(f"exp_{number}"))
+        books_in(store, account).open_order(campaign, "k").record(order(f"exp_{number}"))
     for number, (account, campaign) in enumerate(pairs):
-        assert books_in(store, account).order(campaign, "k").read().ordered.experiment_id == f"exp_{number}"
+        assert (
+            books_in(store, account).open_order(campaign, "k").read().ordered.experiment_id == f"exp_{number}"
+        )
 
 
 @pytest.mark.parametrize("campaign", ["c", "My Campaign", "ä/..\\x", "v001"])
@@ -119,14 +121,14 @@ def test_all_orders_are_found_for_a_report_whatever_their_campaign_is_called(sto
     a_book(store, campaign, "k1", "exp_1")
     a_book(store, campaign, "k2", "exp_2")
     books_in(store).budget.reserve("k1", campaign, 5)
-    books_in(store, "org-2").order(campaign, "k1").record(order("exp_3"))
+    books_in(store, "org-2").open_order(campaign, "k1").record(order("exp_3"))
     found = {
         (book.order_key, book.read().planned.campaign_id, book.read().ordered.experiment_id)
-        for books in Books.every(store, "")
-        for book in books.orders()
+        for books in Books.list_all(store, "")
+        for book in books.list_orders()
     }
     assert found == {("k1", campaign, "exp_1"), ("k2", campaign, "exp_2"), ("k1", campaign, "exp_3")}
-    assert sum(b.budget.read().campaign_cents(campaign) for b in Books.every(store, "")) == 5
+    assert sum(b.budget.read().campaign_cents(campaign) for b in Books.list_all(store, "")) == 5
 
 
 # One log
@@ -151,19 +153,19 @@ def test_of_decisions_that_race_each_sees_the_records_before_it(any_store):
     barrier = threading.Barrier(8)
 
     def decide(number):
-        book = books_in(any_store).order("c", "k")
+        book = books_in(any_store).open_order("c", "k")
         barrier.wait(60)
         return book.record(order(f"exp_{number}"))
 
     with ThreadPoolExecutor(8) as pool:
         (own,) = [record for record in pool.map(decide, range(8)) if record]
-    book = books_in(any_store).order("c", "k")
+    book = books_in(any_store).open_order("c", "k")
     assert book.read().ordered == own
     assert kinds(book) == ["planned", "ordered"]
 
 
 def test_one_log_that_threads_share_is_read_and_written_as_by_several_runs(store):
-    book = books_in(store).order("c", "k")
+    book = books_in(store).open_order("c", "k")
 
     def count(_):
         for _ in range(5):
@@ -172,7 +174,7 @@ def test_one_log_that_threads_share_is_read_and_written_as_by_several_runs(store
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(count, range(8)))
-    assert book.read().attempts == books_in(store).order("c", "k").read().attempts == 40
+    assert book.read().attempts == books_in(store).open_order("c", "k").read().attempts == 40
 
 
 def test_a_writer_that_was_paused_between_reading_and_writing_finds_its_number_taken(store):
@@ -220,7 +222,7 @@ def test_a_contradiction_that_is_in_the_log_stops_the_order(store):
 def test_the_open_money_of_a_damaged_log_is_missing_and_the_sum_says_so(store):
     books = books_in(store)
     for key in ("damaged", "k"):
-        books.order("c", key).record(order(f"exp of {key}"))
+        books.open_order("c", key).record(order(f"exp of {key}"))
     assert of_logs(*read_logs(books_in(store))).complete
     store.objects[next(key for key in store.objects if key.endswith("damaged/000002.json"))] = b"{"
     money = of_logs(*read_logs(books_in(store)))
@@ -231,7 +233,7 @@ def test_the_open_money_of_a_damaged_log_is_missing_and_the_sum_says_so(store):
 @pytest.mark.parametrize("suffix", ["k/000001.json", "k/000002.json"])
 def test_a_record_that_is_shown_late_changes_no_decision(store, suffix):
     a_book(store, experiment="exp_1")
-    book = books_in(store).order("c", "k")
+    book = books_in(store).open_order("c", "k")
     store.hide(suffix)
     assert book.record(order("exp_2")) is None
     assert book.read().ordered.experiment_id == "exp_1"
@@ -239,7 +241,7 @@ def test_a_record_that_is_shown_late_changes_no_decision(store, suffix):
 
 @pytest.mark.parametrize("fault", ["lose_answer", "fail_before_writing"])
 def test_lost_answers_leave_each_record_once(store, waits, fault):
-    book = books_in(store).order("c", "k")
+    book = books_in(store).open_order("c", "k")
     assert book.books.archive_id
     getattr(store, fault)(3)
     book.record(lambda state: Approved(amount_cents=state.count, approver="x"))

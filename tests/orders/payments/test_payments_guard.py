@@ -19,8 +19,8 @@ from prefect_assay.orders.payments import guard
 from prefect_assay.orders.payments.guard import PaymentPolicy
 from prefect_assay.orders.payments.interfaces import (
     LedgerEntry,
-    address,
-    origin,
+    normalize_address,
+    normalize_origin,
     pay_url,
 )
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail, X402Terms
@@ -393,19 +393,19 @@ def test_what_was_never_sent_binds_nothing():
 
 def test_an_address_has_one_spelling():
     spellings = ("https://Assay.example", "https://assay.example:443/", "HTTPS://assay.example//")
-    assert {address(url) for url in spellings} == {BASE}
+    assert {normalize_address(url) for url in spellings} == {BASE}
     assert (
         pay_url("https://assay.example/x/", "a/b c")
         == "https://assay.example/x/api/v1/invoices/a%2Fb%20c/pay"
     )
     with pytest.raises(ConfigurationError, match="base_url"):
-        address("nowhere")
+        normalize_address("nowhere")
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_an_origin_or_a_value_error(text):
     try:
-        found = origin(text)
+        found = normalize_origin(text)
     except ValueError:
         return
-    assert origin(found) == found
+    assert normalize_origin(found) == found

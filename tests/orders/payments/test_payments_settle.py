@@ -11,7 +11,7 @@ from prefect_assay.errors import (
     PaymentOutcomeUnknown,
 )
 from prefect_assay.orders.job import PaymentState
-from prefect_assay.orders.payments import PaymentPolicy, hosted
+from prefect_assay.orders.payments import PaymentPolicy, describe_hosted
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.services.pay_server import (
     CANARY_ADDRESS,
@@ -94,7 +94,7 @@ def test_a_hosted_invoice_names_its_page_and_whether_it_is_paid(world, status, s
     world.server.status = status
     world.server.faults.add("async")
 
-    payment = hosted(world.api.invoices.get("inv_1"))
+    payment = describe_hosted(world.api.invoices.get("inv_1"))
     assert payment.state is state
     assert payment.method is PaymentMethod.ASYNC_INVOICE
     assert payment.hosted_invoice_url == f"{world.server.base_url}/pages/inv_1"
@@ -107,5 +107,5 @@ def test_a_hosted_invoice_that_cannot_be_paid_any_more_is_a_failure(world, statu
     world.server.status = status
 
     with pytest.raises(PaymentFailed, match=status):
-        hosted(world.api.invoices.get("inv_1"))
+        describe_hosted(world.api.invoices.get("inv_1"))
     assert world.server.probes == 0

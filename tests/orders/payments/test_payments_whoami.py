@@ -9,7 +9,7 @@ import pytest
 from prefect_assay.blocks import LocalArchive
 from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.errors import AssayError, BudgetExceeded, OtherOrganisation, PaymentOutcomeUnknown
-from prefect_assay.orders.find import adopt
+from prefect_assay.orders.find import adopt_experiment
 from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.orders.payments.rails.mpp import MppRail
@@ -74,8 +74,8 @@ class Payer:
 
     def execute(self, *, cap=None):
         books = self.books()
-        book = books.order("camp", "key")
-        adopt(book, self.experiment_id)
+        book = books.open_order("camp", "key")
+        adopt_experiment(book, self.experiment_id)
         policy = PaymentPolicy(
             enabled=True,
             max_cents_per_payment=self.cents,

@@ -56,7 +56,7 @@ def lab_campaign(
         for planned, order in list(zip(plan.experiments, orders, strict=True))[:measured]:
             invoice = client.invoices.find_for_experiment(order.experiment_id)
             assert invoice is not None
-            book = books.order(campaign_id, planned.order_key)
+            book = books.open_order(campaign_id, planned.order_key)
             OrderLedger(book).paid(invoice.id, invoice.amount)
             found = client.experiments.get(order.experiment_id)
             kept = archive_experiment.fn(
@@ -79,7 +79,7 @@ def lab_campaign(
 
 
 def _order(client: AssayClient, books: Books, plan: Plan, planned: PlannedExperiment):
-    book = books.order(plan.campaign_id, planned.order_key)
+    book = books.open_order(plan.campaign_id, planned.order_key)
     total = client.experiments.estimate_cost(planned.spec).total_cents or 0
     book.record(lambda _: Approved(amount_cents=total, approver="the caps of the policy"))
     name = experiment_name(plan.campaign_id, planned.batch_index, len(plan.experiments), planned.order_key)

@@ -125,7 +125,7 @@ def books_in(store=None, account=ACCOUNT):
 
 def a_book(store=None, campaign="c", key="k", experiment="exp_1") -> OrderBook:
     """The log of an order whose experiment is known; without one with `experiment=None`. Each call is another run."""
-    book = books_in(store).order(campaign, key)
+    book = books_in(store).open_order(campaign, key)
     if experiment is not None:
         book.record(lambda state: None if state.ordered else Ordered(experiment_id=experiment))
     return book

@@ -31,7 +31,7 @@ def _run(job: Mapping[str, Any]) -> dict[str, Any]:
     kind = next(kind for kind in WALLETS if kind.rail == job["rail"])
     rail = kind(**job["wallet"]).get_rail()
     request = CreateRequest.model_validate(job["request"])
-    book = Books(LocalStore(job["books"]), "", "account").order("core", job["order_key"])
+    book = Books(LocalStore(job["books"]), "", "account").open_order("core", job["order_key"])
     with AssayClient(job["base_url"], job["token"]) as client:
         try:
             find_or_create(client, request, book, repeats=job.get("repeats"))

@@ -101,7 +101,7 @@ class CorePlayer:
     def log(self, schedule: Schedule) -> OrderBook:
         """In the folder of the schedule's own books."""
         job = self.start(schedule)
-        return Books(LocalStore(job["books"]), "", "account").order("core", job["order_key"])
+        return Books(LocalStore(job["books"]), "", "account").open_order("core", job["order_key"])
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def claims(store, cap, wanted, name=""):
 
     def claim(number):
         cents, campaign = wanted[number]
-        ledger = OrderLedger(books_in(store).order(campaign, f"order-{name}{number}"))
+        ledger = OrderLedger(books_in(store).open_order(campaign, f"order-{name}{number}"))
         barrier.wait(20)
         try:
             ledger.reserve(cents, cap)

@@ -193,7 +193,9 @@ class FlowPlayer:
         """In the archive, as the runs have it."""
         blocks = self.servers[0].blocks
         key = order_key(schedule.campaign_id, 0, self.spec(schedule))
-        return open_books(blocks["credentials"], blocks[schedule.archive]).order(schedule.campaign_id, key)
+        return open_books(blocks["credentials"], blocks[schedule.archive]).open_order(
+            schedule.campaign_id, key
+        )
 
 
 @contextmanager

@@ -106,7 +106,7 @@ class MppFuzz:
         header = lab_mpp.challenge(self._bill, self._settings, _NOW)
         (challenge,) = parse_challenges(header)
         self._genuine = {"challenge": challenge.parameters, "payload": {"spt": self.SPT}}
-        credential = mpp.encode(challenge.parameters, {"spt": self.SPT})
+        credential = mpp.encode_credential(challenge.parameters, {"spt": self.SPT})
         receipt = lab_mpp.encode(
             {
                 "status": "success",

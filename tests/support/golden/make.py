@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from assay_lab.rails.x402 import X402Settings
 from assay_lab.testing import LocalLab
 from prefect_assay.analysis.report.documents import archive_report, make_report
-from prefect_assay.archive import LocalStore, latest
+from prefect_assay.archive import LocalStore, read_latest
 from prefect_assay.archive.layout import REPORT_CODE
 from prefect_assay.blocks import SpendingPolicy, X402Wallet
 from prefect_assay.flows import campaign
@@ -96,7 +96,7 @@ def make_reports(folder: Path) -> None:
     store = LocalStore(folder)
     for campaign_folder in sorted(folder.glob("golden-*")):
         name = campaign_folder.name
-        kept = latest(store, "", name, REPORT_CODE)
+        kept = read_latest(store, "", name, REPORT_CODE)
         assert kept is not None
         made = make_report(store, "", name)
         shutil.rmtree(campaign_folder / REPORT_CODE)

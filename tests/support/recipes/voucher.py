@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from prefect_assay.errors import PaymentRefused
-from prefect_assay.orders.payments.interfaces import header
+from prefect_assay.orders.payments.interfaces import read_header
 from prefect_assay.orders.payments.rails.rail import Rail
 from prefect_assay.orders.payments.terms import Offers, SettlementNotice, Terms
 from prefect_assay.service.models.billing import PayAnswer
@@ -41,7 +41,7 @@ class VoucherRail(Rail):
         return f"voucher-{invoice_id}"
 
     def read_offers(self, answer: PayAnswer) -> Offers:
-        stated = header(answer, self.challenge_header)
+        stated = read_header(answer, self.challenge_header)
         if stated is None:
             raise PaymentRefused("the service asks for payment, but not by voucher")
         cents, shop = stated.split(";")

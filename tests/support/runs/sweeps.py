@@ -33,7 +33,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     Started,
     StartedKind,
 )
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from support.accounts import make_account
 from support.campaign_logs import started
 
@@ -67,7 +67,7 @@ class SweptHome:
         self.save("archive", self.archive)
         self.save("account", make_account(base_url=base_url, token=token, archive=self.archive))
         self.store = self.archive.get_store()
-        self.books = Books.open(self.store, "", address(base_url), "org-1")
+        self.books = Books.open(self.store, "", normalize_address(base_url), "org-1")
         assert self.books.archive_id
         self.deployments = {what: self.deploy(what) for what in StartedKind}
 
@@ -95,7 +95,7 @@ class SweptHome:
         """Record a start, as a deployed flow does."""
         log = CampaignLog(self.store, "", name, what)
         parameters = {"account": {"$block": self.name_of("account")}, "assay": ASSAY, f"{what}_id": name}
-        service = address(self.blocks["account"].credentials.base_url)
+        service = normalize_address(self.blocks["account"].credentials.base_url)
         base = started(self.books, name, what, experiments=1, service=service)
         made = {
             "parameters": parameters,

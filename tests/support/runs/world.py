@@ -174,7 +174,7 @@ class World:
     def log(self, campaign_id: str) -> OrderBook:
         """The log of a campaign's first order."""
         books = open_books(self.credentials, self.archive)
-        return next(book for book in books.orders() if book.campaign_id == campaign_id)
+        return next(book for book in books.list_orders() if book.campaign_id == campaign_id)
 
     def journal(self) -> list[dict[str, Any]]:
         """Every request the lab has handled, oldest first."""

@@ -11,7 +11,7 @@ from uuid import UUID
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 from prefect.client.schemas.objects import FlowRun, StateType
 
-from prefect_assay.archive import verify
+from prefect_assay.archive import verify_versions
 from prefect_assay.archive.archived import Manifest
 from prefect_assay.archive.layout import (
     CLAIM_NAME,
@@ -20,7 +20,7 @@ from prefect_assay.archive.layout import (
     version_folder,
     version_of,
 )
-from prefect_assay.archive.read import read_manifest, versions
+from prefect_assay.archive.read import list_versions, read_manifest
 from prefect_assay.archive.store import Store, join_key
 from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.campaigns.runs.queries import read_runs
@@ -92,7 +92,7 @@ def _ordered_and_paid_once(soak: Soak) -> Iterator[str]:
         if settled[experiment.id] != 1:
             yield f"{settled[experiment.id]} settlements for {experiment.name}"
     blocks = soak.world.blocks
-    for book in open_books(blocks["credentials"], blocks["archive"]).orders():
+    for book in open_books(blocks["credentials"], blocks["archive"]).list_orders():
         ordered = book.read().ordered
         own = ordered.experiment_id if ordered else ""
         found = contradictions(book, [own] * settled[own], by_machine=own in by_machine)
@@ -103,7 +103,7 @@ def _archived_once(soak: Soak) -> Iterator[str]:
     store, prefix = soak.world.blocks["archive"].get_store(), soak.world.blocks["archive"].prefix
     for experiment in soak.world.service.experiments.iterate():
         folder = experiment_folder(prefix, experiment.name.split()[0], experiment.code)
-        found = versions(store, prefix, experiment.name.split()[0], experiment.code)
+        found = list_versions(store, prefix, experiment.name.split()[0], experiment.code)
         manifests = [
             read_manifest(store, version_folder(folder, version.version))[0]
             for version in found
@@ -120,7 +120,7 @@ def _archived_once(soak: Soak) -> Iterator[str]:
                 store, version_folder(folder, version.version), manifests
             ):
                 yield f"{experiment.name} has the versions {found} in the archive"
-    report = verify(store, prefix)
+    report = verify_versions(store, prefix)
     for finding in report.findings:
         if finding.kind != "incomplete":  # judged above
             yield f"archive: {finding.kind} {finding.key}: {finding.detail}"

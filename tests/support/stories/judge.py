@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from prefect_assay.archive import verify
-from prefect_assay.archive.read import latest
+from prefect_assay.archive import verify_versions
+from prefect_assay.archive.read import read_latest
 from support.crash.story import contradictions
 from support.stories.world import Story
 
@@ -82,11 +82,11 @@ def _judge_archive(story: Story, expected: int) -> Iterator[str]:
     if len(done) != expected:
         yield f"{len(done)} experiments are done, and {expected} were to be"
     for order in done:
-        version = latest(story.store, story.archive.prefix, order["name"].split()[0], order["code"])
+        version = read_latest(story.store, story.archive.prefix, order["name"].split()[0], order["code"])
         if version is None:
             yield f"the results of {order['code']} are not archived"
             continue
         if version.manifest.results_status != "all":
             yield f"the last version of {order['code']} has {version.manifest.results_status} results"
-    for finding in verify(story.store, story.archive.prefix).findings:
+    for finding in verify_versions(story.store, story.archive.prefix).findings:
         yield f"archive: {finding.kind} {finding.key}: {finding.detail}"

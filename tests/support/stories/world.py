@@ -420,7 +420,9 @@ class Story:
 
     def books(self) -> list[OrderBook]:
         """The ledgers of the archive's orders."""
-        return [book for books in Books.every(self.store, self.archive.prefix) for book in books.orders()]
+        return [
+            book for books in Books.list_all(self.store, self.archive.prefix) for book in books.list_orders()
+        ]
 
     def runs(self, *states: str) -> list[FlowRun]:
         """The campaign's runs, oldest first; only those in these states, if any are named."""

@@ -28,7 +28,7 @@ from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import ResultRow
 from prefect_assay.analysis.results.summary import scatters_of, summarize
 from prefect_assay.analysis.tables import SUMMARY_PATH, read_earlier_replicates
-from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, latest
+from prefect_assay.archive import ArchivedVersion, Document, archive_version, campaign_crate, read_latest
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import REPORT_CODE, REPORT_PATH, safe_name
 from prefect_assay.archive.store import Store, json_bytes
@@ -122,7 +122,7 @@ def archive_report(store: Store, prefix: str, made: MadeReport, *, now: datetime
 
 def kept_report(store: Store, prefix: str, campaign_id: str) -> ArchivedVersion | None:
     """The newest archived report, or None."""
-    return latest(store, prefix, campaign_id, REPORT_CODE)
+    return read_latest(store, prefix, campaign_id, REPORT_CODE)
 
 
 def read_earlier(

@@ -6,7 +6,7 @@ from prefect_assay.analysis.results.formats import EMPTY
 from prefect_assay.archive.store import Store
 from prefect_assay.orders.ledger import Books, OrderBook, known_archive_id
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs, status_words
-from prefect_assay.orders.open_items import OpenMoney, joined
+from prefect_assay.orders.open_items import OpenMoney, join_parts
 from prefect_assay.orders.payments import name_rail
 from prefect_assay.service.models.base import Model
 
@@ -40,14 +40,14 @@ def orders_of(store: Store, prefix: str, campaign_id: str) -> tuple[dict[str, Or
     if known_archive_id(store, prefix) is None:  # reading a log would make another id
         return found, OpenMoney()
     parts = []
-    for books in Books.every(store, prefix):
+    for books in Books.list_all(store, prefix):
         logs, notes = read_logs(books, campaign_id)
         parts.append(of_logs(logs, notes))
         for book in logs:
             facts = _facts(book)
             if book.order_key not in found or facts.experiment_id:
                 found[book.order_key] = facts
-    return found, joined(parts)
+    return found, join_parts(parts)
 
 
 def _facts(book: OrderBook) -> OrderFacts:

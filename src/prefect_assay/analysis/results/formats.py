@@ -21,7 +21,7 @@ from prefect_assay.analysis.results.row import (
     read_row,
 )
 from prefect_assay.archive.csv_files import csv_lines
-from prefect_assay.archive.sources import UnreadableSource, opened
+from prefect_assay.archive.sources import UnreadableSource, open_source
 from prefect_assay.errors import ConfigurationError, InputError
 from prefect_assay.foreign_text import clean_text
 from prefect_assay.service.assays import QUANTITIES, Objective, QuantityKind
@@ -76,7 +76,7 @@ def table_content(source: str | bytes | Path) -> bytes:
     if isinstance(source, str) and ("\n" in source or "\r" in source):
         return source.encode()
     try:
-        with opened(str(source)) as stream:
+        with open_source(str(source)) as stream:
             return stream.read()
     except UnreadableSource as error:
         raise InputError(f"{source}: {error}") from None

@@ -21,7 +21,7 @@ from prefect_assay.analysis.tables.rows import compute_module
 from prefect_assay.archive import Store
 from prefect_assay.archive.formats import table_metadata
 from prefect_assay.archive.layout import candidates_folder, candidates_key, is_table
-from prefect_assay.archive.store import save
+from prefect_assay.archive.store import save_chunks
 from prefect_assay.archive.verify import Finding
 from prefect_assay.designs.candidate import METHOD, PARENT_COLUMNS, method_of
 from prefect_assay.designs.selection import REASON_COLUMN, Fate
@@ -120,7 +120,7 @@ def check_candidates(store: Store, prefix: str) -> Iterator[Finding]:
         except ArchiveUnavailable:
             raise
         except NewerFormat as error:
-            yield Finding.unreadable(key, error)
+            yield Finding.describe_unreadable(key, error)
         except ArchiveError as error:
             yield Finding(kind="changed", key=key, detail=error.message)
 
@@ -184,7 +184,7 @@ def _keys(store: Store, prefix: str, loop_id: str | None = None) -> list[str]:
 def _opened(store: Store, key: str) -> Iterator[Any]:
     with TemporaryDirectory(prefix="assay-") as folder:
         path = Path(folder) / "candidates.parquet"
-        save(store.stream(key), path)
+        save_chunks(store.stream(key), path)
         with opened_parquet(path, store.location(key)) as file:
             yield file
 

@@ -241,7 +241,7 @@ def _check_table(store: Store, folder: str) -> Iterator[Finding]:
         try:
             number = read_table(store, key, table.schema)[0].version
         except NewerFormat as error:
-            yield Finding.unreadable(key, error)
+            yield Finding.describe_unreadable(key, error)
             return
         except ArchiveUnavailable:
             raise

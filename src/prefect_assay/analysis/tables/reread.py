@@ -27,7 +27,7 @@ from prefect_assay.archive import (
 from prefect_assay.archive.archived import ArchiveRecord
 from prefect_assay.archive.layout import CAMPAIGN_CODES, CRATE_NAME, TABLE_PATH, safe_prefix
 from prefect_assay.archive.read import latest_in
-from prefect_assay.archive.store import json_bytes, save
+from prefect_assay.archive.store import json_bytes, save_chunks
 from prefect_assay.errors import ArchiveError, ConfigurationError, InputError
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.spec import ExperimentSpec
@@ -178,7 +178,7 @@ def _kept_documents(version: ArchivedVersion, folder: Path) -> Iterator[Document
     for number, (path, file) in enumerate(sorted(version.files.items())):
         if path not in {TABLE_PATH, MAPPING_PATH, CRATE_NAME}:
             body = folder / str(number)
-            digest = save(version.stream(path), body)
+            digest = save_chunks(version.stream(path), body)
             yield Document(
                 path=path, content_type=file.content_type, body=body, links=file.links, digest=digest
             )

@@ -14,7 +14,7 @@ from prefect_assay.analysis.results.row import HAS_RESULT, read_row
 from prefect_assay.analysis.results.tables import read_summary_json
 from prefect_assay.analysis.tables.files import SUMMARY_PATH, Source
 from prefect_assay.analysis.tables.rows import outdated_notes, read_results, registered_versions
-from prefect_assay.archive import ArchivedVersion, Store, latest
+from prefect_assay.archive import ArchivedVersion, Store, read_latest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_CODE
 from prefect_assay.archive.plans import find_plan
@@ -162,7 +162,7 @@ def _read_report(
 ) -> tuple[dict[tuple[str, str], DesignSummary], tuple[str, ...]]:
     """The designs of the newest report by experiment and name; where it cannot be read, none and a note."""
     try:
-        version = latest(store, prefix, campaign_id, REPORT_CODE)
+        version = read_latest(store, prefix, campaign_id, REPORT_CODE)
         designs = reported_designs(version) if version else ()
     except ArchiveUnavailable:
         raise

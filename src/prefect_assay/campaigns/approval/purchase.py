@@ -24,7 +24,7 @@ from prefect_assay.errors import AssayError, InvalidSpec
 from prefect_assay.orders.ledger import Books, OrderBook, OrderState
 from prefect_assay.orders.ledger.campaign_log import Terms
 from prefect_assay.orders.ledger.state import NotBegun
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.purchase import (
     PAID_AGAIN,
     EarlierPurchase,
@@ -100,9 +100,9 @@ def look_up_purchase(
     if kept is not None and kept.order_keys != plan.order_keys:
         used = f"campaign_id: {plan.campaign_id} has been used for other designs or another assay; nothing was ordered"
         raise InvalidSpec([f"{used}. Choose a new campaign name"])
-    service = address(setup.credentials.base_url)
-    books = Books.recorded(setup.archive.get_store(), setup.archive.prefix, service)
-    ledgers = {key: books.order(plan.campaign_id, key) for key in plan.order_keys} if books else {}
+    service = normalize_address(setup.credentials.base_url)
+    books = Books.find_recorded(setup.archive.get_store(), setup.archive.prefix, service)
+    ledgers = {key: books.open_order(plan.campaign_id, key) for key in plan.order_keys} if books else {}
     with setup.credentials.get_client() as client:
         named = None if books else identify_organisation(client)
         client.targets.list(limit=1)
@@ -223,7 +223,7 @@ def _find_earlier(
             same = [name for protein in proteins for name in names.get(protein, ())]
             if not same or _measurement(one.spec) not in measured:
                 continue
-            state = books.order(campaign_id, one.order_key).read()
+            state = books.open_order(campaign_id, one.order_key).read()
             if state.placed:
                 shared += same
                 states.append(state)

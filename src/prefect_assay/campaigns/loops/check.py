@@ -41,7 +41,7 @@ def _check_loop(store: Store, prefix: str, folder: str, names: set[str]) -> Iter
         except ArchiveUnavailable:
             raise
         except ArchiveError as error:
-            yield Finding.unreadable(key, error)
+            yield Finding.describe_unreadable(key, error)
             continue
         if digests[name] != match[1]:
             detail = f"SHA-256 {digests[name][:12]}…, not that of its name; restore it from a backup"
@@ -68,7 +68,7 @@ def _check_log(store: Store, prefix: str, folder: str, digests: dict[str, str]) 
     except ArchiveUnavailable:
         raise
     except (ArchiveError, ConfigurationError) as error:
-        yield Finding.unreadable(folder, error)
+        yield Finding.describe_unreadable(folder, error)
         return
     for pool, named in {entry.fixed.pool.key: entry.fixed for entry in rounds}.items():
         key = join_key(folder, pool)

@@ -17,8 +17,8 @@ from typing import Final
 from prefect_assay.archive.sources import (
     Listed,
     UnreadableSource,
-    listed,
-    opened,
+    list_files,
+    open_source,
 )
 from prefect_assay.errors import InvalidSequences, ServiceUnavailable
 from prefect_assay.service.bounds import cut
@@ -63,7 +63,7 @@ def design_files(source: str, *, now: float, settle: float) -> DesignFiles:
         ServiceUnavailable: the object storage did not answer.
     """
     try:
-        found = [file for file in listed(source) if _is_design_file(file.name)]
+        found = [file for file in list_files(source) if _is_design_file(file.name)]
     except UnreadableSource as error:
         raise InvalidSequences([f"{source}: {error.message}"]) from None
     complete = tuple(file for file in found if _is_complete(file, now, settle))
@@ -97,7 +97,7 @@ def snapshot(file: Listed) -> Iterator[Path]:
     with TemporaryDirectory(prefix="assay-") as folder:
         path = Path(folder) / f"designs{PurePosixPath(file.name).suffix.lower()}"
         try:
-            with opened(file.address) as stream, path.open("wb") as copy:
+            with open_source(file.address) as stream, path.open("wb") as copy:
                 shutil.copyfileobj(stream, copy)
         except UnreadableSource as error:
             raise InvalidSequences([f"{file.address}: {error.message}"]) from None

@@ -6,7 +6,7 @@ from typing import Any
 from prefect_assay.analysis.results import DesignSummary, Outcome, ResultRow
 from prefect_assay.analysis.results.row import CampaignTable
 from prefect_assay.analysis.tables import summary_table
-from prefect_assay.archive import latest
+from prefect_assay.archive import read_latest
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import TABLE_CODE
 from prefect_assay.blocks import Archive
@@ -64,7 +64,7 @@ def _with_newest_table(archive: Archive, entry: Round, objective: Objective | No
     if entry.ended is None:
         return entry
     campaign_id = entry.fixed.campaign_id
-    newest = latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
+    newest = read_latest(archive.get_store(), archive.prefix, campaign_id, TABLE_CODE)
     if newest is None or entry.ended.table.startswith(f"{newest.location}/"):
         return entry
     table = kept_table(archive, campaign_id)

@@ -19,7 +19,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AwareDatetime, Field, TypeAdapter
 
 from prefect_assay.archive.layout import LOOPS_FOLDER, safe_name, safe_prefix
-from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key, save
+from prefect_assay.archive.store import Store, chunks_of, digest_of, join_key, save_chunks
 from prefect_assay.designs import pool_of, read_pool, read_sequences
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.options import AS_WRITTEN, ReadingOptions
@@ -234,7 +234,7 @@ class LoopBook:
         key = join_key(self.folder, pool.key)
         with TemporaryDirectory(prefix="assay-") as folder:
             path = Path(folder) / f"pool{Path(pool.key).suffix}"
-            if save(self.store.stream(key), path).sha256 != pool.sha256:
+            if save_chunks(self.store.stream(key), path).sha256 != pool.sha256:
                 raise ArchiveError(f"{self.store.location(key)} has changed; restore it from a backup")
             yield path
 

@@ -488,7 +488,7 @@ def _has_ordered(run: LoopRun, campaign_id: str) -> bool:
     plan = kept_plan(run.setup.archive, campaign_id)
     books = run.setup.books
     return any(
-        books.order(campaign_id, planned.order_key).read().placed
+        books.open_order(campaign_id, planned.order_key).read().placed
         for planned in (plan.experiments if plan else ())
     )
 

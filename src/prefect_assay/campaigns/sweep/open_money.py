@@ -13,12 +13,12 @@ from prefect_assay.blocks import Archive, AssayAccount
 from prefect_assay.blocks.order_ledger import open_books
 from prefect_assay.campaigns.sweep.saved_blocks import saved_accounts, saved_archives
 from prefect_assay.errors import AssayError
-from prefect_assay.orders.billing import withdraw
+from prefect_assay.orders.billing import withdraw_order
 from prefect_assay.orders.ledger import Books, OrderLedger, known_archive_id
 from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-from prefect_assay.orders.open_items import OpenMoney, joined
+from prefect_assay.orders.open_items import OpenMoney, join_parts
 from prefect_assay.orders.open_money import Look, Looks, look_at_orders
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 
 _NOT_ASKED: Final = "no saved account is of its service, so this is what the archive has"
 
@@ -28,7 +28,7 @@ def read_open_money(client: SyncPrefectClient) -> OpenMoney:
 
     What cannot be asked stays as the log has it, with a note.
     """
-    return joined(looks.money for looks in _Reader(client).every())
+    return join_parts(looks.money for looks in _Reader(client).every())
 
 
 def record_open_money(client: SyncPrefectClient, open_campaigns: Collection[str]) -> OpenMoney:
@@ -42,7 +42,7 @@ def record_open_money(client: SyncPrefectClient, open_campaigns: Collection[str]
             planned = look.book.state.planned
             if planned is not None and planned.campaign_id not in open_campaigns:
                 record_look(look)
-    return joined(looks.money for looks in every)
+    return join_parts(looks.money for looks in every)
 
 
 def record_look(look: Look) -> None:
@@ -54,7 +54,7 @@ def record_look(look: Look) -> None:
     elif look.is_due and look.invoice is not None:
         look.book.saw_invoice(look.invoice.id, look.invoice.amount)
     elif look.ended is not None:
-        withdraw(look.book, look.ended)
+        withdraw_order(look.book, look.ended)
 
 
 @dataclass
@@ -79,7 +79,7 @@ class _Reader:
         archive_id = known_archive_id(store, archive.prefix)
         if archive_id is None:
             return  # nothing was ordered in it, or it is another machine's folder
-        for books in Books.every(store, archive.prefix):
+        for books in Books.list_all(store, archive.prefix):
             if (archive_id, books.log) not in self._seen:
                 self._seen.add((archive_id, books.log))
                 yield self._of_books(archive, books, accounts)
@@ -89,11 +89,11 @@ class _Reader:
         recorded = of_logs(logs, damaged)
         if not (self.thorough or recorded.items or any(log.state.surplus for log in logs)):
             return Looks(notes=recorded.notes, complete=recorded.complete, paid=recorded.paid)
-        services = {bound.service for bound in books.owners() if bound.log == books.log}
+        services = {bound.service for bound in books.list_owners() if bound.log == books.log}
         why = _NOT_ASKED
         for credentials in (account.credentials for account in accounts):
             try:
-                if address(credentials.base_url) not in services:
+                if normalize_address(credentials.base_url) not in services:
                     continue
                 open_books(credentials, archive)  # refuses the token of another organisation
                 with credentials.get_client() as service:

@@ -271,7 +271,7 @@ def _undelivered_orders(campaign: OpenCampaign) -> Iterator[tuple[str, OrderBook
     terms = campaign.state.terms
     if terms is None:
         return
-    books = Books.recorded(campaign.log.store, campaign.log.prefix, terms.service)
+    books = Books.find_recorded(campaign.log.store, campaign.log.prefix, terms.service)
     for book in read_logs(books, campaign.log.name)[0] if books else ():
         state = book.state
         if state.ordered is not None and state.delivered is None and not state.withdrawn:

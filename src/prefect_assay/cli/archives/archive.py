@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from prefect_assay.archive import LocalStore, Store, VerifyReport, verify
+from prefect_assay.archive import LocalStore, Store, VerifyReport, verify_versions
 from prefect_assay.archive.layout import (
     BOOKS_FOLDER,
     LOOPS_FOLDER,
@@ -37,7 +37,7 @@ def verify_archive(
     if isinstance(store, LocalStore) and not root:
         store, prefix = _in_its_archive(store.root)
     with TerminalConsole(stderr=True).status("Verifying …"):
-        report = verify(store, prefix)
+        report = verify_versions(store, prefix)
         if prefix == root:  # the whole archive
             findings = (
                 *report.findings,

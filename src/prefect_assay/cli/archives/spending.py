@@ -95,8 +95,8 @@ def show_spending(
     chosen = saved_account(account) if account else None
     by_account = account if path is None and archive is None else None
     store, prefix = opened(path, archive, by_account)
-    books = Books.every(store, prefix)
-    logs = [book for b in books for book in b.orders()]
+    books = Books.list_all(store, prefix)
+    logs = [book for b in books for book in b.list_orders()]
     for book in logs:
         book.read()  # a damaged log is an error here, and not a smaller sum
     starts = _read_starts(store, prefix, logs)

@@ -63,7 +63,9 @@ def cancel_campaign(which: str, *, archive: str | None, by: str | None, yes: boo
         if runs:
             logs = list(_begun_meanwhile(client, runs, archive))
             reports = [_stop(client, log, person) for log in logs]
-        money = find_open_money(client).of({name for log in logs for name in _campaigns_of(log)})
+        money = find_open_money(client).select_campaigns(
+            {name for log in logs for name in _campaigns_of(log)}
+        )
     if as_json:
         print_json(
             {

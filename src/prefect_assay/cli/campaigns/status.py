@@ -178,7 +178,7 @@ def _one(client: SyncPrefectClient | None, archives: Archives, which: str) -> Kn
             logs += [other for name in names for other in archives.logs_of(name, [StartedKind.CAMPAIGN])]
     views = [view_of(log) for log in logs]
     rounds_of_loop = (one.campaign_id for report in rounds for one in report.rounds)
-    money = _money(client, archives).of([*(view.name for view in views), *rounds_of_loop])
+    money = _money(client, archives).select_campaigns([*(view.name for view in views), *rounds_of_loop])
     return Known(views, named.runs, rounds, money=money)
 
 
@@ -211,10 +211,10 @@ def _money(client: SyncPrefectClient | None, archives: Archives) -> OpenMoney:
         return find_open_money(client)
     from prefect_assay.orders.ledger import Books
     from prefect_assay.orders.ledger.open_money import of_logs, read_logs
-    from prefect_assay.orders.open_items import joined
+    from prefect_assay.orders.open_items import join_parts
 
-    books = archives.collect(lambda place: Books.every(place.store, place.prefix))
-    return joined(of_logs(*read_logs(one)) for one in books)
+    books = archives.collect(lambda place: Books.list_all(place.store, place.prefix))
+    return join_parts(of_logs(*read_logs(one)) for one in books)
 
 
 def _with_service(known: Known, account: str) -> Known:
@@ -251,7 +251,7 @@ def campaigns_table(known: Known) -> Table:
         if view.run and (url := run_url(view.run.run)):
             name.stylize(f"link {url}")
         state = Text(view.progress, style=_STYLES[view.progress])
-        owed = known.money.of([view.name]).line
+        owed = known.money.select_campaigns([view.name]).line
         lines = [
             *_sentences(view),
             *([f"open: {owed}"] if owed else []),

@@ -15,7 +15,7 @@ from rich.tree import Tree
 from prefect_assay.analysis.report.documents import kept_report
 from prefect_assay.analysis.results import outcome_line, rich_table
 from prefect_assay.analysis.tables import summary_table
-from prefect_assay.archive import LocalStore, verify, versions
+from prefect_assay.archive import LocalStore, list_versions, verify_versions
 from prefect_assay.archive.campaign_plan import Plan
 from prefect_assay.archive.layout import REPORT_PATH
 from prefect_assay.blocks import AssayAccount, LocalArchive
@@ -118,7 +118,7 @@ class Story:
             f"estimate: {items} = [bold]{usd(parts.total_cents)}[/bold]; the policy's cap is {usd(CAP_CENTS)}"
         )
         with self._console.status("The run orders the experiment …"):
-            log = books.order(CAMPAIGN, planned.order_key)
+            log = books.open_order(CAMPAIGN, planned.order_key)
             order = watch.until(lambda: find_order(service, log), "an order")
         self._portal = order.experiment_url or self._stack.lab.base_url
         self._line(
@@ -181,7 +181,7 @@ class Story:
         """Wait until the run is suspended again, before the update that completes it."""
         with self._console.status("Each update wakes the run; it looks, and suspends again …"):
             watch.until(watch.suspended, "a suspended run")
-        kept = versions(LocalStore(self._folder), "", CAMPAIGN, str(order.experiment_code))
+        kept = list_versions(LocalStore(self._folder), "", CAMPAIGN, str(order.experiment_code))
         found = (
             "preliminary results are archived as v001, the wait goes on" if kept else "nothing to fetch yet"
         )
@@ -220,7 +220,7 @@ class Story:
         tree = Tree(f"{self._short(self._folder)}/")
         _grow(tree, self._folder)
         self._console.print(tree)
-        report = verify(LocalStore(self._folder))
+        report = verify_versions(LocalStore(self._folder))
         self._line("archive verify: ", end="")
         show_report(report.model_copy(update={"location": self._short(self._folder)}))
         if not report.ok:

@@ -110,11 +110,11 @@ def _placed(store: Store, prefix: str, designs: Iterable[tables.Unanswered]) -> 
     """Campaign and key of the orders that were placed: the next selection must not buy their designs again."""
     if known_archive_id(store, prefix) is None:
         return set()
-    every = Books.every(store, prefix)
+    every = Books.list_all(store, prefix)
     return {
         (campaign_id, key)
         for campaign_id, key in {each[:2] for each in designs}
-        if key is not None and any(each.order(campaign_id, key).read().placed for each in every)
+        if key is not None and any(each.open_order(campaign_id, key).read().placed for each in every)
     }
 
 

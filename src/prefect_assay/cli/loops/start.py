@@ -36,7 +36,7 @@ from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import ArchiveError, AssayError, InputError, LoopFailed
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, StartedKind
-from prefect_assay.orders.payments.interfaces import address
+from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.orders.purchase import describe_assay, describe_caps
 from prefect_assay.orders.targets import resolve_target
 from prefect_assay.service.assays import ASSAY_TYPES, Objective
@@ -264,7 +264,7 @@ def _rows_before(request: LoopRequest, account: "AssayAccount", target: "Target 
     plans: list[Plan] = []
     try:
         store, prefix = account.archive.get_store(), account.archive.prefix
-        books = Books.recorded(store, prefix, address(account.credentials.base_url))
+        books = Books.find_recorded(store, prefix, normalize_address(account.credentials.base_url))
         taken = LoopBook(store, prefix, request.loop_id).read().campaigns
         files = without_rounds(
             design_files(request.source, now=time.time(), settle=0.0), request.loop_id, taken

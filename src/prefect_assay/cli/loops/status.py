@@ -40,7 +40,7 @@ def read_rounds(archive: Archive, log: CampaignLog) -> LoopReport:
 def _with_spent(report: LoopReport, log: CampaignLog) -> LoopReport:
     """The same, with what the ledgers say of the rounds that have not ended; a loop's log has a sum only of the others."""
     terms = log.state.terms
-    books = Books.recorded(log.store, log.prefix, terms.service) if terms else None
+    books = Books.find_recorded(log.store, log.prefix, terms.service) if terms else None
     if books is None:
         return report
     budget = books.budget.read()

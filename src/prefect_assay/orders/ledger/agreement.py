@@ -55,7 +55,7 @@ def contradicting_orders(book: "OrderBook") -> tuple["OrderBook", ...]:
     if state.last and not book.actions:
         return ()
     lost = []
-    for other in book.books.orders() if not state.last else (book,):
+    for other in book.books.list_orders() if not state.last else (book,):
         other.read()
         if other.actions and other.order_key not in budget.read().reservations:
             lost.append(other)

@@ -39,11 +39,11 @@ class Identity:
         """All records, oldest first; the last one of an address holds."""
         return list(self._log.read())
 
-    def recorded(self, service: str) -> Bound | None:
+    def find_recorded(self, service: str) -> Bound | None:
         """What is recorded for an address, in its one spelling (`orders.payments.interfaces.address`)."""
-        return _last(self.read(), service)
+        return _find_last(self.read(), service)
 
-    def bind(
+    def bind_address(
         self, service: str, organisation: str | None, name: str, organisation_name: str | None = None
     ) -> Bound:
         """The record of an address, made at its first use; `name` is the folder of a log that no address has yet.
@@ -55,7 +55,7 @@ class Identity:
         """
         while True:
             records = self.read()
-            known = _last(records, service)
+            known = _find_last(records, service)
             if known is not None and organisation in {None, known.organisation}:
                 return known
             if known is not None and known.organisation is not None:
@@ -74,5 +74,5 @@ class Identity:
                 return bound
 
 
-def _last(records: Sequence[Bound], service: str) -> Bound | None:
+def _find_last(records: Sequence[Bound], service: str) -> Bound | None:
     return next((record for record in reversed(records) if record.service == service), None)

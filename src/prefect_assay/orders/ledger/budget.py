@@ -89,7 +89,7 @@ class Budget:
         if fresh:
             state = BudgetState(last=max(0, self._last_checkpoint() - 1))
         for record in self._log.read(state.last + 1, all_of_it=fresh):
-            state = _after(state, record)
+            state = _apply_record(state, record)
         self._state = state
         return state
 
@@ -124,13 +124,13 @@ class Budget:
             if campaign_cap_cents is not None and cents > had:
                 cap = max(campaign_cap_cents, state.caps.get(campaign_id, 0))
                 total = state.campaign_cents(campaign_id) - had + cents
-                _check("campaign", f"the cap of campaign {campaign_id}", wanted, total, cap)
+                _check_cap("campaign", f"the cap of campaign {campaign_id}", wanted, total, cap)
             if rolling is not None:
                 counted = had if before and before.paid_at and before.paid_at >= rolling.since else 0
                 total = state.paid_cents(rolling.since) - counted + cents
                 if cents > counted:
                     words = f"rolling_cents of the SpendingPolicy block since {rolling.since:%Y-%m-%d}"
-                    _check("rolling", words, wanted, total, rolling.max_cents)
+                    _check_cap("rolling", words, wanted, total, rolling.max_cents)
             return Reserved(reservation=wanted)
 
         self._append(decide)
@@ -176,7 +176,7 @@ class Budget:
 
         self._append(decide)
 
-    def redate(self, known: Iterable[Reservation], at: datetime) -> None:
+    def redate_payments(self, known: Iterable[Reservation], at: datetime) -> None:
         """Date payments at `at` that have a later time. `known` was read before `at` was confirmed.
 
         So they had been reserved by then, and their time is wrong: they would count for too long.
@@ -206,7 +206,7 @@ class Budget:
             state = self.read()
             number = state.last + 1
             if number % EVERY == 0:
-                self._log.append(number, _checkpoint(state))
+                self._log.append(number, _make_checkpoint(state))
             else:
                 record = decide(state)
                 if record is None or self._log.append(number, record):
@@ -224,7 +224,7 @@ class Budget:
         return EVERY * low or 1
 
 
-def _after(state: BudgetState, record: BudgetRecord) -> BudgetState:
+def _apply_record(state: BudgetState, record: BudgetRecord) -> BudgetState:
     last = state.last + 1
     match record:
         case Checkpoint():
@@ -239,13 +239,13 @@ def _after(state: BudgetState, record: BudgetRecord) -> BudgetState:
             return state.model_copy(update={"last": last, "reservations": known})
 
 
-def _checkpoint(state: BudgetState) -> Checkpoint:
+def _make_checkpoint(state: BudgetState) -> Checkpoint:
     """A checkpoint without released reservations. None is left out for its age, which is a matter of clocks."""
     kept = tuple(r for r in state.reservations.values() if r.cents or r.paid_at or r.action)
     return Checkpoint(reservations=kept, caps=state.caps)
 
 
-def _check(name: str, words: str, wanted: Reservation, total: int, cap: int) -> None:
+def _check_cap(name: str, words: str, wanted: Reservation, total: int, cap: int) -> None:
     if total > cap:
         raise BudgetExceeded(
             f"order {wanted.order_key} of {usd(wanted.cents)} would pass {words}: "

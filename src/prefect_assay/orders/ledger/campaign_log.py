@@ -273,16 +273,16 @@ class CampaignState:
         known = self.decisions.get(question_id)
         return known[1] if known and known[0].question.digest == question.digest else None
 
-    def _agreed(self) -> dict[str, tuple[Asked, Answered]]:
+    def _collect_agreed(self) -> dict[str, tuple[Asked, Answered]]:
         """The decisions that hold after a new start: what was rejected or not answered in time is asked again."""
         refusals = {REJECT, EXPIRED, CLOSED}
         return {key: one for key, one in self.decisions.items() if one[1].decision not in refusals}
 
     def apply(self, record: CampaignRecord) -> "CampaignState":
         """The state after one more record."""
-        return replace(self, count=self.count + 1, **self._changes(record))
+        return replace(self, count=self.count + 1, **self._derive_changes(record))
 
-    def _changes(self, record: CampaignRecord) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912 - one answer per kind
+    def _derive_changes(self, record: CampaignRecord) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912 - one answer per kind
         match record:
             case Started():
                 home = record.home if record.home is not None else self.home
@@ -292,24 +292,24 @@ class CampaignState:
                     "first_started": first,
                     "home": home,
                     "over": None,
-                    "decisions": self._agreed(),
+                    "decisions": self._collect_agreed(),
                 }
             case Ran():
-                return {"runs": {**_without(self.runs, record.run), record.run: record}}
+                return {"runs": {**_drop_entry(self.runs, record.run), record.run: record}}
             case Looked():
                 return {"shown": {**self.shown, **record.experiments}, "read_at": record.read_at}
             case Asked():
                 return {
                     "open_questions": {**self.open_questions, record.question_id: record},
                     "revisions": {**self.revisions, record.question_id: record.revision},
-                    "decisions": _without(self.decisions, record.question_id),
+                    "decisions": _drop_entry(self.decisions, record.question_id),
                 }
             case Answered():
                 asked = self.open_questions.get(record.question_id)
                 if asked is None or asked.revision != record.revision:
                     return {}  # never written: `answer` refuses it
                 return {
-                    "open_questions": _without(self.open_questions, record.question_id),
+                    "open_questions": _drop_entry(self.open_questions, record.question_id),
                     "decisions": {**self.decisions, record.question_id: (asked, record)},
                 }
             case Offered():
@@ -323,7 +323,7 @@ class CampaignState:
                     "stopped": None,
                     "settled": False,
                     "over": None,
-                    "decisions": self._agreed(),
+                    "decisions": self._collect_agreed(),
                     "reopened": self.reopened + 1,
                 }
             case Adopted():
@@ -334,7 +334,7 @@ class CampaignState:
                 assert_never(record)
 
 
-def _without(entries: Mapping[str, V], key: str) -> dict[str, V]:
+def _drop_entry(entries: Mapping[str, V], key: str) -> dict[str, V]:
     return {name: value for name, value in entries.items() if name != key}
 
 

@@ -35,29 +35,29 @@ def check_orders(store: Store, prefix: str = "") -> Iterator[Finding]:
     campaigns: dict[str, Orders] = {}
     identity = join_key(prefix, BOOKS_FOLDER, ARCHIVE_NAME)
     owners = Identity(store, join_key(prefix, BOOKS_FOLDER))
-    yield from _unreadable(join_key(prefix, BOOKS_FOLDER, IDENTITY_FOLDER), owners.read)
-    every = Books.every(store, prefix)
+    yield from _report_unreadable(join_key(prefix, BOOKS_FOLDER, IDENTITY_FOLDER), owners.read)
+    every = Books.list_all(store, prefix)
     if every and store.find(identity) is None:
         yield Finding(kind="missing", key=identity, detail="the archive's id, which its logs of orders name")
         return  # reading them would make another id
     for books in every:
-        yield from _unreadable(join_key(books.folder, "BUDGET"), books.budget.read)
+        yield from _report_unreadable(join_key(books.folder, "BUDGET"), books.budget.read)
         last = last_numbers(store, books.folder)
-        for book in books.orders():
+        for book in books.list_orders():
             folder = join_key(books.folder, book.campaign_id, book.order_key)
-            findings = list(_unreadable(folder, book.read))
+            findings = list(_report_unreadable(folder, book.read))
             yield from findings or _lost_records(folder, book.state.count, last.get(folder, 0))
             known = campaigns.setdefault(book.campaign_id, {}).setdefault(book.order_key, set())
-            known.update(_experiments(book.state))
+            known.update(_list_experiments(book.state))
     archive_id = every[0].archive_id if every else None
-    for campaign, codes in sorted(_archived(store, prefix).items()):
+    for campaign, codes in sorted(_list_archived(store, prefix).items()):
         folder = join_key(prefix, campaign)
         try:
-            yield from _compare(store, folder, codes, campaigns.get(campaign, {}), archive_id)
+            yield from _compare_orders(store, folder, codes, campaigns.get(campaign, {}), archive_id)
         except ArchiveUnavailable:
             raise
         except NewerFormat as error:
-            yield Finding.unreadable(folder, error)
+            yield Finding.describe_unreadable(folder, error)
         except (ArchiveError, ValueError, csv.Error) as error:
             yield Finding(kind="unreadable", key=folder, detail=f"its plan or table: {error}")
 
@@ -67,11 +67,11 @@ def check_campaigns(store: Store, prefix: str = "") -> Iterator[Finding]:
     listed = {log.index_key: log for log in list_open(store, prefix)}
     for log, last in list_logs(store, prefix):
         entry = listed.pop(log.index_key, None)
-        findings = list(_unreadable(log.key, log.read))
+        findings = list(_report_unreadable(log.key, log.read))
         findings += [] if findings else _lost_records(log.key, log.state.count, last)
         yield from findings or _correct_index(log, is_listed=entry is not None)
     for log in listed.values():  # entries without a log: a start was killed before its record
-        yield from list(_unreadable(log.key, log.read)) or _correct_index(log, is_listed=True)
+        yield from list(_report_unreadable(log.key, log.read)) or _correct_index(log, is_listed=True)
 
 
 def _correct_index(log: CampaignLog, *, is_listed: bool) -> Iterator[Finding]:
@@ -98,20 +98,20 @@ def _lost_records(folder: str, count: int, last: int) -> list[Finding]:
     return [Finding(kind="missing", key=folder, detail=detail)]
 
 
-def _unreadable(key: str, read: Callable[[], object]) -> Iterator[Finding]:
+def _report_unreadable(key: str, read: Callable[[], object]) -> Iterator[Finding]:
     try:
         read()
     except ArchiveUnavailable:
         raise
     except (ArchiveError, ConfigurationError) as error:
-        yield Finding.unreadable(key, error)
+        yield Finding.describe_unreadable(key, error)
 
 
-def _experiments(state: OrderState) -> set[str]:
+def _list_experiments(state: OrderState) -> set[str]:
     return {*state.surplus, *([state.ordered.experiment_id] if state.ordered else [])}
 
 
-def _archived(store: Store, prefix: str) -> dict[str, set[str]]:
+def _list_archived(store: Store, prefix: str) -> dict[str, set[str]]:
     """The experiment codes with versions, by campaign."""
     found: dict[str, set[str]] = {}
     for key in store.keys(prefix):
@@ -121,11 +121,11 @@ def _archived(store: Store, prefix: str) -> dict[str, set[str]]:
     return found
 
 
-def _compare(
+def _compare_orders(
     store: Store, folder: str, codes: set[str], orders: Orders, archive_id: str | None
 ) -> Iterator[Finding]:
     ids = {code: _experiment_id(store, join_key(folder, code)) for code in sorted(codes - CAMPAIGN_CODES)}
-    table = _newest(store, join_key(folder, TABLE_CODE), TABLE_PATH)
+    table = _read_newest(store, join_key(folder, TABLE_CODE), TABLE_PATH)
     if table is not None:
         header, *lines = csv_lines(table) or [[]]
         rows = (dict(zip(header, cells, strict=False)) for cells in lines)
@@ -159,6 +159,6 @@ def _experiment_id(store: Store, folder: str) -> str | None:
     return None if newest is None else read_manifest(store, version_folder(folder, newest))[0].experiment_id
 
 
-def _newest(store: Store, folder: str, path: str) -> bytes | None:
+def _read_newest(store: Store, folder: str, path: str) -> bytes | None:
     newest = latest_version(store, folder)
     return None if newest is None else store.find(join_key(version_folder(folder, newest), path))

@@ -19,34 +19,34 @@ class _Sweep(StoredModel):
 
 def note_sweep(store: Store, prefix: str, home: str, now: datetime) -> None:
     """Note that a home has swept; the first sweep of a day (UTC) writes the file and deletes those of earlier days."""
-    folder = join_key(_folder(prefix), safe_name(home))
+    folder = join_key(_build_folder(prefix), safe_name(home))
     today = f"{now.astimezone(UTC).date().isoformat()}.json"
     body = _Sweep(home=home, swept=now).model_dump_json().encode()
     if not store.put_if_absent(join_key(folder, today), body, "application/json"):
         return
     for key in list(store.keys(folder)):
         name = key.removeprefix(f"{folder}/")
-        if name < today and _date(name) is not None:
+        if name < today and _parse_date(name) is not None:
             store.delete(key)
 
 
 def last_sweeps(store: Store, prefix: str) -> dict[str, date]:
     """The day (UTC) of each home's last sweep, by the id of the home. One listing."""
-    folder = _folder(prefix)
+    folder = _build_folder(prefix)
     last: dict[str, date] = {}
     for key in store.keys(folder):
         home, _, name = key.removeprefix(f"{folder}/").partition("/")
-        swept = _date(name)
+        swept = _parse_date(name)
         if swept is not None:
             last[home] = max(swept, last.get(home, swept))
     return last
 
 
-def _folder(prefix: str) -> str:
+def _build_folder(prefix: str) -> str:
     return join_key(safe_prefix(prefix), BOOKS_FOLDER, HOMES_FOLDER)
 
 
-def _date(name: str) -> date | None:
+def _parse_date(name: str) -> date | None:
     try:
         return date.fromisoformat(name.removesuffix(".json")) if name.endswith(".json") else None
     except ValueError:

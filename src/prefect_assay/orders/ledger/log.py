@@ -261,17 +261,17 @@ class Log(Generic[R]):
                 record = self.find(number)  # a store may show the later one first
                 if record is None:
                     raise ArchiveError(
-                        f"{self.store.location(self._key(number))} is missing, and the record after it exists; "
+                        f"{self.store.location(self._build_key(number))} is missing, and the record after it exists; "
                         "nothing is ordered or paid. Restore it from a backup of the archive"
                     )
             if record is None and number == 1:
-                record = self._first()
+                record = self._read_first()
             if record is None:
                 return
             yield record
             number += 1
 
-    def _first(self) -> R | None:
+    def _read_first(self) -> R | None:
         """The first record where none was found, which is certain only if the folder is empty."""
         names = (key.removeprefix(f"{self.folder}/") for key in self.store.keys(self.folder))
         others = [name for name in names if name and "/" not in name]  # folders below are no records
@@ -286,7 +286,7 @@ class Log(Generic[R]):
 
     def find(self, number: int) -> R | None:
         """One record, or None."""
-        key = self._key(number)
+        key = self._build_key(number)
         body = self.store.find(key)
         if body is None:
             return None
@@ -302,7 +302,7 @@ class Log(Generic[R]):
 
     def exists(self, number: int) -> bool:
         """Return True if the number is taken."""
-        return self.store.stat(self._key(number)) is not None
+        return self.store.stat(self._build_key(number)) is not None
 
     def append(self, number: int, record: R, *, read_back: bool = False) -> bool:
         """Write the record under the number; False when the number belongs to another record.
@@ -314,7 +314,10 @@ class Log(Generic[R]):
         body = self._adapter.dump_json(record)
         for wait in (*_WAITS, None):
             try:
-                if self.store.put_if_absent(self._key(number), body, "application/json") and not read_back:
+                if (
+                    self.store.put_if_absent(self._build_key(number), body, "application/json")
+                    and not read_back
+                ):
                     return True
                 there = self.find(number)
                 if there is not None:
@@ -324,9 +327,11 @@ class Log(Generic[R]):
                     raise
             if wait is not None:
                 time.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-        raise ArchiveUnavailable(f"{self.store.location(self._key(number))} is neither absent nor readable")
+        raise ArchiveUnavailable(
+            f"{self.store.location(self._build_key(number))} is neither absent nor readable"
+        )
 
-    def _key(self, number: int) -> str:
+    def _build_key(self, number: int) -> str:
         return join_key(self.folder, f"{number:06d}.json")
 
 

@@ -35,11 +35,11 @@ _READERS: Final = 16  # logs are read at once: each record is a request where th
 def read_logs(books: Books, campaign_id: str | None = None) -> tuple[list[OrderBook], tuple[str, ...]]:
     """The logs of all orders, or of a campaign's, each read to its end, and a note for each that is damaged."""
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(_read, books.orders(campaign_id)))
+        found = list(pool.map(_read_order, books.list_orders(campaign_id)))
     return [one for one in found if isinstance(one, OrderBook)], tuple(n for n in found if isinstance(n, str))
 
 
-def _read(book: OrderBook) -> OrderBook | str:
+def _read_order(book: OrderBook) -> OrderBook | str:
     try:
         book.read()
     except ArchiveUnavailable:
@@ -88,23 +88,25 @@ def item_of(book: OrderBook) -> OpenItem | None:  # noqa: PLR0911, C901 - one an
             remark = (
                 "an order was sent, and its answer was lost: start the campaign again, which looks for it"
             )
-            return _item(book, OpenKind.UNSURE, state.open_attempts[-1].at, remark)
+            return _make_item(book, OpenKind.UNSURE, state.open_attempts[-1].at, remark)
         case Paid():
             if state.delivered is not None:
                 return None
-            return _item(book, OpenKind.TO_DELIVER, state.settled.at)
+            return _make_item(book, OpenKind.TO_DELIVER, state.settled.at)
         case PaymentSent() | PaymentInDoubt():
-            return _item(
+            return _make_item(
                 book, OpenKind.TO_PAY, state.payment.sent_at, "a payment was sent, and may have been made"
             )
         case PaymentRefused():
-            return _item(book, OpenKind.TO_PAY, state.ordered.at, "its payment was refused")
+            return _make_item(book, OpenKind.TO_PAY, state.ordered.at, "its payment was refused")
         case Unpaid() if state.withdrawn:
             return None
         case Unpaid() if state.billed:
-            return _item(book, OpenKind.TO_PAY, state.invoiced.at if state.invoiced else state.ordered.at)
+            return _make_item(
+                book, OpenKind.TO_PAY, state.invoiced.at if state.invoiced else state.ordered.at
+            )
         case Unpaid():
-            return _item(book, OpenKind.QUOTE, state.ordered.at)
+            return _make_item(book, OpenKind.QUOTE, state.ordered.at)
         case _:
             assert_never(state)
 
@@ -130,7 +132,7 @@ def status_words(state: OrderState) -> str:  # noqa: PLR0911 - one answer per st
             assert_never(state)
 
 
-def _item(book: OrderBook, kind: OpenKind, since: datetime, remark: str | None = None) -> OpenItem:
+def _make_item(book: OrderBook, kind: OpenKind, since: datetime, remark: str | None = None) -> OpenItem:
     state = book.state
     return OpenItem(
         kind=kind,

@@ -172,8 +172,8 @@ class OrderBook:
 
         Asked before an experiment is created or adopted, and before money is committed to it.
         """
-        for books in Books.every(self.books.store, self.books.prefix):
-            book = books.order(self.campaign_id, self.order_key)
+        for books in Books.list_all(self.books.store, self.books.prefix):
+            book = books.open_order(self.campaign_id, self.order_key)
             if books.folder != self.books.folder and book.read().placed:
                 raise OrderNotVisible(
                     f"order {self.order_key} is in another log of this archive, {book.location}: for another "
@@ -216,9 +216,9 @@ class OrderBook:
         """
         state = self.state if self.state.count else self.read()  # if it is old, its next number is taken
         while True:
-            record = decide(state) if state.planned else self._planned()
+            record = decide(state) if state.planned else self._make_plan()
             try:
-                following = None if record is None else self._following(state, record)
+                following = None if record is None else self._apply_record(state, record)
             except AssayError:
                 seen, state = state, self.read()
                 if state is seen:
@@ -238,13 +238,13 @@ class OrderBook:
             if record is None and state is seen:
                 return None
 
-    def _following(self, state: OrderState, record: OrderRecord) -> OrderState:
+    def _apply_record(self, state: OrderState, record: OrderRecord) -> OrderState:
         """The state after the record; an error for what is never written: it contradicts the log, or the order is stopped."""
         if isinstance(record, ACTIONS):
             self._refuse_if_stopped(state)
         return state.next(record)
 
-    def _planned(self) -> Planned:
+    def _make_plan(self) -> Planned:
         return Planned(archive_id=self.books.archive_id, campaign_id=self.campaign_id)
 
 
@@ -255,7 +255,7 @@ class Books:
     """
 
     @classmethod
-    def every(cls, store: Store, prefix: str) -> "list[Books]":
+    def list_all(cls, store: Store, prefix: str) -> "list[Books]":
         """The books of every organisation in an archive."""
         root = join_key(safe_prefix(prefix), BOOKS_FOLDER)
         names = sorted(name for name in store.folders(root) if name not in NO_LEDGERS)
@@ -278,12 +278,12 @@ class Books:
         account = organisation or service
         identity = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER))
         # Read again: another first user may have recorded it, and begun its log.
-        if not identity.read() and cls.every(store, prefix) and not identity.read():
+        if not identity.read() and cls.list_all(store, prefix) and not identity.read():
             raise ArchiveError(
                 f"{identity.location} is missing, which says whose logs {store.location(prefix)} has; nothing is ordered or "
                 "paid. Restore it from a backup of the archive"
             )
-        bound = identity.bind(service, organisation, _digest(account), organisation_name)
+        bound = identity.bind_address(service, organisation, _hash_text(account), organisation_name)
         return cls(
             store,
             prefix,
@@ -294,9 +294,9 @@ class Books:
         )
 
     @classmethod
-    def recorded(cls, store: Store, prefix: str, service: str) -> "Books | None":
+    def find_recorded(cls, store: Store, prefix: str, service: str) -> "Books | None":
         """The books of a service's address as its first use recorded them; None before that."""
-        bound = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER)).recorded(service)
+        bound = Identity(store, join_key(safe_prefix(prefix), BOOKS_FOLDER)).find_recorded(service)
         if bound is None:
             return None
         account = bound.organisation or service
@@ -325,11 +325,11 @@ class Books:
         self.organisation = organisation  # its id; None if the service names none
         self.organisation_name = organisation_name  # for people only
         self.is_simulated: bool | None = None  # None: the service did not answer when the books were opened
-        self.log = log or _digest(account)
+        self.log = log or _hash_text(account)
         self.folder = join_key(self._root, self.log)
         self.budget = Budget(store, join_key(self.folder, _BUDGET))
 
-    def owners(self) -> list[Bound]:
+    def list_owners(self) -> list[Bound]:
         """What the archive has recorded of the services' addresses, oldest first."""
         return Identity(self.store, self._root).read()
 
@@ -344,15 +344,15 @@ class Books:
             body = self.store.read(key)
         return _archive_id(body, self.store.location(key))
 
-    def scope(self, base_url: str) -> str:
+    def derive_scope(self, base_url: str) -> str:
         """A digest that differs between services, logs and archives."""
-        return _digest(json.dumps([base_url, self.log, self.archive_id]))
+        return _hash_text(json.dumps([base_url, self.log, self.archive_id]))
 
-    def order(self, campaign_id: str, order_key: str) -> OrderBook:
+    def open_order(self, campaign_id: str, order_key: str) -> OrderBook:
         """The log of one order."""
         return OrderBook(self, campaign_id, order_key)
 
-    def orders(self, campaign_id: str | None = None) -> Iterator[OrderBook]:
+    def list_orders(self, campaign_id: str | None = None) -> Iterator[OrderBook]:
         """The logs of all orders, or of a campaign's, for reports; a listing decides nothing."""
         seen = set()
         where = join_key(self.folder, safe_name(campaign_id)) if campaign_id else self.folder
@@ -379,7 +379,7 @@ def _archive_id(body: bytes, location: str) -> str:
         raise ArchiveError(f"{location} is damaged; restore it from a backup") from None
 
 
-def _digest(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -402,7 +402,7 @@ class OrderLedger:
         book.require_not_stopped()  # before a token is issued
         book.require_only_log()
         book.require_agreement()
-        book.books.budget.redate(self._counted, cap.at + 2 * CLOCKS_DIFFER)
+        book.books.budget.redate_payments(self._counted, cap.at + 2 * CLOCKS_DIFFER)
         had = book.books.budget.read().reservations.get(book.order_key)
         book.books.budget.reserve(
             book.order_key,
@@ -426,7 +426,7 @@ class OrderLedger:
 
         def decide(state: OrderState) -> Paying | None:
             ordered = state.ordered and state.ordered.experiment_id
-            changed = state.settled or _key(state.payment) != _key(previous)
+            changed = state.settled or _key_entry(state.payment) != _key_entry(previous)
             moved = attempt.experiment_id not in {None, ordered}
             return None if changed or moved else Paying(**attempt.attempt())
 
@@ -457,7 +457,7 @@ class OrderLedger:
 
     def _record_end(self, entry: LedgerEntry, end: InDoubt | NotSettled) -> bool:
         written = self._book.record(
-            lambda now: None if now.settled or _key(now.payment) != _key(entry) else end
+            lambda now: None if now.settled or _key_entry(now.payment) != _key_entry(entry) else end
         )
         return written is not None
 
@@ -485,5 +485,5 @@ class OrderLedger:
         return written is not None
 
 
-def _key(entry: LedgerEntry | None) -> tuple[str, PaymentState] | None:
+def _key_entry(entry: LedgerEntry | None) -> tuple[str, PaymentState] | None:
     return (entry.id, entry.state) if entry else None

@@ -100,7 +100,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         records = (self.settled, self.payment, self.invoiced)
         return next((one.invoice_id for one in records if one and one.invoice_id), None)
 
-    def _become(self, state: type[S], **changes: Any) -> S:
+    def _move_to(self, state: type[S], **changes: Any) -> S:
         """The state after a record that moves the order."""
         return state(**{**dict(self), "count": self.count + 1, "withdrawn": False, **changes})
 
@@ -120,7 +120,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
         only = answer.experiment_id is None and not self.surplus and self.attempts - self.refused == 1
         return answer.invoice_id if own or only or (page is not None and page == answer.page) else None
 
-    def _note(
+    def _keep_state(
         self,
         record: Approved | Accepted | Named | Surplus | Partial | Delivered | Stopped | Reopened,
     ) -> Self:
@@ -142,7 +142,7 @@ class _State(BaseModel, frozen=True, extra="forbid"):
                 assert_never(record)
         return self.model_copy(update={"count": self.count + 1, **noted})
 
-    def _contradiction(self, record: OrderRecord) -> ArchiveError:
+    def _describe_contradiction(self, record: OrderRecord) -> ArchiveError:
         return ArchiveError(
             f"record {self.count + 1} of an order's log, `{record.kind}` by {record.by}, contradicts the records "
             "before it; nothing is ordered or paid. Restore the log from a backup of the archive"
@@ -160,8 +160,8 @@ class NotBegun(_State, frozen=True):
     def next(self, record: OrderRecord) -> "OrderState":
         """The state after one more record, which must be the plan; ArchiveError when it contradicts the log."""
         if isinstance(record, Planned):
-            return self._become(NotOrdered, planned=record)
-        raise self._contradiction(record)
+            return self._move_to(NotOrdered, planned=record)
+        raise self._describe_contradiction(record)
 
 
 class NotOrdered(_State, frozen=True):
@@ -178,20 +178,20 @@ class NotOrdered(_State, frozen=True):
             case Sending() if record.attempt == self.attempts + 1 and not self.stopped:
                 sent = (*self.open_attempts, record)
                 changes = {"attempts": record.attempt, "rail": record.rail, "route": record.route}
-                return self._become(NotOrdered, open_attempts=sent, **changes)
+                return self._move_to(NotOrdered, open_attempts=sent, **changes)
             case Refused() if record.attempt in {sent.attempt for sent in self.open_attempts}:
                 left = tuple(sent for sent in self.open_attempts if sent.attempt != record.attempt)
-                return self._become(NotOrdered, open_attempts=left, refused=self.refused + 1)
+                return self._move_to(NotOrdered, open_attempts=left, refused=self.refused + 1)
             case Ordered():
-                return self._become(Unpaid, ordered=record, open_attempts=())
+                return self._move_to(Unpaid, ordered=record, open_attempts=())
             case Withdrawn():
-                return self._become(NotOrdered, withdrawn=True)
+                return self._move_to(NotOrdered, withdrawn=True)
             case Surplus() | Approved() | Accepted() | Named() | Stopped() | Reopened():
-                return self._note(record)
+                return self._keep_state(record)
             case Planned() | Sending() | Refused() | Confirming() | Paying() | InDoubt() | NotSettled():
-                raise self._contradiction(record)
+                raise self._describe_contradiction(record)
             case Settled() | Invoiced() | Partial() | Delivered():
-                raise self._contradiction(record)
+                raise self._describe_contradiction(record)
             case _:
                 assert_never(record)
 
@@ -202,38 +202,40 @@ class _Placed(_State, frozen=True):
     planned: Planned
     ordered: Ordered
 
-    def _shared(self, record: OrderRecord) -> "Self | Paid":
+    def _apply_shared_rules(self, record: OrderRecord) -> "Self | Paid":
         """The next state by the rules that all states with an experiment share."""
         match record:
             case Approved() | Accepted() | Named() | Partial() | Delivered():
-                return self._note(record)
+                return self._keep_state(record)
             case Stopped() | Reopened():
-                return self._note(record)
+                return self._keep_state(record)
             case Invoiced():
-                return self._become(type(self), invoiced=record)
+                return self._move_to(type(self), invoiced=record)
             case Surplus() if record.experiment_id != self.ordered.experiment_id:
-                return self._note(record)
+                return self._keep_state(record)
             case Confirming() if not self.stopped:
-                return self._become(type(self), confirmed=True)
+                return self._move_to(type(self), confirmed=True)
             case Settled():
-                return self._settle(record)
+                return self._mark_paid(record)
             case Planned() | Sending() | Refused() | Ordered() | Surplus() | Withdrawn():
-                raise self._contradiction(record)
+                raise self._describe_contradiction(record)
             case Confirming() | Paying() | InDoubt() | NotSettled():
-                raise self._contradiction(record)
+                raise self._describe_contradiction(record)
             case _:
                 assert_never(record)
 
-    def _pays(self, record: Paying) -> bool:
+    def _is_payment_of(self, record: Paying) -> bool:
         return record.experiment_id in {None, self.ordered.experiment_id} and not self.stopped
 
-    def _send(self, record: Paying) -> "PaymentSent":
+    def _begin_payment(self, record: Paying) -> "PaymentSent":
         sent = LedgerEntry(**record.attempt(), id=record.id, state=PaymentState.SENT, sent_at=record.at)
-        return self._become(PaymentSent, payment=sent)
+        return self._move_to(PaymentSent, payment=sent)
 
-    def _settle(self, record: Settled) -> "Paid":
-        payment = self.payment and _after(self.payment, PaymentState.SETTLED, record.remark, record.receipt)
-        return self._become(Paid, settled=record, payment=payment)
+    def _mark_paid(self, record: Settled) -> "Paid":
+        payment = self.payment and _update_payment(
+            self.payment, PaymentState.SETTLED, record.remark, record.receipt
+        )
+        return self._move_to(Paid, settled=record, payment=payment)
 
 
 class Unpaid(_Placed, frozen=True):
@@ -245,22 +247,22 @@ class Unpaid(_Placed, frozen=True):
     def next(self, record: OrderRecord) -> "OrderState":
         """See `NotBegun`."""
         match record:
-            case Paying() if self._pays(record):
-                return self._send(record)
+            case Paying() if self._is_payment_of(record):
+                return self._begin_payment(record)
             case Withdrawn():
-                return self._become(Unpaid, confirmed=False, withdrawn=True)
-            case Surplus() if self._moves(record):
-                older = {"ordered": self._older(record), "invoiced": None, "partial": None}
-                return self._note(record).model_copy(update=older)
+                return self._move_to(Unpaid, confirmed=False, withdrawn=True)
+            case Surplus() if self._may_move_to(record):
+                older = {"ordered": self._move_to_older(record), "invoiced": None, "partial": None}
+                return self._keep_state(record).model_copy(update=older)
             case _:
-                return self._shared(record)
+                return self._apply_shared_rules(record)
 
-    def _moves(self, record: Surplus) -> bool:
+    def _may_move_to(self, record: Surplus) -> bool:
         """An older experiment has come to light, and nothing is committed to the present one."""
         moved = record.experiment_id == self.ordered.experiment_id != record.kept
         return moved and not self.committed
 
-    def _older(self, record: Surplus) -> Ordered:
+    def _move_to_older(self, record: Surplus) -> Ordered:
         return self.ordered.model_copy(
             update={"experiment_id": record.kept, "invoice_id": None, "adopted": True}
         )
@@ -272,19 +274,19 @@ class _InPayment(_Placed, frozen=True):
     payment: LedgerEntry
     settled: None
 
-    def _doubt(self, payment: LedgerEntry, remark: str | None) -> "PaymentInDoubt":
-        return self._become(PaymentInDoubt, payment=_after(payment, PaymentState.UNKNOWN, remark))
+    def _mark_unknown(self, payment: LedgerEntry, remark: str | None) -> "PaymentInDoubt":
+        return self._move_to(PaymentInDoubt, payment=_update_payment(payment, PaymentState.UNKNOWN, remark))
 
-    def _uncertain(self, record: OrderRecord) -> "Self | PaymentInDoubt | Paid":
+    def _apply_while_unknown(self, record: OrderRecord) -> "Self | PaymentInDoubt | Paid":
         """The next state while the credential may have moved money."""
         match record:
-            case Paying() if self._pays(record):
+            case Paying() if self._is_payment_of(record):
                 # What is in doubt stays so: no later answer can prove that the first sending moved nothing.
-                return self._doubt(self._send(record).payment, self.payment.remark)
+                return self._mark_unknown(self._begin_payment(record).payment, self.payment.remark)
             case InDoubt():
-                return self._doubt(self.payment, record.remark)
+                return self._mark_unknown(self.payment, record.remark)
             case _:
-                return self._shared(record)
+                return self._apply_shared_rules(record)
 
 
 class PaymentSent(_InPayment, frozen=True):
@@ -293,9 +295,9 @@ class PaymentSent(_InPayment, frozen=True):
     def next(self, record: OrderRecord) -> "OrderState":
         """See `NotBegun`."""
         if isinstance(record, NotSettled):
-            refused = _after(self.payment, PaymentState.FAILED, record.remark)
-            return self._become(PaymentRefused, payment=refused)
-        return self._uncertain(record)
+            refused = _update_payment(self.payment, PaymentState.FAILED, record.remark)
+            return self._move_to(PaymentRefused, payment=refused)
+        return self._apply_while_unknown(record)
 
 
 class PaymentInDoubt(_InPayment, frozen=True):
@@ -303,7 +305,7 @@ class PaymentInDoubt(_InPayment, frozen=True):
 
     def next(self, record: OrderRecord) -> "OrderState":
         """See `NotBegun`."""
-        return self._uncertain(record)
+        return self._apply_while_unknown(record)
 
 
 class PaymentRefused(_InPayment, frozen=True):
@@ -311,9 +313,9 @@ class PaymentRefused(_InPayment, frozen=True):
 
     def next(self, record: OrderRecord) -> "OrderState":
         """See `NotBegun`."""
-        if isinstance(record, Paying) and self._pays(record):
-            return self._send(record)
-        return self._shared(record)
+        if isinstance(record, Paying) and self._is_payment_of(record):
+            return self._begin_payment(record)
+        return self._apply_shared_rules(record)
 
 
 class Paid(_Placed, frozen=True):
@@ -324,11 +326,11 @@ class Paid(_Placed, frozen=True):
     def next(self, record: OrderRecord) -> "OrderState":
         """See `NotBegun`."""
         if isinstance(record, Settled):
-            raise self._contradiction(record)
-        return self._shared(record)
+            raise self._describe_contradiction(record)
+        return self._apply_shared_rules(record)
 
 
-def _after(
+def _update_payment(
     payment: LedgerEntry, state: PaymentState, remark: str | None, receipt: dict[str, str] | None = None
 ) -> LedgerEntry:
     changes = {"state": state, "remark": remark or payment.remark, "receipt": receipt}

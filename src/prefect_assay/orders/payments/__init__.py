@@ -11,7 +11,7 @@ from prefect_assay.orders.payments.interfaces import (
     RollingCap,
 )
 from prefect_assay.orders.payments.rails import RAILS, Rail, can_pay_again, get_rail_kind, name_rail
-from prefect_assay.orders.payments.reconciliation import hosted
+from prefect_assay.orders.payments.reconciliation import describe_hosted
 from prefect_assay.orders.payments.settle import settle
 from prefect_assay.service.models.billing import PayAnswer
 
@@ -26,8 +26,8 @@ __all__ = [
     "RollingCap",
     "can_pay_again",
     "check_ready",
+    "describe_hosted",
     "get_rail_kind",
-    "hosted",
     "name_rail",
     "settle",
 ]

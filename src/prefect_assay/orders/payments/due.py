@@ -14,7 +14,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from prefect_assay.errors import AssayError, Forbidden, PaymentFailed, UnexpectedAnswer, is_absent
 from prefect_assay.orders.payments.interfaces import (
     is_success,
-    origin,
+    normalize_origin,
     pay_url,
 )
 from prefect_assay.service.client import AssayClient
@@ -53,7 +53,7 @@ def _invoice_at(stated: str, base_url: str) -> str | None:
         parts = urlsplit(whole)
         segment = parts.path.rpartition("/")[0].rpartition("/")[2]
         invoice_id = unquote(segment)
-        exact = f"{origin(whole)}{parts.path}" == pay_url(base_url, invoice_id)
+        exact = f"{normalize_origin(whole)}{parts.path}" == pay_url(base_url, invoice_id)
     except ValueError:
         return None
     return (

@@ -24,9 +24,9 @@ from prefect_assay.orders.payments.interfaces import (
     LedgerEntry,
     PaymentAttempt,
     RollingCap,
-    header,
-    origin,
+    normalize_origin,
     pay_url,
+    read_header,
 )
 from prefect_assay.orders.payments.rails import RAILS, Rail
 from prefect_assay.orders.payments.terms import Offers, Terms, ascii_quoted, list_allowed
@@ -112,8 +112,8 @@ def check_payment_cap(policy: PaymentPolicy, cents: int) -> None:
 def check_origin(policy: PaymentPolicy, base_url: str) -> None:
     """Raise PaymentRefused unless the service is listed and reached over https, loopback excepted."""
     try:
-        here = origin(base_url)
-        listed = {origin(url) for url in policy.allowed_origins}
+        here = normalize_origin(base_url)
+        listed = {normalize_origin(url) for url in policy.allowed_origins}
     except ValueError as error:
         raise PaymentRefused(
             f"base_url of the AssayCredentials block, or another allowed address, is not a URL: {error}"
@@ -147,7 +147,7 @@ def check_invoice(invoice: Invoice, expected_cents: int) -> None:
 def check_clock(answer: PayAnswer, now: datetime) -> datetime:
     """The machine's time, unless the `Date` of an answer contradicts it or cannot be read; see `agreed_time`."""
     stated = sent_at(answer.headers)
-    if stated is None and header(answer, "date"):
+    if stated is None and read_header(answer, "date"):
         raise _clocks_differ(now, "the service's Date cannot be read", _NOT_PAID)
     return agreed_time(stated, now)
 
@@ -182,7 +182,7 @@ def read_offers(rail: Rail, answer: PayAnswer) -> Offers:
         others = [
             f"{kind.challenge_header} ({kind.method.value})"
             for kind in RAILS
-            if kind.method is not rail.method and header(answer, kind.challenge_header) is not None
+            if kind.method is not rail.method and read_header(answer, kind.challenge_header) is not None
         ]
         if others:
             error.message += f"; the answer has {' and '.join(others)}"
@@ -297,9 +297,9 @@ def find_problems(
 ) -> tuple[str, ...]:
     """The problems of one offer; empty when it is acceptable."""
     problems = (
-        _amount(terms, cents),
+        _check_amount(terms, cents),
         *rail.find_problems(terms, invoice_id=invoice.id, pay_url=pay_url(base_url, invoice.id)),
-        _window(terms, policy.max_valid_seconds, now),
+        _check_window(terms, policy.max_valid_seconds, now),
     )
     return tuple(problem for problem in problems if problem)
 
@@ -312,14 +312,14 @@ def _same_authorisation(one: PaymentAttempt, other: PaymentAttempt) -> bool:
     return same(one) == same(other)
 
 
-def _amount(terms: Terms, cents: int) -> str | None:
+def _check_amount(terms: Terms, cents: int) -> str | None:
     # The invoice's own amount equals `cents` already: check_invoice comes first.
     if terms.amount_units == cents * terms.units_per_cent:
         return None
     return f"the challenge asks for {terms.amount}, the invoice for {usd(cents)}"
 
 
-def _window(terms: Terms, longest: int, now: datetime) -> str | None:
+def _check_window(terms: Terms, longest: int, now: datetime) -> str | None:
     seconds = terms.valid_seconds(now)
     if seconds <= 0:
         return f"it expired {-seconds} s ago"

@@ -42,13 +42,13 @@ def is_success(answer: PayAnswer) -> bool:
     return HTTPStatus.OK <= answer.status_code < HTTPStatus.MULTIPLE_CHOICES
 
 
-def header(answer: PayAnswer, name: str) -> str | None:
+def read_header(answer: PayAnswer, name: str) -> str | None:
     """One response header by name, in any case."""
     wanted = name.lower()
     return next((value for key, value in answer.headers.items() if key.lower() == wanted), None)
 
 
-def origin(url: str) -> str:
+def normalize_origin(url: str) -> str:
     """Scheme, host and port in one spelling: `HTTPS://Host.:443/x` becomes `https://host`; ValueError for no URL."""
     parts = urlsplit(url)
     scheme, host = parts.scheme.lower(), (parts.hostname or "").removesuffix(".")
@@ -59,19 +59,19 @@ def origin(url: str) -> str:
     return f"{scheme}://{bracketed}" + (f":{parts.port}" if parts.port not in {None, default_port} else "")
 
 
-def address(base_url: str) -> str:
+def normalize_address(base_url: str) -> str:
     """The service's address in one spelling, so that logs and nonces do not depend on the writer."""
     try:
         url = base_url.strip()
         path = urlsplit(url).path.rstrip("/").removesuffix(_API_PATH).rstrip("/")
-        return f"{origin(url)}{path}"
+        return f"{normalize_origin(url)}{path}"
     except ValueError as error:
         raise ConfigurationError(f"the service's base_url is no usable URL: {error}") from None
 
 
 def pay_url(base_url: str, invoice_id: str) -> str:
     """The pay path of one invoice as a whole URL (contract 2.6, `pay_url`)."""
-    return f"{address(base_url)}{_API_PATH}/invoices/{quote(invoice_id, safe='')}/pay"
+    return f"{normalize_address(base_url)}{_API_PATH}/invoices/{quote(invoice_id, safe='')}/pay"
 
 
 # A payment that may have moved money. Only `failed` is certain not to have.

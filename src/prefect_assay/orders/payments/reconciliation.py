@@ -70,7 +70,7 @@ class Reconciliation:
     sleep: Callable[[float], None]
     read_delays: Sequence[float]
 
-    def paid(
+    def confirm_paid(
         self,
         invoice: Invoice,
         *,
@@ -110,7 +110,7 @@ class Reconciliation:
             remark=remark or (entry.remark if entry else None),
         )
 
-    def record(self, entry: LedgerEntry, state: AttemptEnd, remark: str | None = None) -> bool:
+    def record_end(self, entry: LedgerEntry, state: AttemptEnd, remark: str | None = None) -> bool:
         """Record how a payment ended; False when it cannot be recorded now."""
         try:
             return self.ledger.end(entry, state, remark=remark)
@@ -118,7 +118,7 @@ class Reconciliation:
             logger.exception("invoice %s: %s cannot be recorded now", entry.invoice_id, state.value)
             return False
 
-    def watch(self, invoice_id: str) -> Invoice | None:
+    def watch_invoice(self, invoice_id: str) -> Invoice | None:
         """Read an invoice with back-off until it is paid; the last reading, None when none succeeded."""
         latest: Invoice | None = None
         for delay in self.read_delays:
@@ -133,7 +133,7 @@ class Reconciliation:
         return latest
 
 
-def hosted(invoice: Invoice) -> Payment:
+def describe_hosted(invoice: Invoice) -> Payment:
     """The state of an `async_invoice`: `settled` when paid, else `intended` with the page where a person pays.
 
     Raises:

@@ -29,8 +29,8 @@ from prefect_assay.orders.payments.interfaces import (
     Ledger,
     LedgerEntry,
     PaymentAttempt,
-    address,
     is_success,
+    normalize_address,
 )
 from prefect_assay.orders.payments.rails import Rail
 from prefect_assay.orders.payments.reconciliation import Reconciliation
@@ -100,7 +100,7 @@ class _Settling:
 
     @property
     def base_url(self) -> str:
-        return address(self.api.base_url)
+        return normalize_address(self.api.base_url)
 
     def run(self, invoice_id: str) -> Payment:
         """From the invoice to a payment. Only this method decides the order of the steps."""
@@ -108,16 +108,16 @@ class _Settling:
         invoice = self.api.get(invoice_id)
         guard.check_owner(invoice, self.experiment_id)
         if is_invoice_paid(invoice.status):
-            return self.reconciliation.paid(invoice, already_paid=True)
+            return self.reconciliation.confirm_paid(invoice, already_paid=True)
         previous = self.ledger.get()
         if previous is None or not previous.in_doubt:
-            return self.attempt(invoice, previous)
-        invoice = self.reconciliation.watch(invoice.id) or invoice
+            return self.attempt_payment(invoice, previous)
+        invoice = self.reconciliation.watch_invoice(invoice.id) or invoice
         if is_invoice_paid(invoice.status):
-            return self.reconciliation.paid(invoice, already_paid=True)
+            return self.reconciliation.confirm_paid(invoice, already_paid=True)
         try:
             guard.check_repeatable(previous, is_repeatable=self.rail.is_repeatable)
-            return self.attempt(invoice, previous)
+            return self.attempt_payment(invoice, previous)
         except PaymentError as error:
             # "Nothing was paid" would be wrong: an earlier credential may still be settled.
             raise PaymentOutcomeUnknown(
@@ -125,12 +125,12 @@ class _Settling:
                 f"not sent again, because: {error}"
             ) from error
 
-    def attempt(self, invoice: Invoice, previous: LedgerEntry | None) -> Payment:
+    def attempt_payment(self, invoice: Invoice, previous: LedgerEntry | None) -> Payment:
         guard.check_invoice(invoice, self.cents)
         guard.check_ready(self.policy, self.base_url, self.cents)
         answer = self.api.pay(invoice.id)  # the probe: without a credential it pays nothing
         if answer.status_code != HTTPStatus.PAYMENT_REQUIRED:
-            return self.unchallenged(invoice, answer)
+            return self.handle_unchallenged(invoice, answer)
         at = guard.check_clock(answer, self.now())
         terms = guard.choose_terms(
             self.policy,
@@ -141,16 +141,18 @@ class _Settling:
             cents=self.cents,
             now=self.now(),
         )
-        payment = self.describe(invoice, terms, previous)
+        payment = self.describe_attempt(invoice, terms, previous)
         guard.check_again(previous, payment, self.now(), is_repeatable=self.rail.is_repeatable)
         if self.policy.dry_run:
             raise PaymentsDisabled(
                 f"dry run, nothing is signed; invoice {invoice.id} would pay {terms.summary()}"
             )
         self.ledger.reserve(self.cents, self.policy.rolling_cap(at))
-        return self.send(invoice, terms, payment, previous)
+        return self.send_credential(invoice, terms, payment, previous)
 
-    def describe(self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None) -> PaymentAttempt:
+    def describe_attempt(
+        self, invoice: Invoice, terms: Terms, previous: LedgerEntry | None
+    ) -> PaymentAttempt:
         now = self.now()
         # Another spelling of the service's address must not give the same wallet a second nonce.
         same_wallet = previous is not None and previous.rail is self.rail.method and self.rail.is_repeatable
@@ -174,7 +176,7 @@ class _Settling:
             expires_at=expires_at.replace(microsecond=0),
         )
 
-    def send(
+    def send_credential(
         self, invoice: Invoice, terms: Terms, payment: PaymentAttempt, previous: LedgerEntry | None
     ) -> Payment:
         try:
@@ -195,18 +197,18 @@ class _Settling:
         except Exception as error:  # noqa: BLE001 - whatever it was: the credential may have arrived
             status = getattr(error, "status_code", None)
             response = f"status {status}" if status else f"nothing ({type(error).__name__})"
-            return self.resolve(sent, None, response)
-        return self.resolve(sent, answer, f"status {answer.status_code}")
+            return self.resolve_outcome(sent, None, response)
+        return self.resolve_outcome(sent, answer, f"status {answer.status_code}")
 
-    def resolve(self, sent: LedgerEntry, answer: PayAnswer | None, response: str) -> Payment:
+    def resolve_outcome(self, sent: LedgerEntry, answer: PayAnswer | None, response: str) -> Payment:
         """The outcome of a sent credential. The invoice decides; the answer only explains."""
         notice = self.rail.read_settlement(answer) if answer is not None else SettlementNotice()
         response = f"{response}{f', {notice.reason}' if notice.reason else ''}"
-        remark = _remark(answer, notice, response)
-        latest = self.reconciliation.watch(sent.invoice_id)
+        remark = _build_remark(answer, notice, response)
+        latest = self.reconciliation.watch_invoice(sent.invoice_id)
         if latest is not None and is_invoice_paid(latest.status):
             already = answer is not None and bool(answer.body.get("already_paid"))
-            return self.reconciliation.paid(
+            return self.reconciliation.confirm_paid(
                 latest, already_paid=already, receipt=notice.receipt, remark=remark
             )
         refused = (
@@ -216,27 +218,32 @@ class _Settling:
         )
         still_open = latest is not None and latest.status == InvoiceStatus.OPEN
         first = sent.state is PaymentState.SENT
-        if refused and still_open and first and self.reconciliation.record(sent, PaymentState.FAILED, remark):
+        if (
+            refused
+            and still_open
+            and first
+            and self.reconciliation.record_end(sent, PaymentState.FAILED, remark)
+        ):
             raise PaymentFailed(
                 f"the service refused the payment of invoice {sent.invoice_id}: {notice.reason or 'no reason given'}"
             )
-        self.reconciliation.record(sent, PaymentState.UNKNOWN, remark)
+        self.reconciliation.record_end(sent, PaymentState.UNKNOWN, remark)
         raise PaymentOutcomeUnknown(
             f"a payment of {usd(self.cents)} for invoice {sent.invoice_id} was sent and answered with {response}; the "
             f"invoice is {latest.status if latest else 'not readable'}. Read the invoice before anything else; "
             f"nonce {sent.nonce}, valid until {sent.expires_at:%Y-%m-%d %H:%M:%S} UTC"
         )
 
-    def unchallenged(self, invoice: Invoice, answer: PayAnswer) -> Payment:
+    def handle_unchallenged(self, invoice: Invoice, answer: PayAnswer) -> Payment:
         status = answer.status_code
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise ServiceUnavailable(
                 f"the pay path of invoice {invoice.id} answered {status}", status_code=status
             )
         if is_success(answer):
-            latest = self.reconciliation.watch(invoice.id)
+            latest = self.reconciliation.watch_invoice(invoice.id)
             if latest is not None and is_invoice_paid(latest.status):
-                return self.reconciliation.paid(latest, already_paid=True)
+                return self.reconciliation.confirm_paid(latest, already_paid=True)
             page = invoice.provider_hosted_invoice_url
             raise PaymentRefused(
                 f"the service asks for no machine payment of invoice {invoice.id}, and it is not paid; "
@@ -249,16 +256,16 @@ class _Settling:
 
     def another_run(self, invoice: Invoice) -> Payment:
         """The record has changed: another run pays, the order is settled, or it is another experiment now."""
-        latest = self.reconciliation.watch(invoice.id)
+        latest = self.reconciliation.watch_invoice(invoice.id)
         if latest is not None and is_invoice_paid(latest.status):
-            return self.reconciliation.paid(latest, already_paid=True)
+            return self.reconciliation.confirm_paid(latest, already_paid=True)
         raise PaymentOutcomeUnknown(
             f"another run is paying invoice {invoice.id}, or the order is settled; this one sent nothing. Read the "
             "invoice before anything else"
         )
 
 
-def _remark(answer: PayAnswer | None, notice: SettlementNotice, response: str) -> str | None:
+def _build_remark(answer: PayAnswer | None, notice: SettlementNotice, response: str) -> str | None:
     if answer is None or not is_success(answer):
         return f"the payment was answered with {response}"
     return None if notice.success else "the payment was answered without a receipt"

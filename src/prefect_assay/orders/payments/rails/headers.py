@@ -15,12 +15,12 @@ RECEIPT_VALUE_MAX: Final = 200
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
 
 
-def compact(content: Mapping[str, Any]) -> bytes:
+def dump_compact(content: Mapping[str, Any]) -> bytes:
     """JSON without spaces."""
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def decode(value: str) -> dict[str, Any]:
+def decode_header(value: str) -> dict[str, Any]:
     """The JSON object in a header, in any spelling of base64; the ValueError names the fault without any content."""
     if len(value) > HEADER_MAX:
         raise ValueError(f"it has {len(value)} characters, more than {HEADER_MAX}")
@@ -36,21 +36,23 @@ def decode(value: str) -> dict[str, Any]:
     return content
 
 
-def receipt(stated: Mapping[str, Any], fields: Iterable[str]) -> dict[str, str]:
+def select_receipt(stated: Mapping[str, Any], fields: Iterable[str]) -> dict[str, str]:
     """The known fields that are plain text, cut: results and artifacts show receipts."""
     return {
-        name: text[:RECEIPT_VALUE_MAX] for name in fields if (text := plain(stated.get(name))) is not None
+        name: text[:RECEIPT_VALUE_MAX]
+        for name in fields
+        if (text := clean_line(stated.get(name))) is not None
     }
 
 
-def plain(value: object) -> str | None:
+def clean_line(value: object) -> str | None:
     """A value as printable text of one line, or None."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) and _PRINTABLE.fullmatch(value) else None
 
 
-def places(error: ValidationError) -> str:
+def list_wrong_fields(error: ValidationError) -> str:
     """The fields that are wrong, without their values."""
     found = {".".join(str(part) for part in item["loc"]) for item in error.errors(include_input=False)}
     return ", ".join(sorted(found))
@@ -86,13 +88,13 @@ def parse_challenges(value: str) -> list[Challenge]:
     if len(value) > FIELD_MAX:
         raise ValueError(f"it has {len(value)} characters, more than {FIELD_MAX}")
     found: list[Challenge] = []
-    position = _skip(value, 0)
+    position = _skip_blanks(value, 0)
     while position < len(value):
         scheme = _SCHEME.match(value, position)
         if scheme is None or len(found) == CHALLENGES_MAX:
             raise ValueError(f"it is no list of at most {CHALLENGES_MAX} challenges")
         parameters, position = _challenge_parameters(value, scheme.end())
-        position = _skip(value, position)
+        position = _skip_blanks(value, position)
         found.append(Challenge(scheme[1].lower(), parameters))
     return found
 
@@ -106,10 +108,10 @@ def _challenge_parameters(value: str, position: int) -> tuple[dict[str, str], in
         if name in parameters:
             raise ValueError("a parameter occurs twice in one challenge")
         parameters[name] = match[3] if match[2] is None else _ESCAPED.sub(r"\1", match[2])
-        position = _skip(value, match.end())
+        position = _skip_blanks(value, match.end())
     return parameters, position
 
 
-def _skip(value: str, position: int) -> int:
+def _skip_blanks(value: str, position: int) -> int:
     gap = _GAP.match(value, position)
     return gap.end() if gap else position

@@ -13,15 +13,15 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import AwareDatetime, Field, SecretStr, ValidationError
 
 from prefect_assay.errors import PaymentError, PaymentRefused
-from prefect_assay.orders.payments.interfaces import header, is_success
+from prefect_assay.orders.payments.interfaces import is_success, read_header
 from prefect_assay.orders.payments.rails.headers import (
     Challenge,
-    compact,
-    decode,
+    clean_line,
+    decode_header,
+    dump_compact,
+    list_wrong_fields,
     parse_challenges,
-    places,
-    plain,
-    receipt,
+    select_receipt,
 )
 from prefect_assay.orders.payments.rails.rail import Rail
 from prefect_assay.orders.payments.terms import (
@@ -112,7 +112,7 @@ def read_offers(authenticate: str | None) -> Offers:
         challenges = parse_challenges(authenticate)
     except ValueError as error:
         raise PaymentRefused(f"the {CHALLENGE_HEADER} header cannot be read: {error}") from None
-    read = [_read(challenge) for challenge in challenges if challenge.scheme == SCHEME.lower()]
+    read = [_read_challenge(challenge) for challenge in challenges if challenge.scheme == SCHEME.lower()]
     if not read:
         schemes = ", ".join(ascii_quoted(challenge.scheme) for challenge in challenges) or "nothing"
         raise PaymentRefused(
@@ -126,37 +126,37 @@ def read_settlement(status_ok: bool, value: str | None, body: Mapping[str, Any])
     """The answer to a credential: the `Payment-Receipt` header of a 2xx, else the problem in the body."""
     if not status_ok:
         known = str(body.get("type")).removeprefix(_PROBLEMS) in _NEVER_CHARGED
-        reason = plain(body.get("detail")) or plain(body.get("error"))
+        reason = clean_line(body.get("detail")) or clean_line(body.get("error"))
         return SettlementNotice(
             success=False if known else None, reason=reason[:REASON_MAX] if reason else None
         )
     try:
-        stated = decode(value or "")
+        stated = decode_header(value or "")
     except ValueError:
         return SettlementNotice()
-    kept = receipt(stated, RECEIPT_FIELDS)
+    kept = select_receipt(stated, RECEIPT_FIELDS)
     return SettlementNotice(success=True if kept.get("status") == "success" else None, receipt=kept or None)
 
 
-def encode(challenge: Mapping[str, str], payload: Mapping[str, str]) -> str:
+def encode_credential(challenge: Mapping[str, str], payload: Mapping[str, str]) -> str:
     """The credential as a header value."""
-    packed = urlsafe_b64encode(compact({"challenge": challenge, "payload": payload}))
+    packed = urlsafe_b64encode(dump_compact({"challenge": challenge, "payload": payload}))
     return f"{SCHEME} {packed.decode().rstrip('=')}"
 
 
-def _read(challenge: Challenge) -> MppTerms | str:
+def _read_challenge(challenge: Challenge) -> MppTerms | str:
     stated = challenge.parameters
     method, intent = stated.get("method"), stated.get("intent")
     if (method, intent) != (METHOD, INTENT):
         return f"method {ascii_quoted(method)}, intent {ascii_quoted(intent)}: not known here"
     try:
         parameters = _Parameters.model_validate(stated)
-        request = _Request.model_validate(decode(parameters.request))
+        request = _Request.model_validate(decode_header(parameters.request))
     except ValidationError as error:
-        return f"{INTENT} by {METHOD}: malformed or missing {places(error)}"
+        return f"{INTENT} by {METHOD}: malformed or missing {list_wrong_fields(error)}"
     except ValueError as error:
         return f"{INTENT} by {METHOD}: its request cannot be read: {error}"
-    expires = _instant(parameters.expires)
+    expires = _parse_instant(parameters.expires)
     if expires is None:
         return f"{INTENT} by {METHOD}: expires is {ascii_quoted(parameters.expires)}, no date and time with its zone"
     return MppTerms(
@@ -171,7 +171,7 @@ def _read(challenge: Challenge) -> MppTerms | str:
     )
 
 
-def _instant(text: str) -> datetime | None:
+def _parse_instant(text: str) -> datetime | None:
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
@@ -219,14 +219,14 @@ class MppRail(Rail):
 
     def read_offers(self, answer: PayAnswer) -> Offers:
         """See `Rail`."""
-        return read_offers(header(answer, CHALLENGE_HEADER))
+        return read_offers(read_header(answer, CHALLENGE_HEADER))
 
     def find_problems(self, terms: Terms, *, invoice_id: str, pay_url: str) -> tuple[str, ...]:  # noqa: ARG002 - a challenge does not name it
         """See `Rail`."""
         charge = _require_charge(terms)
         problems = (
-            _external(charge, invoice_id),
-            _currency(charge),
+            _check_external_id(charge, invoice_id),
+            _check_currency(charge),
             _network_id(charge, self._network_ids),
             _credential_header(charge),
         )
@@ -235,9 +235,9 @@ class MppRail(Rail):
     def read_settlement(self, answer: PayAnswer) -> SettlementNotice:
         """See `Rail`."""
         # A provider's text may repeat the token, and the notice is kept and shown.
-        body = {name: self._hidden(value) for name, value in answer.body.items()}
-        notice = read_settlement(is_success(answer), header(answer, RECEIPT_HEADER), body)
-        receipt = {name: self._hidden(value) for name, value in (notice.receipt or {}).items()}
+        body = {name: self._hide_token(value) for name, value in answer.body.items()}
+        notice = read_settlement(is_success(answer), read_header(answer, RECEIPT_HEADER), body)
+        receipt = {name: self._hide_token(value) for name, value in (notice.receipt or {}).items()}
         return notice.model_copy(update={"receipt": receipt or None})
 
     def make_credential(self, terms: Terms, *, nonce: str, valid_before: int) -> dict[str, str]:  # noqa: ARG002 - the challenge has it
@@ -249,14 +249,14 @@ class MppRail(Rail):
             expires_at=valid_before,
             network_id=charge.pay_to,
         )
-        token = _issued(self._issue, limits)
+        token = _issue_token(self._issue, limits)
         self._tokens.append(SecretStr(token))
         payload = {"spt": token}
         if charge.external_id is not None:
             payload["externalId"] = charge.external_id
-        return {CREDENTIAL_HEADER: encode(charge.challenge, payload)}
+        return {CREDENTIAL_HEADER: encode_credential(charge.challenge, payload)}
 
-    def _hidden(self, value: Any) -> Any:
+    def _hide_token(self, value: Any) -> Any:
         for token in self._tokens:
             value = value.replace(token.get_secret_value(), "***") if isinstance(value, str) else value
         return value
@@ -268,13 +268,13 @@ def _require_charge(terms: Terms) -> MppTerms:
     return terms
 
 
-def _external(terms: MppTerms, invoice_id: str) -> str | None:
+def _check_external_id(terms: MppTerms, invoice_id: str) -> str | None:
     if terms.external_id == invoice_id:
         return None
     return f"externalId is {ascii_quoted(terms.external_id)}, this invoice's is {invoice_id}"
 
 
-def _currency(terms: MppTerms) -> str | None:
+def _check_currency(terms: MppTerms) -> str | None:
     if terms.asset.lower() == CURRENCY:
         return None
     return f"the currency is {ascii_quoted(terms.asset)}, not {CURRENCY}"
@@ -299,7 +299,7 @@ def _credential_header(terms: MppTerms) -> str | None:
     return f"it wants the credential in the header {ascii_quoted(header_name)}; only {CREDENTIAL_HEADER} is answered"
 
 
-def _issued(issue: TokenIssuer, limits: TokenLimits) -> str:
+def _issue_token(issue: TokenIssuer, limits: TokenLimits) -> str:
     try:
         token = issue(limits)
     except PaymentError:

@@ -55,7 +55,7 @@ class HttpTokenIssuer:
         """
         check_http_variables()
         try:
-            status, content = self._asked(limits)
+            status, content = self._request_token(limits)
         except httpx.HTTPError as error:
             why = f"it gave no answer ({type(error).__name__})"
         except TooLarge as cause:
@@ -63,13 +63,13 @@ class HttpTokenIssuer:
         else:
             if not httpx.codes.is_success(status):
                 why = f"it answered {status}"
-            elif token := _token(content):
+            elif token := _read_token(content):
                 return SecretStr(token)
             else:
                 why = 'its answer is not {"spt": "..."}'
         raise PaymentRefused(f"the issuer of shared payment tokens gave none: {why}; nothing was sent")
 
-    def _asked(self, limits: TokenLimits) -> tuple[int, bytes]:
+    def _request_token(self, limits: TokenLimits) -> tuple[int, bytes]:
         headers = {
             "Authorization": f"Bearer {self._key.get_secret_value()}",
             "Accept-Encoding": "identity",
@@ -85,7 +85,7 @@ class HttpTokenIssuer:
                 return answer.status_code, b"".join(map(meter.count, answer.iter_bytes()))
 
 
-def _token(body: bytes) -> str | None:
+def _read_token(body: bytes) -> str | None:
     try:
         content = from_json(body)
     except ValueError:

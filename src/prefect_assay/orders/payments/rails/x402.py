@@ -20,14 +20,14 @@ from urllib.parse import urljoin, urlparse, urlsplit
 from pydantic import Field, SecretStr, ValidationError
 
 from prefect_assay.errors import ConfigurationError, PaymentRefused
-from prefect_assay.orders.payments.interfaces import header, origin
+from prefect_assay.orders.payments.interfaces import normalize_origin, read_header
 from prefect_assay.orders.payments.rails.headers import (
     RECEIPT_VALUE_MAX,
-    compact,
-    decode,
-    places,
-    plain,
-    receipt,
+    clean_line,
+    decode_header,
+    dump_compact,
+    list_wrong_fields,
+    select_receipt,
 )
 from prefect_assay.orders.payments.rails.rail import Rail
 from prefect_assay.orders.payments.terms import (
@@ -117,7 +117,7 @@ class X402Limits(Model):
         if vague:
             raise ConfigurationError(
                 "the X402Wallet block allows several networks, and its assets do not say which of them they are on: "
-                f"{', '.join(vague)}. Write each as {_caip19('eip155:8453', '0x...')}"
+                f"{', '.join(vague)}. Write each as {_format_caip19('eip155:8453', '0x...')}"
             )
 
 
@@ -141,7 +141,7 @@ def read_offers(value: str | None) -> Offers:
     if value is None:
         raise PaymentRefused(f"the service asks for payment, but not by x402 ({REQUIRED_HEADER})")
     try:
-        challenge = decode(value)
+        challenge = decode_header(value)
     except ValueError as error:
         raise PaymentRefused(f"the {REQUIRED_HEADER} header cannot be read: {error}") from None
     if challenge.get("x402Version") != VERSION:
@@ -160,18 +160,18 @@ def read_settlement(value: str | None, refusal: str | None = None) -> Settlement
     """The `PAYMENT-RESPONSE` header or, without one, the `PAYMENT-REQUIRED` of a 402; empty when unreadable."""
     try:
         if value is None:
-            reason = plain(decode(refusal or "").get("error")) or ""
+            reason = clean_line(decode_header(refusal or "").get("error")) or ""
             refused = False if _NEVER_BROADCAST.fullmatch(reason) else None
             return (
                 SettlementNotice(success=refused, reason=reason)
                 if _REASON.fullmatch(reason)
                 else SettlementNotice()
             )
-        stated = decode(value)
+        stated = decode_header(value)
     except ValueError:
         return SettlementNotice()
     success = stated.get("success")
-    kept = receipt(stated, RECEIPT_FIELDS)
+    kept = select_receipt(stated, RECEIPT_FIELDS)
     reason = kept.get("errorReason", "")
     if success is False and (kept.get("transaction") or not _NEVER_BROADCAST.fullmatch(reason)):
         success = None  # it was broadcast or may have been, so it may still be settled
@@ -180,9 +180,9 @@ def read_settlement(value: str | None, refusal: str | None = None) -> Settlement
     )
 
 
-def encode(content: Mapping[str, Any]) -> str:
+def encode_content(content: Mapping[str, Any]) -> str:
     """A header value: standard base64 of compact JSON."""
-    return b64encode(compact(content)).decode()
+    return b64encode(dump_compact(content)).decode()
 
 
 def _read_entry(entry: object, resource: dict[str, Any] | None) -> X402Terms | str:
@@ -192,15 +192,17 @@ def _read_entry(entry: object, resource: dict[str, Any] | None) -> X402Terms | s
         return f"scheme {ascii_quoted(entry.get('scheme'))} on {ascii_quoted(entry.get('network'))}: not known here"
     try:
         read = _Entry.model_validate(entry)
-        terms = _terms(read, entry, resource)
+        terms = _build_terms(read, entry, resource)
     except ValidationError as error:
-        return f"exact on {ascii_quoted(entry.get('network'))}: malformed or missing {places(error)}"
+        return (
+            f"exact on {ascii_quoted(entry.get('network'))}: malformed or missing {list_wrong_fields(error)}"
+        )
     if read.extra.transfer_method != TRANSFER_METHOD:
         return f"exact on {read.network} by {ascii_quoted(read.extra.transfer_method)}: only {TRANSFER_METHOD} is known"
     return terms
 
 
-def _terms(read: _Entry, entry: dict[str, Any], resource: dict[str, Any] | None) -> X402Terms:
+def _build_terms(read: _Entry, entry: dict[str, Any], resource: dict[str, Any] | None) -> X402Terms:
     url = resource.get("url") if resource else None
     return X402Terms(
         network=read.network,
@@ -260,16 +262,16 @@ class X402Rail(Rail):
 
     def read_offers(self, answer: PayAnswer) -> Offers:
         """See `Rail`."""
-        return read_offers(header(answer, REQUIRED_HEADER))
+        return read_offers(read_header(answer, REQUIRED_HEADER))
 
     def find_problems(self, terms: Terms, *, invoice_id: str, pay_url: str) -> tuple[str, ...]:  # noqa: ARG002 - the pay path names the invoice
         """See `Rail`."""
         transfer, limits = _require_transfer(terms), self._limits
         problems = (
-            _resource(transfer, pay_url),
-            _listed("network", transfer.network, limits.networks, "networks of the X402Wallet block"),
-            _asset(transfer, limits),
-            _listed("payTo", transfer.pay_to, limits.pay_to, "pay_to of the X402Wallet block"),
+            _check_resource(transfer, pay_url),
+            _check_listed("network", transfer.network, limits.networks, "networks of the X402Wallet block"),
+            _check_asset(transfer, limits),
+            _check_listed("payTo", transfer.pay_to, limits.pay_to, "pay_to of the X402Wallet block"),
         )
         return tuple(problem for problem in problems if problem)
 
@@ -277,9 +279,9 @@ class X402Rail(Rail):
         """See `Rail`."""
         refused = answer.status_code == HTTPStatus.PAYMENT_REQUIRED
         notice = read_settlement(
-            header(answer, RESPONSE_HEADER), header(answer, REQUIRED_HEADER) if refused else None
+            read_header(answer, RESPONSE_HEADER), read_header(answer, REQUIRED_HEADER) if refused else None
         )
-        why = plain(answer.body.get("error"))
+        why = clean_line(answer.body.get("error"))
         return (
             notice
             if notice.reason or not why
@@ -297,7 +299,7 @@ class X402Rail(Rail):
             "validBefore": str(valid_before),
             "nonce": nonce,
         }
-        signature = _sign(self._key, transfer, authorization)
+        signature = _sign_authorization(self._key, transfer, authorization)
         payload: dict[str, Any] = {
             "x402Version": VERSION,
             "accepted": transfer.accepted,
@@ -305,7 +307,7 @@ class X402Rail(Rail):
         }
         if transfer.resource is not None:
             payload["resource"] = transfer.resource
-        return {SIGNATURE_HEADER: encode(payload)}
+        return {SIGNATURE_HEADER: encode_content(payload)}
 
 
 def _require_transfer(terms: Terms) -> X402Terms:
@@ -314,14 +316,14 @@ def _require_transfer(terms: Terms) -> X402Terms:
     return terms
 
 
-def _resource(terms: X402Terms, expected: str) -> str | None:
+def _check_resource(terms: X402Terms, expected: str) -> str | None:
     try:
         stated = terms.resource_url or ""
         given = urljoin(expected, stated)
         parts = urlsplit(given)
         same = (
             urlparse(stated).path != ""  # without a path, urljoin gives back what is expected
-            and f"{origin(given)}{parts.path}" == expected
+            and f"{normalize_origin(given)}{parts.path}" == expected
             and not (parts.query or parts.fragment or parts.username or parts.password)
         )
     except ValueError:
@@ -331,20 +333,20 @@ def _resource(terms: X402Terms, expected: str) -> str | None:
     )
 
 
-def _listed(name: str, value: str, allowed: Collection[str], setting: str) -> str | None:
+def _check_listed(name: str, value: str, allowed: Collection[str], setting: str) -> str | None:
     if value.lower() in {item.lower() for item in allowed}:
         return None
     return f"{name} {ascii_quoted(value)} is not in {setting} ({list_allowed(allowed)})"
 
 
-def _caip19(network: str, asset: str) -> str:
+def _format_caip19(network: str, asset: str) -> str:
     """A token contract with its network."""
     return f"{network}/erc20:{asset}"
 
 
-def _asset(terms: X402Terms, limits: X402Limits) -> str | None:
+def _check_asset(terms: X402Terms, limits: X402Limits) -> str | None:
     allowed = {asset.lower() for asset in limits.assets}
-    if allowed & {terms.asset.lower(), _caip19(terms.network, terms.asset).lower()}:
+    if allowed & {terms.asset.lower(), _format_caip19(terms.network, terms.asset).lower()}:
         return None
     return (
         f"asset {ascii_quoted(terms.asset)} is not in assets of the X402Wallet block ({list_allowed(limits.assets)}) for "
@@ -369,7 +371,7 @@ def address_of(private_key: SecretStr) -> str:
     raise ConfigurationError("the wallet's private key is not 32 bytes in hex; check the wallet block")
 
 
-def _sign(private_key: SecretStr, terms: X402Terms, authorization: Mapping[str, str]) -> str:
+def _sign_authorization(private_key: SecretStr, terms: X402Terms, authorization: Mapping[str, str]) -> str:
     account, messages = _eth_account()
     numbers = {name: int(authorization[name]) for name in ("value", "validAfter", "validBefore")}
     with suppress(Exception):  # as above

@@ -41,11 +41,11 @@ def balance_cents(node_url: SecretStr, private_key: SecretStr, assets: Iterable[
             httpx.Client(timeout=_SECONDS, follow_redirects=False) as client,
         ):
             limit_connections(client)
-            chain = _call(client, node_url, "eth_chainId", [])
+            chain = _call_node(client, node_url, "eth_chainId", [])
             return sum(
-                _cents(
-                    _read(client, node_url, found["contract"], _BALANCE_OF + owner),
-                    _read(client, node_url, found["contract"], _DECIMALS),
+                _convert_to_cents(
+                    _read_units(client, node_url, found["contract"], _BALANCE_OF + owner),
+                    _read_units(client, node_url, found["contract"], _DECIMALS),
                 )
                 for asset in assets
                 if (found := _ASSET.fullmatch(asset)) and found["chain"] in {None, str(chain)}
@@ -56,11 +56,11 @@ def balance_cents(node_url: SecretStr, private_key: SecretStr, assets: Iterable[
         ) from None
 
 
-def _read(client: httpx.Client, url: SecretStr, contract: str, data: str) -> int:
-    return _call(client, url, "eth_call", [{"to": contract, "data": data}, "latest"])
+def _read_units(client: httpx.Client, url: SecretStr, contract: str, data: str) -> int:
+    return _call_node(client, url, "eth_call", [{"to": contract, "data": data}, "latest"])
 
 
-def _call(client: httpx.Client, url: SecretStr, method: str, params: list[Any]) -> int:
+def _call_node(client: httpx.Client, url: SecretStr, method: str, params: list[Any]) -> int:
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     with client.stream("POST", url.get_secret_value(), json=body) as answer:
         meter = Meter(answer.headers, _BYTES_MAX)
@@ -68,7 +68,7 @@ def _call(client: httpx.Client, url: SecretStr, method: str, params: list[Any]) 
     return int(from_json(content)["result"], 16)
 
 
-def _cents(units: int, decimals: int) -> int:
+def _convert_to_cents(units: int, decimals: int) -> int:
     if decimals > _DECIMALS_MAX:  # a power of an absurd number would not end
         raise ValueError(decimals)
     return units * 100 // int(10**decimals)
