@@ -19,7 +19,7 @@ TYPES = [
 CHECKSUMS = {
     "assay-account": "sha256:f464ed558ef7b897cdeef17377076894a31a7b7e855940571ddab528b922d0d5",
     "assay-credentials": "sha256:cdc3f0c090c51c06143de6905fc96d03d3865fd53b684791bef54d00a5db79f6",
-    "assay-experiment": "sha256:993857cea71fbab5fb1c861828616147030e527f36fb3dce59d5fe3446980351",
+    "assay-experiment": "sha256:edf5fa1b89b463c4b8fc981bb511b1a32650b11e77111b9c4d10ef0f3d73615b",
     "assay-local-archive": "sha256:e11c52af1942a9e7f87aaf7cda67c94c45d2cebf0b855458f097ad6148af1b2c",
     "assay-s3-archive": "sha256:0cf47c2a4c1d36fba6b9040bce482607df399ab3fb002be15786bb221b2d2ad2",
     "assay-shared-payment-tokens": "sha256:433fadbaed3a85200f341b5e32e919c696d61bf777ccca5ee55174074f340295",

@@ -21,8 +21,8 @@ PROJECT, LAB = (
 )
 PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
 FOLDERS_OF_EXTRAS = {
-    "kinetics": ("src/prefect_assay/analysis/kinetics/",),
-    "design": ("src/prefect_assay/analysis/selection/",),
+    "kinetics": ("src/prefect_assay/analysis/kinetics/", "src/prefect_assay/analysis/threads.py"),
+    "design": ("src/prefect_assay/analysis/selection/", "src/prefect_assay/analysis/threads.py"),
     "report": ("src/prefect_assay/analysis/report/", "src/prefect_assay/analysis/plots/"),
     "demo": ("src/prefect_assay/cli/demo/",),
     "dev": ("src/prefect_assay/archive/s3.py",),  # annotations only
