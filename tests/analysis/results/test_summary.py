@@ -13,8 +13,10 @@ from prefect_assay.analysis.kinetics.analysis import (
     Verdict,
 )
 from prefect_assay.analysis.results import Outcome, ResultRow, is_hit
-from prefect_assay.analysis.results.ranked import replicate_parts
+from prefect_assay.analysis.results.hits import objective_value
+from prefect_assay.analysis.results.ranked import replicate_parts, value_text
 from prefect_assay.analysis.results.summary import combined_verdict, summarize
+from prefect_assay.service.assays import Objective
 
 
 def row(name, **fields):
@@ -221,3 +223,34 @@ def test_reasons_are_given_once_and_name_the_replicate_that_differs():
     assert found.reasons == ("short dissociation", "replicate 3: residuals are not noise")
     _, reasons = combined_verdict(analysis.kinetics[1:3])
     assert reasons[0] == "the replicates differ: 1 agrees, 1 review"
+
+
+@pytest.mark.parametrize(
+    ("sign", "parts", "shown", "is_a_hit"),
+    [
+        (">", [], "> 95.0 °C", True),
+        ("<", [], "< 95.0 °C", None),
+        (">", [(90.0, None)], "> 95.0 °C", True),
+        (None, [(94.0, None), (120.0, ">")], "94.0 °C", True),
+    ],
+)
+def test_a_limit_of_the_melting_temperature_keeps_its_sign(sign, parts, shown, is_a_hit):
+    melts = {"result_type": "thermostability", "concentration_nM": 5.0}
+    replicas = [
+        row("d1", level="replicate", replicate=number, tm_C=tm, qualifier=mark, **melts)
+        for number, (tm, mark) in enumerate(parts, start=1)
+    ]
+    (design,) = summarize([row("d1", tm_C=95.0, qualifier=sign, **melts), *replicas])
+    assert value_text(design) == shown
+    assert is_hit(design, Objective.MELTING, 90.0) is is_a_hit
+    assert objective_value(design, Objective.EXPRESSION) == 5.0
+
+
+def test_a_limit_of_the_concentration_is_none_of_the_melting_temperature():
+    (design,) = summarize(
+        [
+            row("d1", result_type="expression", concentration_nM=5.0, qualifier="<", result_id="e"),
+            row("d1", result_type="thermostability", tm_C=61.0),
+        ]
+    )
+    assert value_text(design) == "61.0 °C"

@@ -9,13 +9,13 @@ from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics
 from prefect_assay.analysis.report.answers import ReportedExperiment
 from prefect_assay.analysis.report.contents import CampaignContents
 from prefect_assay.analysis.report.figures import CurveFigure
-from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
 from prefect_assay.analysis.results.formats import EMPTY, molar, rate
 from prefect_assay.analysis.results.row import COLUMNS, Level
 from prefect_assay.analysis.results.tables import summary_csv, summary_lines
 from prefect_assay.analysis.results.workbook import XLSX, workbook
 from prefect_assay.archive.layout import safe_name
-from prefect_assay.service.assays import ASSAY_TYPES
+from prefect_assay.service.assays import ASSAY_TYPES, CONCENTRATION
 from prefect_assay.service.models.base import Model
 
 ATTRIBUTES_MAX: Final = 4
@@ -124,7 +124,8 @@ def _rate(value: float | None, unit: str) -> str:
 def _concentration(design: DesignSummary) -> str:
     if design.concentration_nM is None:
         return ""
-    return molar(design.concentration_nM * 1e-9, None if design.kd_M is not None else design.qualifier)
+    is_main = find_main_quantity(design) is CONCENTRATION
+    return molar(design.concentration_nM * 1e-9, design.qualifier if is_main else None)
 
 
 def _replicates(design: DesignSummary) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from prefect_assay.analysis.results.calls import Call, read_call
-from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
 from prefect_assay.analysis.results.quantities import SIGNS
 from prefect_assay.analysis.results.repeats import join_repeats
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN, Outcome
@@ -195,10 +195,9 @@ def _value(design: DesignSummary, objective: Objective) -> float | None:
 
 
 def _qualifier(design: DesignSummary, objective: Objective) -> str | None:
-    """`<` or `>` if the value is a limit: the qualifier is that of K_D or, without one, of the concentration."""
-    of_kd = design.kd_M is not None
-    applies = of_kd if objective is Objective.AFFINITY else objective is Objective.EXPRESSION and not of_kd
-    return SIGNS.get(design.qualifier or "=") if applies else None
+    """`<` or `>` if the value is a limit: the qualifier is that of the quantity that ranks the design."""
+    is_main = find_main_quantity(design) is describe_objective(objective).quantity
+    return SIGNS.get(design.qualifier or "=") if is_main else None
 
 
 def hit_rates(

@@ -30,7 +30,7 @@ from prefect_assay.analysis.results.hits import tally
 from prefect_assay.analysis.results.measurements import EXTRAPOLATED
 from prefect_assay.analysis.results.row import HAS_RESULT, Outcome
 from prefect_assay.foreign_text import clean_text
-from prefect_assay.service.assays import MAIN_QUANTITIES, TM, find_assay_type
+from prefect_assay.service.assays import MAIN_QUANTITIES, find_assay_type
 from prefect_assay.service.bounds import cut
 from prefect_assay.service.models.base import Model
 from prefect_assay.service.words import listed
@@ -170,9 +170,7 @@ def value_text(design: DesignSummary) -> str:
     quantity = find_main_quantity(design)
     if quantity is None:
         return design.expression or OUTCOME_WORDS[design.outcome]
-    return format_quantity(
-        getattr(design, quantity.column), quantity, None if quantity is TM else design.qualifier
-    )
+    return format_quantity(getattr(design, quantity.column), quantity, design.qualifier)
 
 
 def has_number(design: DesignSummary) -> bool:

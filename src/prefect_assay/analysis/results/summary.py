@@ -143,7 +143,8 @@ def _log_kds(replicates: Iterable[ResultRow]) -> list[float]:
 
 
 def _tms(replicates: Iterable[ResultRow]) -> list[float]:
-    return [value for row in replicates if (value := _counted_number(row, "tm_C")) is not None]
+    exact = (row for row in replicates if row.qualifier is None or row.kd_M is not None)
+    return [value for row in exact if (value := _counted_number(row, "tm_C")) is not None]
 
 
 def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
@@ -183,6 +184,8 @@ def _summary(
     measurements = replicates.get(_place(row), ())
     binding, log_kd = _binding_values(row, measurements, curves, scatters.log_kd)
     temperature, tm = _melting_values(entries, replicates, scatters.tm_C)
+    if binding.get("kd_M") is not None or temperature["tm_C"] is None:
+        del temperature["qualifier"]  # a design has one sign, that of its main value
     extra = _extra(row)
     values = {
         "name": row.name,
@@ -329,15 +332,17 @@ def _doubts(mean: Mean, replicates: Sequence[ResultRow]) -> tuple[str, ...]:
 def _melting_values(
     entries: Sequence[ResultRow], replicates: Mapping[_Place, Sequence[ResultRow]], scatter: Scatter | None
 ) -> tuple[dict[str, Any], Mean | None]:
-    """T_m as the mean over the replicates of the entry that reports one, with its interval."""
+    """T_m as the mean over the replicates of the entry that reports one, with its interval; a limit stays one."""
     entry = next((each for each in entries if _counted_number(each, "tm_C") is not None), None)
     values = next((found for each in entries if (found := _tms(replicates.get(_place(each), ())))), [])
     reported = entry.tm_C if entry is not None else None
-    if not values:
-        return {"tm_C": reported, "reported_tm_C": reported}, None
+    sign = entry.qualifier if entry is not None and entry.kd_M is None else None
+    if not values or sign is not None:
+        return {"tm_C": reported, "reported_tm_C": reported, "qualifier": sign}, None
     mean = mean_of(values, scatter)
     low, high = mean.interval
-    return {"tm_C": mean.value, "tm_low_C": low, "tm_high_C": high, "reported_tm_C": reported}, mean
+    interval = {"tm_low_C": low, "tm_high_C": high}
+    return {"tm_C": mean.value, **interval, "reported_tm_C": reported, "qualifier": None}, mean
 
 
 def _apparent(row: ResultRow) -> float | None:

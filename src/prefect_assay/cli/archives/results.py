@@ -24,6 +24,7 @@ from prefect_assay.analysis.results.compare import (
 )
 from prefect_assay.analysis.results.formats import (
     OUTCOME_WORDS,
+    format_quantity,
     molar,
     one_line,
     parquet_bytes,
@@ -38,6 +39,7 @@ from prefect_assay.cli.archives.archive import opened
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, InputError
 from prefect_assay.orders.ledger.campaign_log import Terms, read_terms
+from prefect_assay.service.assays import TM
 from prefect_assay.service.words import describe_mode, listed, many
 
 _SHOWN = 50
@@ -274,6 +276,8 @@ def _texts(row: Mapping[str, Any]) -> dict[str, str]:
         "Target": row["target"] or "",
         "Outcome": OUTCOME_WORDS[Outcome(row["outcome"])],
         "K_D": molar(row["kd_M"], row["qualifier"]) if has_kd else "",
-        "Tm": "" if row["tm_C"] is None else f"{row['tm_C']:.1f} °C",
+        "Tm": ""
+        if row["tm_C"] is None
+        else format_quantity(row["tm_C"], TM, row["qualifier"] if row["kd_M"] is None else None),
         "Expression": row["expression"] or "",
     }
