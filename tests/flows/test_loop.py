@@ -136,7 +136,7 @@ class Books:
         self.laboratory = laboratory
         self.budget = SimpleNamespace(read=lambda: laboratory)
 
-    def order(self, campaign_id, _key):
+    def open_order(self, campaign_id, _key):
         placed = campaign_id in self.laboratory.spent
         return SimpleNamespace(read=lambda: SimpleNamespace(placed=placed))
 
