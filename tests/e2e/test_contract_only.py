@@ -27,7 +27,7 @@ from support.contract.service import (
 from support.runs import here
 from support.runs.world import eventually
 from support.services.issuer import ISSUER_KEY, issuer_server
-from support.services.pay_server import CANARY_KEY
+from support.x402 import CANARY_KEY
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 

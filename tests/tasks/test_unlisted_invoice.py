@@ -13,7 +13,7 @@ from prefect_assay.tasks.pay import named_rail, pay_invoice, read_due
 from support.archive.memory_store import an_attempt
 from support.services.billed_service import BilledService
 from support.services.order_service import books
-from support.services.pay_server import CANARY_KEY, NETWORK, RECEIVER, USDC
+from support.x402 import CANARY_KEY, NETWORK, RECEIVER, USDC
 
 KEY = "0" * 20
 ORDER = Order(

@@ -1,7 +1,8 @@
 import pytest
 
 from assay_lab.testing import LocalLab
-from support.services.x402_world import x402_world
+from lab_support.core import lab_core
+from support.lab.pay import MPP, X402, PayWorld
 
 
 @pytest.fixture(scope="session")
@@ -19,8 +20,25 @@ def lab(running_lab):
     return running_lab
 
 
+@pytest.fixture(scope="module")
+def core():
+    """A lab in this process; each world has an invoice of its own there."""
+    core = lab_core()
+    yield core
+    core.close()
+
+
+@pytest.fixture(params=[X402, MPP])
+def world(core, request):
+    """An unpaid order, once for each rail."""
+    return PayWorld(core, request.param)
+
+
 @pytest.fixture
-def world():
-    """A service, a wallet and an unpaid order."""
-    with x402_world() as made:
-        yield made
+def x402(core):
+    return PayWorld(core, X402)
+
+
+@pytest.fixture
+def mpp(core):
+    return PayWorld(core, MPP)

@@ -16,9 +16,8 @@ from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.service.models.billing import Invoice
 from support.archive.memory_store import MemoryStore, a_book
-from support.lab.pay import Answer
-from support.services.pay_server import NETWORK, RECEIVER, USDC, decode, encode
-from support.services.x402_world import RAIL, without_signing
+from support.lab.pay import PAY_TO, RAIL, Answer, with_signing
+from support.x402 import NETWORK, USDC, decode, encode
 
 CAP, DAYS = 10_000, 30
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -84,7 +83,7 @@ class World:
         return settle(
             self,
             key,
-            without_signing(credential),
+            with_signing(credential),
             policy,
             OrderLedger(a_book(self.store, key=key)),
             expected_cents=cents,
@@ -110,7 +109,7 @@ def challenge(invoice):
         "network": NETWORK,
         "asset": USDC,
         "amount": str(invoice.amount * 10_000),
-        "payTo": RECEIVER,
+        "payTo": PAY_TO,
         "maxTimeoutSeconds": 300,
         "extra": {"name": "USDC", "version": "2"},
     }

@@ -15,7 +15,7 @@ from prefect_assay.orders.payments import guard
 from prefect_assay.orders.payments.rails.headers import BRACKETS_MAX, HEADER_MAX
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail, read_offers, read_settlement
 from prefect_assay.orders.payments.terms import Offers, SettlementNotice
-from support.services.pay_server import (
+from support.x402 import (
     CANARY_ADDRESS,
     CANARY_KEY,
     NETWORK,

@@ -34,7 +34,7 @@ from prefect_assay.tasks.collate import keep_plan
 from prefect_assay.tasks.report import ResultPlots
 from support.accounts import AMOUNT_USD, make_account, make_options
 from support.contract.service import NETWORK, NETWORK_ID, RECEIVER, TARGET, TOKEN, USDC
-from support.services.pay_server import CANARY_KEY
+from support.x402 import CANARY_KEY
 
 CAMPAIGN = "camp"
 SEQUENCES = {"D0": "MKTAYIAKQRQISFVKSHFSRQ", "binder-2": "GSHMKLVFFAEDVGSNKGAII", "c": "ACDEFGHIKLMNPQRSTVWY"}

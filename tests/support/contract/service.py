@@ -20,8 +20,8 @@ from uuid import UUID, uuid4
 from support.contract import forms
 from support.contract.forms import TARGET, page, refuse
 from support.description import find_operation, find_problems
-from support.services.pay_server import NETWORK, RECEIVER, USDC, decode, encode, recover
 from support.services.serving import serving
+from support.x402 import NETWORK, RECEIVER, USDC, decode, encode, recover
 
 TOKEN = "token_contract_only"
 NETWORK_ID = "profile_contract"
