@@ -13,7 +13,7 @@ from prefect_assay.cli.prefect_api import api_errors
 from prefect_assay.orders.question import Question, QuestionKind
 from support.command import command
 
-DOC = Path(__file__).parents[2] / "docs" / "cli.md"
+DOC = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
 def _all(kind):

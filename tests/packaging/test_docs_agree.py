@@ -80,7 +80,7 @@ def commands_of(group, before=""):
 
 
 def test_every_command_is_documented_and_no_other():
-    page = (DOCS / "cli.md").read_text(encoding="utf-8")
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
     table = page[page.index("| command |") :].split("\n\n")[0]
     firsts = [line.split("|")[1] for line in table.splitlines()[2:]]
     documented = {name for first in firsts for name in re.findall(r"`([a-z][a-z -]*)`", first)}

@@ -22,7 +22,7 @@ from prefect_assay.service.network_variables import drop_unreadable_exceptions
 INTERRUPTED: Final = 130
 FAILED: Final = 1
 RETRY_LATER: Final = 5
-# The first match counts. docs/cli.md explains the codes; a test compares.
+# The first match counts. docs/commands.md explains the codes; a test compares.
 EXIT_CODES: Final[tuple[tuple[type[AssayError], int], ...]] = (
     (InputError, 2),
     (AccessError, 3),
