@@ -92,11 +92,13 @@ PRICE_CENTS = 43_800  # of two designs in experiments of their own
 
 
 def test_amount_that_was_said_is_the_approval_and_one_cent_less_is_a_question(lab, tmp_path):
-    estimates, purchase = approve_orders(orders(lab, tmp_path, unasked_cents=PRICE_CENTS), "lab")
+    placed = orders(lab, tmp_path, unasked_cents=PRICE_CENTS)
+    before = lab.journal()[-1]["number"]
+    estimates, purchase = approve_orders(placed, "lab")
     assert purchase.due_cents == sum(one.total_cents for one in estimates.values()) == PRICE_CENTS
     with pytest.raises(BudgetExceeded, match=r"pass `spend_up_to_usd=438.00` \(`--max-usd`\)"):
         approve_orders(orders(lab, tmp_path / "other", unasked_cents=PRICE_CENTS - 1), "lab")
-    assert lab.journal(method="POST", path="/experiments") == []
+    assert lab.journal(after=before, method="POST", path="/experiments") == []
 
 
 def test_nothing_said_is_a_question_however_high_the_policys_caps_are(lab, tmp_path):
