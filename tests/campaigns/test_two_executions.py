@@ -68,3 +68,21 @@ def test_a_suspension_whose_answer_was_lost_and_that_was_woken_leaves_the_run_to
     """The run is running in the process that woke it: an error raised here would fail it."""
     with pytest.raises(Abort, match="another execution"):
         wait_in_a_run_that_is(Running(), monkeypatch, answer_lost=True, woken=True)
+
+
+@pytest.mark.parametrize("has_news", [True, False])
+def test_news_that_came_while_a_run_was_suspended_resumes_it_at_once(has_news, monkeypatch):
+    """A wake-up right before the suspension met a running run, and was lost."""
+    run = SimpleNamespace(id=uuid4(), empirical_policy=SimpleNamespace(pause_keys=set()))
+    resumed = []
+
+    @contextmanager
+    def client(**_options):
+        yield SimpleNamespace(set_flow_run_state=lambda *_: SimpleNamespace(status=SetStateStatus.ACCEPT))
+
+    monkeypatch.setattr(suspension, "get_client", client)
+    monkeypatch.setattr(suspension, "this_run", lambda: run)
+    monkeypatch.setattr(suspension, "resume", lambda _client, run_id: resumed.append(run_id))
+    with pytest.raises(Pause):
+        suspend_until_news("in the laboratory", look=Look.after_success(NOW), has_news=lambda: has_news)
+    assert resumed == [run.id] * has_news
