@@ -36,6 +36,7 @@ class Api:
         self.labels = {}
         self.refuses_labels = False
         self.tags = []  # of the run that waits, beside its experiment's
+        self.asks_a_person = False
         self.clients = set()
         self.app = Starlette(
             routes=[
@@ -57,6 +58,8 @@ class Api:
             return Response(status_code=self.refusals.pop(0))
         tag = (await request.json())["flow_runs"]["tags"]["all_"][0]
         state = State(type=StateType.PAUSED, name="Suspended")
+        if self.asks_a_person:
+            state.state_details.run_input_keyset = {"response": "r", "schema": "s", "description": "d"}
         run = FlowRun(id=uuid.uuid4(), flow_id=uuid.uuid4(), tags=[tag, *self.tags], state=state)
         return JSONResponse([run.model_dump(mode="json")] if "anybody" not in tag else [])
 
@@ -92,7 +95,7 @@ def api(place):
     place.requests.clear()
     place.clients.clear()
     place.refusals, place.tags, place.most_at_once = [], [], 0
-    place.labels, place.refuses_labels = {}, False
+    place.labels, place.refuses_labels, place.asks_a_person = {}, False, False
     yield place
     place.held.clear()
 
@@ -121,6 +124,12 @@ def test_a_run_knows_when_results_are_expected_before_it_is_resumed(api, waker, 
     assert asyncio.run(waker("e-1", None, datetime(2026, 12, 2, tzinfo=UTC))) == 1
     assert [one for one in api.requests if one in {"label", "resume"}] == ["label", "resume"]
     assert api.labels == ({} if is_refused else {"assay.expected.e-1": "2026-12-02T00:00:00+00:00"})
+
+
+def test_a_run_that_asks_a_person_is_left_to_the_answer(api, waker):
+    api.asks_a_person = True
+    assert asyncio.run(waker("e-1")) == 0
+    assert "resume" not in api.requests
 
 
 @pytest.mark.parametrize("refusals", [[503], [503, 503, 500], [429], [403]])
