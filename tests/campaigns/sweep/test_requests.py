@@ -34,6 +34,7 @@ def test_an_idle_sweep_makes_few_requests_however_many_campaigns_are_over(home, 
         with counted_requests() as made:
             report = swept()
         assert (report.open_campaigns, report.problems) == (0, ())
-        costs.append((len(made), len(reads)))
+        # By kind: on a busy machine Prefect's client repeats a request that the server has put off.
+        costs.append((sorted(set(made)), len(reads)))
         assert len(made) <= REQUESTS_MAX, made
     assert costs[0] == costs[1], "neither requests nor readings of the archive grow"
