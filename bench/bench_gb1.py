@@ -1,5 +1,7 @@
 """The policy `gp` on a complete landscape: 96 random designs and four rounds of 96, for ten seeds, without laboratory or flows.
 
+Random choice and ridge regression on one-hot sites play the same seeds beside it.
+
 Selection sees only K_D = 10 nM / fitness times log-normal noise of 15 %, and no binding where the fitness is 0. Designs are
 judged by the landscape's true fitness: the best one bought so far over the best of all. `BENCH_SEEDS` sets the number of seeds.
 """
@@ -13,6 +15,10 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import OneHotEncoder
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
 from prefect_assay.analysis.selection import history_of, select
@@ -80,6 +86,34 @@ def campaign(pool: Pool, fitness: Sequence[float], seed: int) -> list[float]:
     return best
 
 
+def play_baseline(pool: Pool, fitness: Sequence[float], seed: int, *, is_ridge: bool) -> list[float]:
+    """The same with ridge regression of log K_D on one-hot sites, a failure counting as the worst value; or at random."""
+    order = np.random.default_rng(seed).permutation(len(fitness))
+    truth, noise = np.array(fitness), np.random.default_rng((seed, 1)).normal(0, NOISE, len(fitness))
+    with np.errstate(divide="ignore"):
+        values = np.log(truth) - noise
+    sites = [[residues[site - 1] for site in SITES] for residues in pool.residues]
+    features = OneHotEncoder().fit_transform(sites)
+    bought, best = order[:BATCH], [float(truth[order[:BATCH]].max() / truth.max())]
+    for _ in range(ROUNDS):
+        if is_ridge:
+            worst = values[bought][np.isfinite(values[bought])].min()
+            model = Ridge().fit(features[bought], np.maximum(values[bought], worst))
+            order = np.argsort(-model.predict(features), kind="stable")
+        bought = np.concatenate([bought, order[~np.isin(order, bought)][:BATCH]])
+        best.append(float(truth[bought].max() / truth.max()))
+    return best
+
+
+def describe(runs: Sequence[Sequence[float]]) -> str:
+    """Mean and standard error after each round."""
+    columns = list(zip(*runs, strict=True))
+    return " ".join(
+        f"{statistics.fmean(column):.2f} ± {statistics.stdev(column) / len(column) ** 0.5:.2f}"
+        for column in columns
+    )
+
+
 def main() -> None:
     pool, fitness = landscape()
     runs = []
@@ -90,9 +124,11 @@ def main() -> None:
             f"  seed {seed}: {' '.join(f'{best:.2f}' for best in runs[-1])}   {time.process_time() - start:.0f} s CPU",
             flush=True,
         )
-    mean = [statistics.fmean(column) for column in zip(*runs, strict=True)]
     print(f"{len(pool):,} variants, {BATCH} random and {ROUNDS} rounds of {BATCH}, {SEEDS} seeds")
-    print(f"  mean after each round: {' '.join(f'{best:.2f}' for best in mean)}")
+    print(f"  gp     {describe(runs)}")
+    for name, is_ridge in (("ridge", True), ("random", False)):
+        baseline = [play_baseline(pool, fitness, seed, is_ridge=is_ridge) for seed in range(SEEDS)]
+        print(f"  {name:6} {describe(baseline)}")
     for method, best_found in PUBLISHED:
         print(f"  {method + ', published':24} {best_found}")
 

@@ -1,4 +1,4 @@
-"""`design_build_test`: propose, select, measure, learn, and the next round, until a stop rule ends it; see docs/loop.md.
+"""`design_build_test`: propose, select, measure, learn, and the next round, until a stop rule ends it; see docs/loops.md.
 
 All rounds are played in one run (`campaigns.loop`). The log of the loop in the archive says which designs each round
 measures; one round is one campaign. So a repeat finds what was decided, and nothing is proposed or ordered twice.

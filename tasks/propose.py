@@ -1,6 +1,6 @@
 """Ask a designer that is a Python function: find `module:function`, call it, and check what it proposes.
 
-The contract is `propose(history, n, budget_cents, round) -> candidates`; docs/loop.md describes it.
+The contract is `propose(history, n, budget_cents, round) -> candidates`; docs/loops.md describes it.
 """
 
 import importlib

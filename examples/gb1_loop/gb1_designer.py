@@ -33,7 +33,7 @@ def propose(
     budget_cents: int | None,  # noqa: ARG001 - part of the contract of designers
     round: int,  # noqa: A002
 ) -> list[Candidate]:
-    """The designs of one round (docs/loop.md)."""
+    """The designs of one round (docs/loops.md)."""
     seed = int(os.environ[SEED])
     settings = (
         SelectionSettings(policy="random", seed=seed)

@@ -94,8 +94,8 @@ def test_wrong_input_is_one_line_with_the_next_step(files):
 
 
 def test_the_examples_of_the_page_run(files, monkeypatch, capsys):
-    """The command and the program of docs/selection.md, on small files of the names that they use."""
-    page = (Path(__file__).parents[2] / "docs" / "selection.md").read_text()
+    """The command and the program of docs/loops.md, on small files of the names that they use."""
+    page = (Path(__file__).parents[2] / "docs" / "loops.md").read_text()
     (files / "round1").mkdir()
     for table in ("summary.csv", "round1/summary.csv"):
         (files / table).write_text("name,outcome,aa_string,method,ipTM\nh,no_binding,WWWW,old,0.1\n")
@@ -112,7 +112,8 @@ def test_the_examples_of_the_page_run(files, monkeypatch, capsys):
     assert bought
     assert all("hits with " in design.attributes["selection_reason"] for design in bought)
     monkeypatch.chdir(files)
-    exec(compile(re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1), "selection.md", "exec"), {})
+    (program,) = [text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "read_pool" in text]
+    exec(compile(program, "loops.md", "exec"), {})
     assert "1 d" in capsys.readouterr().out
 
 

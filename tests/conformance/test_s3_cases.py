@@ -65,7 +65,7 @@ def test_put_object_ifnonmatch_overwrite_existed_failed(server):
 def test_of_concurrent_conditional_writes_one_is_kept(server):
     """As the suite's atomic writes, with the condition; not in the probe, which is one writer."""
     if server.kind == "swift":
-        pytest.skip("Swift accepts several of them: docs/archive.md says what it is not for")
+        pytest.skip("Swift accepts several of them: docs/results.md says what it is not for")
     bodies = [bytes([65 + n]) * 1000 for n in range(8)]
 
     def write(body):

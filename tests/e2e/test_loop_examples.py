@@ -1,4 +1,4 @@
-"""What docs/loop.md shows about starting a loop, against a real server, lab and worker: command, script, deployment, bucket."""
+"""What docs/loops.md shows about starting a loop, against a real server, lab and worker: command, script, deployment, bucket."""
 
 import re
 import shlex
@@ -22,7 +22,7 @@ from support.runs.world import EGFR, a_world, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "loop.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "loops.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```(?:python|console)\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -97,7 +97,7 @@ def test_the_command_and_the_script_are_one_loop(world, monkeypatch, capsys):
     monkeypatch.syspath_prepend(world.folder / "modules")
     monkeypatch.setattr(flows, "design_build_test", partial(flows.design_build_test, poll_seconds=0.5))
     program = example("print(report.stopped")
-    exec(compile(program, "docs/loop.md", "exec"), {})
+    exec(compile(program, "docs/loops.md", "exec"), {})
     assert report.stopped in capsys.readouterr().out
     assert orders(world) == ordered
 
@@ -108,7 +108,9 @@ def test_a_deployment_of_its_own_has_the_loops_parameters_and_a_schedule(world):
     folder.mkdir()
     (folder / "round-a.fasta").write_text(">a\nMKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ\n")
     program = example('"source": "/data/designs"').replace("/data/designs", str(folder))
-    exec(compile(program.replace('"loop_id": "egfr"', '"loop_id": "egfr-files"'), "docs/loop.md", "exec"), {})
+    exec(
+        compile(program.replace('"loop_id": "egfr"', '"loop_id": "egfr-files"'), "docs/loops.md", "exec"), {}
+    )
     deployment = world.api.read_deployment_by_name("design-build-test/egfr")
     assert [schedule.schedule.cron for schedule in deployment.schedules] == ["0 6 * * 1-5"]
     run = run_deployment("design-build-test/egfr", timeout=0)

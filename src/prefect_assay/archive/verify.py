@@ -51,7 +51,7 @@ _UNAVAILABLE_MAX: Final = 3  # in a row: a store that is away costs a time-out f
 
 
 class Finding(Model):
-    """A discrepancy, of a kind in docs/archive.md.
+    """A discrepancy, of a kind in docs/results.md.
 
     `incomplete`, `foreign`, `outdated` and `repaired` are remarks, `unavailable` and `newer` are not known, the others are damage.
     """

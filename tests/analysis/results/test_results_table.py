@@ -63,7 +63,7 @@ def test_csv_comes_back_exactly(table):
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "@SUM(A1)", "-1", "\t=1"])
 def test_a_name_that_a_spreadsheet_takes_for_a_formula_keeps_its_bytes(name):
-    """docs/archive.md warns of it: the same value is wanted back."""
+    """docs/results.md warns of it: the same value is wanted back."""
     data = to_csv([row(name=name)])
     assert f",{name}," in data.decode()
     assert from_csv(data)[0].name == name

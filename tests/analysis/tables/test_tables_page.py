@@ -51,6 +51,12 @@ def test_a_folder(tmp_path, monkeypatch, program):
     assert len(BLOCKS[program].strip().splitlines()) <= 3
 
 
+def test_an_archive_is_read_and_verified(tmp_path, monkeypatch):
+    archive_two_campaigns(LocalStore(tmp_path / "assay-archive"), "")
+    monkeypatch.chdir(tmp_path)
+    assert b"d1" in run(BLOCKS["Archive"]).table
+
+
 def test_candidates(tmp_path, monkeypatch):
     store = LocalStore(tmp_path / "assay-archive")
     fixed = selected_round(store, "")

@@ -1,10 +1,8 @@
-"""The examples of docs/loop.md run, those of packages that are not installed against stand-ins."""
+"""The examples of docs/loops.md run."""
 
-import ast
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 
 from prefect_assay.analysis.results import DesignSummary
@@ -13,7 +11,7 @@ from prefect_assay.designs import pool_of, read_sequences
 from prefect_assay.designs.options import ReadingOptions
 from prefect_assay.tasks.propose import _candidate
 
-PAGE = (Path(__file__).parents[3] / "docs" / "loop.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "loops.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 HISTORY = [
     DesignSummary(
@@ -35,7 +33,7 @@ def example(*words):
 
 def loaded(text):
     namespace = {}
-    exec(compile(text, "loop.md", "exec"), namespace)
+    exec(compile(text, "loops.md", "exec"), namespace)
     return namespace
 
 
@@ -54,28 +52,6 @@ def test_the_deployed_designer_writes_designs_that_can_be_ordered(tmp_path):
     address = tmp_path / "candidates.csv"
     designer.fn(round=1, n=4, history=None, candidates=str(address))
     assert len(read_sequences(str(address), reading=ReadingOptions())) == 4
-
-
-def test_the_adapter_of_a_web_service_passes_on_its_candidates(monkeypatch):
-    def post(url, *, json, timeout):
-        candidates = [{"name": "x", "sequence": "ACDEF", "score": len(json["history"])}]
-        return httpx.Response(200, json={"candidates": candidates}, request=httpx.Request("POST", url))
-
-    monkeypatch.setattr(httpx, "post", post)
-    propose = loaded(example("designer.example.org"))["propose"]
-    (candidate,) = propose(history=HISTORY, n=1, budget_cents=None, round=1)
-    assert _candidate(candidate, 1, "docs").columns == {"score": "2"}
-
-
-@pytest.mark.parametrize("package", ["botorch", "baybe"])
-def test_other_adapters_are_functions_of_the_contract(package):
-    functions = {
-        node.name: node
-        for node in ast.parse(example(f"from {package}")).body
-        if isinstance(node, ast.FunctionDef)
-    }
-    function = functions["propose"]
-    assert [argument.arg for argument in function.args.args] == ["history", "n", "budget_cents", "round"]
 
 
 def test_every_end_of_a_loop_is_described():

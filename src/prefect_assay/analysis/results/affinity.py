@@ -1,4 +1,4 @@
-"""Affinities as people write them: a column's title, its cells and its unit become K_D in M (docs/selection.md#affinities).
+"""Affinities as people write them: a column's title, its cells and its unit become K_D in M (docs/loops.md#affinities).
 
 Pure: knows neither files nor tables. A column is read as a whole, because a number alone says neither its unit nor whether
 its comma is a decimal one.

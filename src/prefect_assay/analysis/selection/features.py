@@ -26,7 +26,7 @@ from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 
 METHOD, AUTHOR, PARENT = "method", "author", "parent"
 AUTHORS: Final = ("author", "authors", "designer", "team", "user", "username", "submitter", "lab")
-# Chosen on the EGFR pool (docs/selection.md); the variance of yes and no at a hit rate of 15 % is 1.
+# Chosen on the EGFR pool (docs/loops.md); the variance of yes and no at a hit rate of 15 % is 1.
 SEQUENCE, SCORES, CONSTANT = 0.6, 0.23, 0.15
 GROUPS: Final[Mapping[str, float]] = {METHOD: 0.23, AUTHOR: 0.3, PARENT: 0.23, "other": 0.15}
 # Of no use as a score or as a group: what names a row, or what this package wrote.

@@ -38,7 +38,7 @@ from prefect_assay.designs.selection import Aim, SelectionSettings
 from prefect_assay.service.assays import Objective
 from prefect_assay.service.words import many
 
-# Chosen on the EGFR pool and on variants of antibodies (docs/selection.md).
+# Chosen on the EGFR pool and on variants of antibodies (docs/loops.md).
 SLOPE: Final = 0.22  # from the middle to the best expected rank of scores
 FEWEST_EDITS: Final = 1.0  # from the middle to the fewest edits
 EXPLORE: Final = 0.4  # standard deviations that a candidate counts better while rounds are to come
