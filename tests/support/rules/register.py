@@ -1,8 +1,9 @@
 """The register of the service's rules that have tests of their own, and the marks that tie a test to a rule.
 
-One record per rule, in this project's own words. A rule is held on both sides: the client refuses before anything is
-sent, and the lab refuses (or does what the rule says) when the client's check is bypassed. Where a side cannot hold a
-rule, its record says why. `tests/rules/test_rules_register.py` fails for a rule without a test on a side that holds it.
+One record per rule. A rule is held on both sides: the client refuses before anything is sent, and the lab refuses (or does
+what the rule says) when the client's check is bypassed. Where a side cannot hold a rule, its record says why.
+`rows.py` has the rules that are one wrong request each, tests with a mark the others; `tests/rules/test_rules_register.py`
+fails for a rule without either on a side that holds it.
 """
 
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ _SENDER = "the service sends; the receiver only reads"
 
 _JSON = "it always sends JSON where a body is needed"
 
+# fmt: off
 RULES: tuple[Rule, ...] = (
     # Rules for creating, estimating and for the wire of both (contract 2.2, 2.3 and 4.2).
     Rule("4.1.filter", "filters and sorts are expressions over the list's own fields"),
@@ -55,35 +57,17 @@ RULES: tuple[Rule, ...] = (
     Rule("4.2.create.secret", "webhook_secret is written and never read", client=MAKES),
     Rule("4.2.create.method", "payment.method is one of the two machine rails"),
     Rule("4.2.create.pinned", "the rail of an experiment stays for its life", client=STATE),
-    Rule(
-        "4.2.create.draft",
-        "without skip_draft it is a draft, with it it waits for confirmation",
-        client=MAKES,
-    ),
-    Rule(
-        "4.2.create.auto",
-        "auto_accept_quote implies skip_draft, and needs a target with a full price",
-        client=MONEY,
-    ),
+    Rule("4.2.create.draft", "without skip_draft it is a draft, with it it waits for confirmation", client=MAKES),
+    Rule("4.2.create.auto", "auto_accept_quote implies skip_draft, and needs a target with a full price", client=MONEY),
     Rule("4.2.create.1", "orders through the API share the organisation's project", client=MAKES),
     Rule("4.2.create.2.header", "the selector in the body equals the one in the header"),
     Rule("4.2.create.2.conflict", "two selectors that disagree are 400 with a code"),
     Rule("4.2.create.2.policy", "without a selector the caller's payment policy decides", client=MONEY),
     Rule("4.2.create.3", "accepted at once without a machine rail: 201 with a draft invoice", client=MAKES),
-    Rule(
-        "4.2.create.4",
-        "accepted at once on a machine rail: 200, an open invoice, nothing settled",
-        client=MAKES,
-    ),
-    Rule(
-        "4.2.create.5", "an order that fails after its invoice voids it, and can be tried again", client=MAKES
-    ),
+    Rule("4.2.create.4", "accepted at once on a machine rail: 200, an open invoice, nothing settled", client=MAKES),
+    Rule("4.2.create.5", "an order that fails after its invoice voids it, and can be tried again", client=MAKES),
     Rule("4.2.create.6", "the error after a partial creation names experiment and invoice", client=MAKES),
-    Rule(
-        "4.2.estimate.read",
-        "reading permission is enough for an estimate",
-        client="it allows, and never refuses",
-    ),
+    Rule("4.2.estimate.read", "reading permission is enough for an estimate", client="it allows, and never refuses"),
     Rule("4.2.estimate.nothing", "an estimate creates nothing", client=MAKES),
     Rule("4.2.estimate.date", "priced by the current date, and not before the first prices", client=MONEY),
     Rule("4.2.estimate.incomplete", "no self-service price: incomplete, and no error", client=MONEY),
@@ -94,11 +78,7 @@ RULES: tuple[Rule, ...] = (
     Rule("4.2.patch.2", "webhook_url changes in every status", client="it allows, and never refuses"),
     Rule("4.2.patch.3", "a replacement list with duplicates is refused"),
     Rule("4.2.patch.4", "no body, or one that is no JSON, is 415", client="it always sends JSON"),
-    Rule(
-        "4.2.patch.empty",
-        "an empty object changes nothing and is fine",
-        client="it allows, and never refuses",
-    ),
+    Rule("4.2.patch.empty", "an empty object changes nothing and is fine", client="it allows, and never refuses"),
     Rule("4.2.patch.fields", "unknown fields and values off the limits are refused"),
     Rule("4.2.invoice.submit", "no quote: 404 names submit", client=STATE),
     Rule("4.2.invoice.confirm", "a quote that was not accepted: 404 names confirm", client=STATE),
@@ -108,6 +88,9 @@ RULES: tuple[Rule, ...] = (
     Rule("shapes.quote.body", "confirm needs a JSON body", client="it always sends one"),
     Rule("shapes.quote.reject", "a rejected quote makes the experiment a draft again", client=MAKES),
     Rule("shapes.quote.reason", "a rejection gives one of five reasons"),
+    Rule("shapes.webhooks", "a webhook has a public https address, and headers that can be sent"),
+    Rule("shapes.custom", "a custom target has a name, a product id, and a sequence or a structure"),
+    Rule("shapes.feedback", "feedback has a uuid and one of three types"),
     Rule("4.2.submit.draft", "only a draft is submitted, once", client=STATE),
     Rule("4.3.draft", "sequences are added to a draft only", client=STATE),
     Rule("4.3.answer", "adding names how many, where and which", client=MAKES),
@@ -117,11 +100,7 @@ RULES: tuple[Rule, ...] = (
     Rule("4.6.attenuate.inherits", "the child keeps every restriction of its source", client=RIGHTS),
     Rule("4.6.attenuate.readonly", "what is read-only never writes again", client=RIGHTS),
     Rule("4.6.attenuate.holder", "only who holds a token can attenuate it", client=RIGHTS),
-    Rule(
-        "4.6.attenuate.parent",
-        "the parent's id is named for an attenuated token, and omitted for a root",
-        client=EXISTS,
-    ),
+    Rule("4.6.attenuate.parent", "the parent's id is named for an attenuated token, and omitted for a root", client=EXISTS),
     Rule("4.6.attenuate.fields", "unknown restrictions and values of the wrong shape are refused"),
     Rule("4.6.mint.role", "minting takes the partner role", client=RIGHTS),
     Rule("4.6.mint.new", "new_org makes an organisation and its first user", client=EXISTS),
@@ -132,48 +111,26 @@ RULES: tuple[Rule, ...] = (
     Rule("6.body", "body and data carry the listed fields", client=_SENDER),
     Rule("6.headers", "event, delivery id and signature are in the headers", client=_SENDER),
     Rule("6.1", "a delivery is believed after its signature over the raw body holds", lab=_RECEIVER),
-    Rule(
-        "6.2",
-        "signed with the experiment's secret, else the organisation's, else the deployment's",
-        client=_SENDER,
-    ),
+    Rule("6.2", "signed with the experiment's secret, else the organisation's, else the deployment's", client=_SENDER),
     Rule("6.3.acknowledged", "2xx ends a delivery", client=_SENDER),
     Rule("6.3.retried", "network errors and 5xx are tried up to three times again", client=_SENDER),
     Rule("6.3.permanent", "a 4xx is final", client=_SENDER),
     Rule("6.4", "the address is set at create and changes at any status", client=_SENDER),
     Rule("6.5", "the feed holds the same updates", client=_SENDER),
     # The rows of the error table (contract 7), each with every endpoint that it names.
-    Rule(
-        "7.body",
-        "an error has a message and a request id, also in the header",
-        client="it reads errors",
-    ),
+    Rule("7.body", "an error has a message and a request id, also in the header", client="it reads errors"),
     Rule("7.400.parameter", "list parameters off their range or form"),
-    Rule(
-        "7.400.type_filter",
-        "an unknown experiment_type as a filter",
-        client="a service may know more types than this client",
-    ),
+    Rule("7.400.type_filter", "an unknown experiment_type as a filter", client="a service may know more types than this client"),
     Rule("7.400.target_id", "a malformed target_id"),
     Rule("7.400.duplicate", "a duplicate sequence, in create, change and add"),
     Rule("7.400.inapplicable", "a field that the type does not take"),
     Rule("7.400.malformed", "a body that is no JSON object", client=_JSON),
     Rule("7.400.conflict", "two payment selectors that disagree, with their code"),
-    Rule(
-        "7.400.auto", "auto_accept_quote where no quote can be made", client="only the service knows prices"
-    ),
+    Rule("7.400.auto", "auto_accept_quote where no quote can be made", client="only the service knows prices"),
     Rule("7.400.invoice", "the invoice of an unknown or foreign experiment", client=EXISTS),
-    Rule(
-        "7.401",
-        "a missing, unknown or foreign token, at every endpoint that takes one",
-        client="only the service knows tokens",
-    ),
+    Rule("7.401", "a missing, unknown or foreign token, at every endpoint that takes one", client="only the service knows tokens"),
     Rule("7.401.shape", "a token that a header cannot hold"),
-    Rule(
-        "7.402",
-        "the pay path of a machine rail answers with a challenge",
-        client="the guard is in payments",
-    ),
+    Rule("7.402", "the pay path of a machine rail answers with a challenge", client="the guard is in payments"),
     Rule("7.403", "a viewer's token at every endpoint that writes", client=RIGHTS),
     Rule("7.404.target", "creating with a target that is not in the catalog", client=EXISTS),
     Rule("7.404.absent", "ids that do not exist, at every endpoint with an id", client=EXISTS),
@@ -191,25 +148,13 @@ RULES: tuple[Rule, ...] = (
     Rule("7.500", "an internal error", client="not predictable"),
     # The limits (contract 8), each at its edge on both sides.
     Rule("8.limit", "a page has 1 to 100 rows"),
-    Rule(
-        "8.limit.default",
-        "a page has 50 rows by default",
-        client="it leaves the default to the service",
-    ),
+    Rule("8.limit.default", "a page has 50 rows by default", client="it leaves the default to the service"),
     Rule("8.offset", "pages begin at 0 and never before"),
     Rule("8.replicates", "1 to 5 replicates"),
-    Rule(
-        "8.replicates.default",
-        "3 replicates by default",
-        client="it leaves the default to the service",
-    ),
+    Rule("8.replicates.default", "3 replicates by default", client="it leaves the default to the service"),
     Rule("8.replicates.binning", "no replicates for binning"),
     Rule("8.binning", "4 to 28 sequences in multiples of 4"),
-    Rule(
-        "8.concentrations.default",
-        "five concentrations by default",
-        client="it leaves the default to the service",
-    ),
+    Rule("8.concentrations.default", "five concentrations by default", client="it leaves the default to the service"),
     Rule("8.sort", "at most 8 columns"),
     Rule("8.secret", "at least 32 characters"),
     Rule("8.retries", "at most 3 retries with growing pauses", client="the service sends"),
@@ -218,6 +163,7 @@ RULES: tuple[Rule, ...] = (
     Rule("8.processing", "the laboratory takes 5 to 15 days", client=MAKES),
     Rule("8.cents", "prices are whole cents without VAT", client="it reads prices"),
 )
+# fmt: on
 
 
 def client_holds(*ids: str) -> pytest.MarkDecorator:
