@@ -23,7 +23,7 @@ help:
 	@echo "make check-deployments  the linters of Dockerfile, Kubernetes and CloudFormation"
 	@echo "make install  set up .venv for development (run again after adding a file)"
 	@echo "make docs     build the site of docs/ in build/site"
-	@echo "make description   copy the description of the service to the lab"
+	@echo "make description   copy the description of the service to the lab, and make the tables of docs/reference.md"
 	@echo "make sbom     list the locked dependencies as CycloneDX, in build/sbom.json"
 	@echo "make kinetics-tables  verdicts and coverage on simulated curves, into docs/kinetics.md: KINETICS_SETS=400 a row"
 	@echo "make golden   make the golden archive again, when its format changes or an assay type is added"
@@ -188,9 +188,10 @@ lock:
 	@build/lock-env/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --all-extras --output-file requirements.lock pyproject.toml lab/pyproject.toml
 
-# The lab's copy of the description of the service.
-description:
+# The lab's copy of the description of the service, and the tables of the reference.
+description: $(VENV)/.installed
 	@cp src/prefect_assay/service/openapi.yaml lab/src/assay_lab/api/openapi.yaml
+	@cd tests && ../$(BIN)/python -m support.reference ../docs/reference.md
 
 # The site, with its tools in an environment of their own. The reference reads the packages where they are installed.
 DOCS := build/docs-env

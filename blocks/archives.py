@@ -260,7 +260,8 @@ class S3Archive(ArchiveBlock):
     aws_credentials: Annotated[Line | None, AfterValidator(_block_name)] = Field(
         default=None,
         title="AwsCredentials block",
-        description="Name of a saved AwsCredentials block, in place of keys; prefect-aws has to be installed.",
+        description="Name of a saved AwsCredentials block, in place of keys; of it the account counts, not the endpoint. "
+        "prefect-aws has to be installed.",
     )
     encryption: Literal["AES256", "aws:kms"] | None = Field(
         default=None,

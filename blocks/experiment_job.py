@@ -1,4 +1,4 @@
-"""`AssayExperiment`: one experiment as a job block, for users' own flows (docs/jobs.md)."""
+"""`AssayExperiment`: one experiment as a job block, for users' own flows (docs/reference.md)."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -59,7 +59,7 @@ class AssayExperiment(StrictFields, _Job):
 
     designs: Text = Field(
         title="Designs",
-        description="A FASTA, CSV or TSV file: a path on the machine that triggers, an s3:// address, or pasted FASTA "
+        description="A FASTA file, a table or a workbook: a path on the machine that triggers, an s3:// address, or pasted FASTA "
         "text. All designs go into one experiment.",
     )
     assay: Assay = Field(title="Assay", description="What to measure.")

@@ -17,11 +17,11 @@ TYPES = [
 ]
 # A change of one makes every saved block a block of another schema.
 CHECKSUMS = {
-    "assay-account": "sha256:f464ed558ef7b897cdeef17377076894a31a7b7e855940571ddab528b922d0d5",
+    "assay-account": "sha256:d62721ae8e673c69461944de0b8efb4f99d4a5f50bca74ec577b716c42198ccf",
     "assay-credentials": "sha256:cdc3f0c090c51c06143de6905fc96d03d3865fd53b684791bef54d00a5db79f6",
-    "assay-experiment": "sha256:edf5fa1b89b463c4b8fc981bb511b1a32650b11e77111b9c4d10ef0f3d73615b",
+    "assay-experiment": "sha256:ccfa42de1e5d4061d6ecf99fbc82118746ec94efd29abef0060e1b52f1720bbe",
     "assay-local-archive": "sha256:e11c52af1942a9e7f87aaf7cda67c94c45d2cebf0b855458f097ad6148af1b2c",
-    "assay-s3-archive": "sha256:0cf47c2a4c1d36fba6b9040bce482607df399ab3fb002be15786bb221b2d2ad2",
+    "assay-s3-archive": "sha256:44af7542a5785f4a8745cae93c749a1373afbb7ae73e347a5296013153382e94",
     "assay-shared-payment-tokens": "sha256:433fadbaed3a85200f341b5e32e919c696d61bf777ccca5ee55174074f340295",
     "assay-spending-policy": "sha256:f1c370f060049dab8723769a35a448f68d56617abe11d5f6b72f3c2c28b363d9",
     "assay-webhook-endpoint": "sha256:861e42064f5a26b077eb0eacc1f8009e7ce49a9016b247a7760facca18247a09",

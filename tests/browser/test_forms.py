@@ -1,10 +1,4 @@
-"""`make browser`: the form of a campaign, in both of Prefect's user interfaces.
-
-With ASSAY_BROWSER_PICTURES=docs/images the pictures of docs/flows.md are made again.
-"""
-
-import os
-from pathlib import Path
+"""`make browser`: the form of a campaign, in both of Prefect's user interfaces."""
 
 import pytest
 from prefect.client.schemas.actions import DeploymentUpdate
@@ -42,12 +36,8 @@ def test_a_binding_assay_needs_its_target(world, form, person):
         page.get_by_role("button", name="Submit").click()
         error = person.interface.error(page, "Target")
         error.wait_for()
-        if person.name == "v1":
-            picture(page, person)  # its notice goes away
         page.wait_for_load_state("networkidle")
         error.scroll_into_view_if_needed()
-        if person.name == "v2":
-            picture(page, person)
         target.fill(EGFR)
         target.press("Tab")
         # After a refusal the first click of V2 may only check the form again.
@@ -57,12 +47,6 @@ def test_a_binding_assay_needs_its_target(world, form, person):
         assert made.json()["parameters"]["assay"]["target"] == EGFR
         # Both may ask the server without a target, and have its answer late.
         assert {answer.status for answer in sent if answer is not made} <= {409}
-
-
-def picture(page, person):
-    if folder := os.environ.get("ASSAY_BROWSER_PICTURES"):
-        page.wait_for_timeout(1000)  # a notice is drawn slowly
-        page.screenshot(path=Path(folder) / f"form-{person.name}.png")
 
 
 def submitted(page, sent):

@@ -1,4 +1,4 @@
-"""The examples of docs/jobs.md, run against a real server, lab and worker: one job in a sync flow, several in an async one."""
+"""The examples of docs/reference.md on jobs, run against a real server, lab and worker: one job in a sync flow, several in an async one."""
 
 import asyncio
 import re
@@ -15,7 +15,8 @@ from support.runs.world import EGFR, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(500)]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
+SECTION = PAGE[PAGE.index("\n## Jobs\n") : PAGE.index("\n## Client\n")]
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 OTHER = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
 THIRD = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQ"
@@ -28,9 +29,9 @@ def examples(world, tmp_path, monkeypatch):
     Path("designs.fasta").write_text(f">binder\n{BINDER}\n>other\n{OTHER}\n")
     world.save_documented_blocks()
     found = {}
-    assert EGFR in PAGE
-    for code in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
-        exec(compile(code, "docs/jobs.md", "exec"), found)
+    assert EGFR in SECTION
+    for code in re.findall(r"```python\n(.*?)```", SECTION, flags=re.DOTALL):
+        exec(compile(code, "docs/reference.md", "exec"), found)
     return found
 
 

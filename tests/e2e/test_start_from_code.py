@@ -1,4 +1,4 @@
-"""Runs that code starts: the example of docs/flows.md, what is refused, and the clients that Prefect generates."""
+"""Runs that code starts: the example of docs/reference.md, what is refused, and the clients that Prefect generates."""
 
 import asyncio
 import re
@@ -18,7 +18,7 @@ from support.runs.world import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "flows.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
 USES_CLIENT = """
 from typing import Any
 from assay_sdk import deployments
@@ -43,7 +43,7 @@ def test_the_example_starts_a_campaign_without_a_secret_in_its_run(world, blocks
     examples = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     (code,) = (code for code in examples if "run_deployment" in code)
     names = {}
-    exec(compile(code, "docs/flows.md", "exec"), names)
+    exec(compile(code, "docs/reference.md", "exec"), names)
     world.asleep(names["run"])
     parameters = str(world.run(names["run"]).parameters)
     assert "block_document_id" in parameters
@@ -54,7 +54,7 @@ def test_the_example_starts_a_campaign_without_a_secret_in_its_run(world, blocks
 def test_mapped_estimates_are_limited_by_a_tag_and_told_apart_while_the_loop_goes_on(world, blocks):
     (code,) = (c for c in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL) if ".map(" in c)
     found = {}
-    exec(compile(code, "docs/flows.md", "exec"), found)
+    exec(compile(code, "docs/reference.md", "exec"), found)
     world.api.create_concurrency_limit("assay-service", 2)
     designs = [{f"d{i}": {"aa_string": f"MKVLATRGN{'ACDEFG'[i]}"} for i in range(n)} for n in range(1, 7)]
     specs = [

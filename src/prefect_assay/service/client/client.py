@@ -51,7 +51,7 @@ class AssayClient:
         base_url: the service's address without `/api/v1`; https, or http on loopback.
         token: your own API token (contract 5.6); None for calls that need no token.
         words: how this deployment spells the provider's and the service's name.
-        timeout: seconds without progress after which a request counts as lost.
+        timeout: seconds without progress after which a request counts as lost; a whole answer may take ten times that.
         retries: repeats of requests that change nothing; others are never repeated.
         transport: an httpx transport instead of the network.
         policy: the back-off; replaces `retries`.
@@ -156,6 +156,14 @@ class AssayClient:
         """Carry out one operation, repeated only where its request allows; AssayError as it documents.
 
         The methods of the resources do this for you. An operation that you make by hand is not checked before it is sent.
+
+        Example:
+            ```python
+            from prefect_assay.service.client.http.request import Operation, Request
+
+            request = Request(method="GET", path="/experiments", params=(("limit", "100"),))
+            print(client.run(Operation(request=request, read=lambda answer: answer.json()))["total"])
+            ```
         """
         return carry_out(operation, self._policy, self._wire.secrets, self._send, self._sleep)
 
