@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.errors import ArchiveError
 from prefect_assay.orders.billing import Billing, BillingStage
-from prefect_assay.orders.job import (
-    Order,
-    OrderRoute,
-    Payment,
-    PaymentState,
-)
+from prefect_assay.orders.job import Order, OrderRoute, Payment, PaymentState
 from prefect_assay.orders.ledger.log import (
     Accepted,
     Approved,
@@ -56,10 +51,11 @@ from prefect_assay.orders.next_action import (
     next_action,
 )
 from prefect_assay.orders.question import QuestionKind
-from prefect_assay.orders.stages import OVER, Stage
+from prefect_assay.orders.stages import Stage
 from prefect_assay.service.models.billing import CostEstimate, Quote
 from prefect_assay.service.models.experiment import ExperimentSummary
 from prefect_assay.service.models.vocabulary import PaymentMethod
+from support.next_actions import find_violation
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 ID = "11111111-1111-4111-8111-111111111111"
@@ -117,6 +113,10 @@ def seen(**changes):
     return Seen(NOW, **changes)
 
 
+def at_status(*status, **changes):
+    return seen(row=row(*status), **changes)
+
+
 def priced(cents):
     return CostEstimate.model_validate(
         {"breakdown": {"assay": {"subtotal_cents": cents}, "total_cents": cents}}
@@ -139,267 +139,206 @@ QUOTED = (PLANNED, SENT_FOR_QUOTE, ORDERED)
 PAID = (*BOUGHT, SETTLED)
 
 SITUATIONS = {
-    "nothing is known": ((), seen(), limits(), FindOrder),
-    "searched, no price yet": ((), seen(searched=True), limits(), Estimate),
+    "nothing is known": ((), seen(), FindOrder),
+    "searched, no price yet": ((), seen(searched=True), Estimate),
     "a price by quote only": (
         (),
         seen(searched=True, estimate=priced(1000)),
-        limits(by_quote=True),
         Create(OrderRoute.QUOTED, 0),
+        limits(by_quote=True),
     ),
-    "a price within the cap is approved first": (
-        (),
-        seen(searched=True, estimate=priced(1000)),
-        limits(),
-        Approve,
-    ),
+    "a price within the cap is approved first": ((), seen(searched=True, estimate=priced(1000)), Approve),
     "an approved price": (
         (PLANNED, approved()),
         seen(searched=True, estimate=priced(1000)),
-        limits(),
         Create(OrderRoute.SELF_SERVICE, 1000),
     ),
-    "a price over the cap": ((), seen(searched=True, estimate=priced(9000)), limits(), Ask),
+    "a price over the cap": ((), seen(searched=True, estimate=priced(9000)), Ask),
     "a price above what was approved": (
         (PLANNED, approved(900)),
         seen(searched=True, estimate=priced(1000)),
-        limits(),
         Ask,
     ),
     "a price over the cap that a person has approved": (
         (PLANNED, approved(9000, by_person=True)),
         seen(searched=True, estimate=priced(9000)),
-        limits(),
         Create(OrderRoute.SELF_SERVICE, 9000),
     ),
     "the cap has fallen below what a rule approved": (
         (PLANNED, approved(1000)),
         seen(searched=True, estimate=priced(1000)),
-        limits(experiment_cap_cents=500),
         Ask,
+        limits(experiment_cap_cents=500),
     ),
-    "refused before the order": ((PLANNED, Withdrawn(reason="r")), seen(), limits(), End(Stage.REFUSED)),
-    "ordered, and the list does not show it": (BOUGHT, seen(), limits(), FindOrder),
-    "searched for, and still not shown": (BOUGHT, seen(searched=True), limits(), Wait(Stage.ORDERED)),
-    "ordered, its invoice not read": (BOUGHT, seen(row=row("waiting_for_materials")), limits(), PollQuote),
+    "refused before the order": ((PLANNED, Withdrawn(reason="r")), seen(), End(Stage.REFUSED)),
+    "ordered, and the list does not show it": (BOUGHT, seen(), FindOrder),
+    "searched for, and still not shown": (BOUGHT, seen(searched=True), Wait(Stage.ORDERED)),
+    "ordered, its invoice not read": (BOUGHT, at_status("waiting_for_materials"), PollQuote),
     "its quote is prepared": (
         QUOTED,
-        seen(row=row("waiting_for_confirmation"), billing=billing(BillingStage.QUOTE_PENDING)),
-        limits(),
+        at_status("waiting_for_confirmation", billing=billing(BillingStage.QUOTE_PENDING)),
         Wait(Stage.QUOTE),
     ),
-    "an open quote: first search again": (
-        QUOTED,
-        seen(row=row("quote_sent"), billing=OPEN_QUOTE),
-        limits(),
-        SearchAgain,
-    ),
+    "an open quote: first search again": (QUOTED, at_status("quote_sent", billing=OPEN_QUOTE), SearchAgain),
     "an approved quote": (
         (*QUOTED, approved()),
-        seen(row=row("quote_sent"), billing=OPEN_QUOTE, checked_again=True),
-        limits(),
+        at_status("quote_sent", billing=OPEN_QUOTE, checked_again=True),
         ConfirmQuote(1000, untotaled=False),
     ),
     "an open quote, and nothing was approved before: compared with the estimate": (
         QUOTED,
-        seen(row=row("quote_sent"), billing=OPEN_QUOTE, checked_again=True),
-        limits(),
+        at_status("quote_sent", billing=OPEN_QUOTE, checked_again=True),
         Estimate,
     ),
     "a quote far below the estimate": (
         QUOTED,
-        seen(row=row("quote_sent"), billing=OPEN_QUOTE, checked_again=True, estimate=priced(4000)),
-        limits(),
+        at_status("quote_sent", billing=OPEN_QUOTE, checked_again=True, estimate=priced(4000)),
         Ask,
     ),
     "a quote without a total": (
         QUOTED,
-        seen(
-            row=row("quote_sent"),
+        at_status(
+            "quote_sent",
             billing=billing(BillingStage.QUOTE_OPEN, quote(None)),
             checked_again=True,
             estimate=priced(None),
         ),
-        limits(),
         Ask,
     ),
     "every quote is left to a person": (
         (*QUOTED, approved()),
-        seen(row=row("quote_sent"), billing=OPEN_QUOTE, checked_again=True),
-        limits(accept_quotes=False),
+        at_status("quote_sent", billing=OPEN_QUOTE, checked_again=True),
         Ask,
+        limits(accept_quotes=False),
     ),
     "a confirmation was sent just now": (
         (*QUOTED, approved(), Confirming(amount_cents=1000)),
-        seen(row=row("quote_sent"), billing=OPEN_QUOTE, checked_again=True, confirmed=True),
-        limits(),
+        at_status("quote_sent", billing=OPEN_QUOTE, checked_again=True, confirmed=True),
         Wait(Stage.QUOTE),
     ),
     "a confirmation was answered, and the quote reads as open": (
         (*QUOTED, approved(), Confirming(amount_cents=1000), Accepted(experiment_id=ID)),
-        seen(row=row("quote_sent"), billing=OPEN_QUOTE),
-        limits(),
+        at_status("quote_sent", billing=OPEN_QUOTE),
         Wait(Stage.QUOTE),
     ),
     "a confirmation of unknown outcome is sent again": (
         (*QUOTED, approved(), Confirming(amount_cents=1000)),
-        seen(row=row("quote_sent"), billing=OPEN_QUOTE, checked_again=True),
-        limits(),
+        at_status("quote_sent", billing=OPEN_QUOTE, checked_again=True),
         ConfirmQuote(1000, untotaled=False),
     ),
     "a rejected quote": (
         QUOTED,
-        seen(row=row("quote_sent"), billing=billing(BillingStage.QUOTE_REJECTED)),
-        limits(),
+        at_status("quote_sent", billing=billing(BillingStage.QUOTE_REJECTED)),
         Withdraw,
     ),
     "an expired quote": (
         QUOTED,
-        seen(row=row("quote_sent"), billing=billing(BillingStage.QUOTE_EXPIRED)),
-        limits(),
+        at_status("quote_sent", billing=billing(BillingStage.QUOTE_EXPIRED)),
         Withdraw,
     ),
-    "withdrawn": (
-        (*QUOTED, Withdrawn(reason="r")),
-        seen(row=row("quote_sent")),
-        limits(),
-        End(Stage.NO_QUOTE),
-    ),
+    "withdrawn": ((*QUOTED, Withdrawn(reason="r")), at_status("quote_sent"), End(Stage.NO_QUOTE)),
     "invoiced: first search again": (
         BOUGHT,
-        seen(row=row("waiting_for_materials"), billing=billing(BillingStage.INVOICED)),
-        limits(),
+        at_status("waiting_for_materials", billing=billing(BillingStage.INVOICED)),
         SearchAgain,
     ),
     "invoiced, by machine": (
         BOUGHT,
-        seen(
-            row=row("waiting_for_materials"),
-            billing=billing(BillingStage.INVOICED),
-            checked_again=True,
-        ),
-        limits(),
+        at_status("waiting_for_materials", billing=billing(BillingStage.INVOICED), checked_again=True),
         ReadDue,
     ),
     "the approved amount is due": (
         (*BOUGHT, approved()),
-        seen(
-            row=row("waiting_for_materials"),
+        at_status(
+            "waiting_for_materials",
             billing=billing(BillingStage.INVOICED),
             checked_again=True,
             due_read=True,
             due_cents=1000,
         ),
-        limits(),
         Pay(1000),
     ),
     "another amount is due": (
         (*BOUGHT, approved()),
-        seen(
-            row=row("waiting_for_materials"),
+        at_status(
+            "waiting_for_materials",
             billing=billing(BillingStage.INVOICED),
             checked_again=True,
             due_read=True,
             due_cents=999,
         ),
-        limits(),
         Ask,
     ),
     "a hosted invoice, first seen": (
         QUOTED,
-        seen(row=row("waiting_for_materials"), billing=billing(BillingStage.INVOICED), checked_again=True),
-        limits(by_machine=False),
+        at_status("waiting_for_materials", billing=billing(BillingStage.INVOICED), checked_again=True),
         Pay(0),
+        limits(by_machine=False),
     ),
     "a hosted invoice that is recorded": (
         (*QUOTED, INVOICED),
-        seen(row=row("waiting_for_materials")),
-        limits(by_machine=False),
+        at_status("waiting_for_materials"),
         ReadHosted,
+        limits(by_machine=False),
     ),
     "a hosted invoice that a person has paid": (
         (*QUOTED, INVOICED),
-        seen(row=row("waiting_for_materials"), due_read=True),
-        limits(by_machine=False),
+        at_status("waiting_for_materials", due_read=True),
         Pay(0),
+        limits(by_machine=False),
     ),
     "a hosted invoice that is not paid yet": (
         (*QUOTED, INVOICED),
-        seen(row=row("waiting_for_materials"), payment_problem=True),
-        limits(by_machine=False),
+        at_status("waiting_for_materials", payment_problem=True),
         Wait(Stage.PAYMENT),
+        limits(by_machine=False),
     ),
-    "in the laboratory": (PAID, seen(row=row("in_production")), limits(), Wait(Stage.LABORATORY)),
+    "in the laboratory": (PAID, at_status("in_production"), Wait(Stage.LABORATORY)),
     "a payment problem holds back no results": (
         BOUGHT,
-        seen(row=row("done", "all"), payment_problem=True),
-        limits(),
+        at_status("done", "all", payment_problem=True),
         Retrieve,
     ),
-    "preliminary results": (PAID, seen(row=row("in_review", "partial")), limits(), Retrieve),
+    "preliminary results": (PAID, at_status("in_review", "partial"), Retrieve),
     "preliminary results are archived": (
         PAID,
-        seen(row=row("in_review", "partial"), retrieved=True),
-        limits(),
+        at_status("in_review", "partial", retrieved=True),
         Wait(Stage.PARTLY_MEASURED),
     ),
-    "complete before the release": (PAID, seen(row=row("in_review", "all")), limits(), Retrieve),
-    "released in part": (PAID, seen(row=row("done", "partial"), retrieved=True), limits(), NotePartial),
+    "complete before the release": (PAID, at_status("in_review", "all"), Retrieve),
+    "released in part": (PAID, at_status("done", "partial", retrieved=True), NotePartial),
     "released in part for days": (
         (*PAID, Partial(seen=NOW - timedelta(days=6))),
-        seen(row=row("done", "partial"), retrieved=True),
-        limits(),
+        at_status("done", "partial", retrieved=True),
         Wait(Stage.PARTLY_MEASURED),
     ),
     "released in part for a week": (
         (*PAID, Partial(seen=NOW - timedelta(days=7))),
-        seen(row=row("done", "partial"), retrieved=True),
-        limits(),
+        at_status("done", "partial", retrieved=True),
         End(Stage.INCOMPLETE),
     ),
-    "released": (PAID, seen(row=row("done", "all")), limits(), Retrieve),
+    "released": (PAID, at_status("done", "all"), Retrieve),
     "released, and unreadable": (
         PAID,
-        seen(row=row("done", "all"), retrieved=True, unread=True),
-        limits(),
+        at_status("done", "all", retrieved=True, unread=True),
         End(Stage.UNREAD),
     ),
-    "delivered": (
-        (*PAID, Delivered(experiment_code="LAB-1-1")),
-        seen(),
-        limits(),
-        End(Stage.MEASURED),
-    ),
-    "past its deadline": (PAID, seen(row=row("in_production", days=46)), limits(), Wait(Stage.OVERDUE)),
-    "results after the deadline": (PAID, seen(row=row("done", "all", days=90)), limits(), Retrieve),
-    "canceled by the laboratory": (QUOTED, seen(row=row("canceled")), limits(), Withdraw),
-    "canceled after preliminary results": (
-        PAID,
-        seen(row=row("canceled", "partial")),
-        limits(),
-        Retrieve,
-    ),
-    "canceled with a payment in doubt": (
-        (*BOUGHT, PAYING, InDoubt()),
-        seen(row=row("canceled")),
-        limits(),
-        Pay(0),
-    ),
-    "stopped by a person": ((*PAID, STOPPED), seen(row=row("done", "all")), limits(), End(Stage.STOPPED)),
-    "an unknown status waits": (PAID, seen(row=row("on_holiday")), limits(), Wait(Stage.LABORATORY)),
-    "paid: the quote is not read again": (
-        PAID,
-        seen(row=row("waiting_for_materials")),
-        limits(),
-        Wait(Stage.LABORATORY),
-    ),
+    "delivered": ((*PAID, Delivered(experiment_code="LAB-1-1")), seen(), End(Stage.MEASURED)),
+    "past its deadline": (PAID, at_status("in_production", "none", 46), Wait(Stage.OVERDUE)),
+    "results after the deadline": (PAID, at_status("done", "all", 90), Retrieve),
+    "canceled by the laboratory": (QUOTED, at_status("canceled"), Withdraw),
+    "canceled after preliminary results": (PAID, at_status("canceled", "partial"), Retrieve),
+    "canceled with a payment in doubt": ((*BOUGHT, PAYING, InDoubt()), at_status("canceled"), Pay(0)),
+    "stopped by a person": ((*PAID, STOPPED), at_status("done", "all"), End(Stage.STOPPED)),
+    "an unknown status waits": (PAID, at_status("on_holiday"), Wait(Stage.LABORATORY)),
+    "paid: the quote is not read again": (PAID, at_status("waiting_for_materials"), Wait(Stage.LABORATORY)),
 }
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_next_action(name):
-    records, what, allowed, expected = SITUATIONS[name]
-    action = next_action(fold(*records), what, allowed)
+    records, what, expected, *allowed = SITUATIONS[name]
+    action = next_action(fold(*records), what, *allowed or [limits()])
     if isinstance(expected, type):
         assert isinstance(action, expected)
     else:
@@ -493,7 +432,6 @@ RECORDS = [
     Delivered(experiment_code="LAB-1-1"),
     STOPPED,
 ]
-ACTING = (Create, ConfirmQuote, RejectQuote, Pay)
 
 
 @st.composite
@@ -541,23 +479,8 @@ SEEN = st.builds(
 
 
 @given(states(), SEEN, st.booleans())
-def test_in_every_situation(state, what, by_machine):
+def test_the_ledger_forbids_no_action_in_any_situation(state, what, by_machine):
     action = next_action(state, what, limits(by_machine=by_machine))
+    assert find_violation(state, what, action) is None
     if state.stopped is not None:
-        assert isinstance(action, End), "a stopped order acts no more"
-    if state.ordered is not None:
-        assert not isinstance(action, Create), "an experiment of the order is known"
-    if isinstance(action, Create):
-        assert what.searched
-        assert action.amount_cents == 0 or state.approved.amount_cents >= action.amount_cents
-    if isinstance(action, ConfirmQuote):
-        assert state.ordered is not None
-        assert not what.confirmed, "sent once, then waited for"
-        assert state.approved is not None
-    if isinstance(action, Pay) and action.limit_cents:
-        assert state.settled is None
-        assert state.approved.amount_cents == action.limit_cents
-    if isinstance(action, End):
-        assert action.stage in OVER
-    if isinstance(action, Wait):
-        assert action.stage not in OVER
+        assert isinstance(action, End)
