@@ -18,6 +18,7 @@ from prefect_assay.errors import InvalidRequest
 from prefect_assay.service.client import attenuate_offline
 from prefect_assay.service.models.tokens import Attenuation
 from support.lab.tokens import offline
+from support.rules.register import lab_holds
 
 OTHER_ORG = "00000000-0000-4000-8000-000000000000"
 METHODS = tuple(PaymentMethod)
@@ -55,6 +56,7 @@ EACH = [
 ]
 
 
+@lab_holds("4.6.attenuate.reduces")
 @pytest.mark.parametrize("how", ["online", "offline"])
 @pytest.mark.parametrize(("restrictions", "passes", "refused"), EACH)
 def test_each_restriction_refuses_with_403(shared, how, restrictions, passes, refused):
@@ -113,6 +115,7 @@ def test_restrictions_may_be_null_or_absent(shared):
     assert status(shared, token, "POST", "/experiments", json_body=ORDER) == 201
 
 
+@lab_holds("4.6.attenuate.parent")
 def test_the_parents_record_is_named_for_an_attenuated_token_only(core):
     root = core.seeded.member_token
     first = online(core, root, non_destructive=True)
@@ -157,6 +160,7 @@ def test_the_policy_of_the_token_chooses_the_method(core):
     assert status(core, none) == 200
 
 
+@lab_holds("4.2.create.2.policy")
 def test_the_organisations_policy_bounds_the_tokens(core):
     org = seeding.organization(core.lab, "machines", "Machines", ["x402-exact", "mpp-spt"])
     token = offline(core, org.member_token, payment_policy=["async_invoice", "mpp-spt"])
@@ -383,6 +387,7 @@ def chain_of(core, steps):
     return tokens
 
 
+@lab_holds("4.6.attenuate.inherits", "4.6.attenuate.readonly")
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(["online", "offline"]), RESTRICTIONS), max_size=4),
@@ -418,10 +423,3 @@ def test_chains_of_attenuations_never_widen(shared, steps, asked):
             for length in range(len(steps) + 1)
         ]
         assert left == expected, (steps, want)
-
-
-def test_what_is_allowed_ends_with_the_token(core):
-    token = made(core, "offline", expires_at=EPOCH + timedelta(days=1))
-    assert status(core, token) == 200
-    opened = core.lab.tokens._open(token)
-    assert not Grant(opened, EPOCH + timedelta(days=1)).allows("list", "experiment")

@@ -90,26 +90,6 @@ def test_destinations_of_one_experiment_do_not_wait_for_each_other(core, hook):
     assert told(hook)[1:] == ["later"]
 
 
-def test_the_body_has_every_field_and_a_time_that_is_expected(core, hook):
-    """contract 6: `eta` is a date-time, so it is never null."""
-    body = order(core, auto_accept_quote=True, webhook_url=hook.url).body
-    advance(core, days=16)
-    path = f"/experiments/{body['experiment_id']}"
-    fields = ("type", "experiment_id", "experiment_code", "organization_id", "update_id", "name")
-    fields += ("description", "update_type", "eta", "created_at")
-    contents = [json.loads(raw) for _, raw in hook.received]
-    for content in contents:
-        assert list(content) == ["delivery_id", "event", "timestamp", "api_version", "data"]
-        assert tuple(content["data"]) == fields
-        assert None not in content["data"].values()
-        times.read(content["data"]["eta"])
-    assert contents[0]["data"]["eta"] == times.stamp(EPOCH + timedelta(days=15))
-    done = contents[-1]["data"]
-    assert done["eta"] == done["created_at"]
-    feed = get(core, f"{path}/updates")["items"]
-    assert [update["id"] for update in feed] == [content["data"]["update_id"] for content in contents]
-
-
 def test_a_canceled_experiment_expects_nothing_more(core, hook):
     experiment_id = place(core, hook)
     sim_actions.event(core, {"event": "force_status", "experiment_id": experiment_id, "status": "canceled"})

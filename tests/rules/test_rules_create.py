@@ -4,14 +4,13 @@ import re
 
 import pytest
 
-from assay_lab.testing import LocalLab
 from lab_support.core import PRICED, UNPRICED, spec
 from prefect_assay.errors import InvalidRequest, NotFound, PartialOrder, RequestRefused
 from prefect_assay.service.client import AssayClient
 from prefect_assay.service.client.http.request import NO_BODY, Operation, Request
-from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
+from prefect_assay.service.models.experiment import CreateRequest
 from support.client import operations
-from support.lab.organisations import organisation, refused, typed
+from support.lab.organisations import refused, typed
 from support.rules.register import client_holds, lab_holds
 
 SECRET = "s" * 40
@@ -55,14 +54,6 @@ def test_the_secret_is_never_returned(org):
     assert SECRET not in org.http.get("/experiments").text
 
 
-@lab_holds("4.2.create.pinned")
-def test_the_rail_is_pinned(org):
-    pointer = org.made(auto_accept_quote=True, payment={"method": "x402-exact"})["payment"]
-    path = pointer["pay_url"].removeprefix("/api/v1")
-    refused(org.http.post(path, headers={HEADER: "mpp-spt"}), 409, "x402-exact")
-    assert org.http.post(path, headers={HEADER: "x402-exact"}).status_code == 402
-
-
 @lab_holds("4.2.create.draft")
 def test_it_is_a_draft_by_default(org):
     assert org.made()["status"] == "draft"
@@ -70,12 +61,13 @@ def test_it_is_a_draft_by_default(org):
     assert org.made(skip_draft=True)["status"] == "waiting_for_confirmation"
 
 
-@lab_holds("4.2.create.auto")
+@lab_holds("4.2.create.auto", "7.400.auto")
 def test_accepting_at_once_needs_a_target_with_a_price(org):
     made = org.made(auto_accept_quote=True, skip_draft=False)
     assert made["status"] == "waiting_for_confirmation"
     refused(org.post(spec(target_id=UNPRICED["id"]), auto_accept_quote=True), 400, "auto_accept_quote")
-    refused(org.post(spec(**THERMO), auto_accept_quote=True), 400, "target_id")
+    unpriced = request(spec(target_id=UNPRICED["id"]), auto_accept_quote=True)
+    assert org.reads(RequestRefused, lambda client: client.experiments.create(unpriced)).status_code == 400
     assert org.http.get("/experiments").json()["total"] == 1
 
 
@@ -113,61 +105,16 @@ def test_header_and_body_select_alike(org, in_body, in_header):
         assert create(org.client).payment.methods == (method,) == (in_body or in_header,)
 
 
-@lab_holds("4.2.create.2.policy")
-@pytest.mark.parametrize(("policy", "status"), [(["x402-exact"], 200), (["async_invoice"], 201)])
-def test_the_policy_decides_without_a_selector(lab, policy, status):
-    with organisation(lab, payment_policy=policy) as org:
-        assert org.post(auto_accept_quote=True).status_code == status
-        refused(org.post(payment={"method": "mpp-spt"}), 403, "mpp-spt")
-
-
-@lab_holds("4.2.create.3")
-def test_accepted_at_once_on_a_hosted_invoice(org):
-    answer = org.post(auto_accept_quote=True)
-    made = answer.json()
-    assert answer.status_code == 201
-    assert org.http.get(f"/experiments/{made['experiment_id']}/quote").json()["status"] == "accepted"
-    assert org.http.get(f"/invoices/{made['provider_invoice_id']}").json()["status"] == "draft"
-    assert org.http.get(made["provider_hosted_invoice_url"]).status_code == 200
-    assert isinstance(org.client.experiments.create(request(auto_accept_quote=True)), Created)
-
-
-@lab_holds("4.2.create.4")
-@pytest.mark.parametrize("method", MACHINE)
-def test_accepted_at_once_on_a_machine_rail(org, method):
-    answer = org.post(auto_accept_quote=True, payment={"method": method})
-    made = answer.json()
-    assert answer.status_code == 200
-    assert made["status"] == "accepted"
-    assert made["payment"]["kind"] == "machine"
-    assert made["payment"]["pay_url"] == f"/api/v1/invoices/{made['invoice_id']}/pay"
-    assert org.http.get(f"/invoices/{made['invoice_id']}").json()["status"] == "open"
-    settled = [row for row in org.running.settlements() if row["invoice_id"] == made["invoice_id"]]
-    assert settled == []
-    ordered = org.client.experiments.create(request(auto_accept_quote=True, payment_method=method))
-    assert isinstance(ordered, QuoteAcceptance)
-
-
 @lab_holds("4.2.create.5", "4.2.create.6")
 def test_what_fails_after_its_invoice_voids_it_and_says_what_exists(org):
     org.lab.fault("partial_create", "/experiments", "POST")
-    answer = org.post(auto_accept_quote=True)
-    body = refused(answer, 500)
-    assert {"experiment_id", "provider_invoice_id", "provider_hosted_invoice_url"} <= set(body)
-    assert org.http.get(f"/invoices/{body['provider_invoice_id']}").json()["status"] == "void"
-    path = f"/experiments/{body['experiment_id']}"
+    error = org.reads(PartialOrder, lambda client: client.experiments.create(request(auto_accept_quote=True)))
+    path = f"/experiments/{error.experiment_id}"
+    assert org.http.get(f"/invoices/{error.invoice_id}").json()["status"] == "void"
     refused(org.http.get(f"{path}/invoice"), 404)
     org.advance(hours=1)
-    again = org.http.post(f"{path}/quote/confirm", json={})
-    assert again.status_code == 200
+    assert org.http.post(f"{path}/quote/confirm", json={}).status_code == 200
     assert org.http.get(f"{path}/invoice").json()["status"] == "open"
-
-
-def test_the_client_adopts_a_partial_order(org):
-    org.lab.fault("partial_create", "/experiments", "POST")
-    error = org.reads(PartialOrder, lambda client: client.experiments.create(request(auto_accept_quote=True)))
-    assert org.http.get(f"/experiments/{error.experiment_id}").json()["id"] == error.experiment_id
-    assert org.http.get(f"/invoices/{error.invoice_id}").json()["status"] == "void"
 
 
 def estimated(http, specification):
@@ -203,16 +150,6 @@ def test_an_unknown_target_has_no_price(org):
     assert error.status_code == 422
 
 
-@lab_holds("4.2.estimate.date")
-def test_nothing_has_a_price_before_the_first_prices():
-    with LocalLab(options=("--epoch", "2024-12-31T00:00:00Z")) as lab, organisation(lab) as org:
-        refused(estimated(org.http, spec()), 422, "pricing")
-        error = org.reads(RequestRefused, lambda client: client.experiments.estimate_cost(typed(spec())))
-        assert error.status_code == 422
-        org.advance(days=2)
-        assert estimated(org.http, spec()).json()["breakdown"]["pricing_version"] == "v1_2025-01-01"
-
-
 @client_holds("4.2.estimate.schema")
 @lab_holds("4.2.estimate.schema")
 @pytest.mark.parametrize(
@@ -235,13 +172,6 @@ def test_an_order_for_an_unknown_target_is_404(org):
     refused(org.post(spec(target_id=UNKNOWN)), 404, UNKNOWN)
     org.reads(NotFound, lambda client: client.experiments.create(request(spec(target_id=UNKNOWN))))
     assert org.http.get("/experiments").json()["total"] == 0
-
-
-@lab_holds("7.400.auto")
-def test_what_cannot_be_quoted_cannot_be_accepted(org):
-    refused(org.post(spec(target_id=UNPRICED["id"]), auto_accept_quote=True), 400, "auto_accept_quote")
-    unpriced = request(spec(target_id=UNPRICED["id"]), auto_accept_quote=True)
-    assert org.reads(RequestRefused, lambda client: client.experiments.create(unpriced)).status_code == 400
 
 
 def test_a_request_made_by_hand_is_not_checked_and_the_lab_refuses_it(org):

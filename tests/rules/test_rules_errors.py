@@ -222,15 +222,6 @@ def test_the_lab_knows_the_types_to_filter_by(org):
     assert org.http.get("/experiments", params={"experiment_type": "affinity"}).status_code == 200
 
 
-@lab_holds("7.402")
-def test_a_machine_rail_answers_with_a_challenge(org):
-    pointer = org.made(auto_accept_quote=True, payment={"method": "x402-exact"})["payment"]
-    answer = org.http.post(pointer["pay_url"].removeprefix("/api/v1"))
-    body = refused(answer, 402)
-    assert body["error"]
-    assert "PAYMENT-REQUIRED" in answer.headers or "WWW-Authenticate" in answer.headers
-
-
 @lab_holds("7.429")
 def test_too_many_requests(org):
     for _ in range(2):

@@ -5,16 +5,17 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from support.rules.register import RULES
+from support.rules.register import RULES, SHOWN
 from support.rules.rows import ROWS
 
 SIDES = {"client_holds": "client", "lab_holds": "lab"}
+TESTS = Path(__file__).parents[1]
 POSTPONED = {"xfail", "skip", "skipif"}
 
 
 def decorators():
-    """The calls and names in the decorators of all tests of this folder."""
-    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+    """The calls and names in the decorators of all tests of rules."""
+    for path in sorted(TESTS.glob("rules/test_*.py")) + sorted(TESTS.glob("contract/test_*.py")):
         for function in ast.parse(path.read_text(encoding="utf-8")).body:
             for decorator in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
                 yield from ast.walk(decorator)
@@ -22,6 +23,7 @@ def decorators():
 
 def held():
     """Rules and the side on which a row or a test shows them."""
+    yield from SHOWN
     for row in ROWS:
         for letter, side in (("c", "client"), ("l", "lab")):
             yield from ((rule, side) for rule in row.rules.split() if letter in row.sides)
@@ -51,3 +53,9 @@ def test_no_rule_is_left_for_later():
     assert [
         part.attr for part in decorators() if isinstance(part, ast.Attribute) and part.attr in POSTPONED
     ] == []
+
+
+def test_what_is_shown_elsewhere_is_there():
+    for place in SHOWN.values():
+        path, _, name = place.partition("::")
+        assert f"\ndef {name}(" in (TESTS.parent / path).read_text(encoding="utf-8"), place

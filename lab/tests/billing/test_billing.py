@@ -99,7 +99,9 @@ def test_the_quote_equals_the_estimate(core):
     assert quote["amount_total"] == quote["amount_subtotal"] == total(core)
     quote_id = get(core, f"/experiments/{experiment_id}")["provider_quote_id"]
     detail = get(core, f"/quotes/{quote_id}")
-    assert sum(line["total_cents"] for line in detail["line_items"]) == detail["total_cents"] == total(core)
+    cents = [line["total_cents"] for line in detail["line_items"]]
+    assert (sum(cents), detail["tax_cents"]) == (total(core), 0) == (detail["total_cents"], 0)
+    assert {type(amount) for amount in (*cents, quote["amount_total"], total(core))} == {int}
     assert get(core, "/quotes")["items"][0]["status"] == detail["status"] == "pending"
 
 
@@ -121,8 +123,16 @@ def credential(challenge):
 
 
 def test_paying_by_x402_settles_once_and_starts_the_work(core):
-    invoice_id = order(core, auto_accept_quote=True, **X402).body["invoice_id"]
-    path = f"/invoices/{invoice_id}/pay"
+    accepted = order(core, auto_accept_quote=True, **X402)
+    assert (accepted.status, accepted.body["status"], accepted.body["payment"]["kind"]) == (
+        200,
+        "accepted",
+        "machine",
+    )
+    invoice_id = accepted.body["invoice_id"]
+    assert get(core, f"/invoices/{invoice_id}")["status"] == "open"
+    path = accepted.body["payment"]["pay_url"].removeprefix("/api/v1")
+    assert path == f"/invoices/{invoice_id}/pay"
     challenge = core.request("POST", path)
     assert challenge.status == 402
     assert challenge.body["accepts"][0]["amount"] == str(total(core) * 10_000)

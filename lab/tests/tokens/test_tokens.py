@@ -292,6 +292,19 @@ def test_two_revocations_at_the_same_time_are_one(core):
     assert access.revoke(Call(core.lab, who)).body == first | {"children_revoked": 0}
 
 
+def test_only_who_holds_a_token_attenuates_it(core):
+    held, stranger = core.seeded.member_token, seeding.organization(core.lab, "other", "Other").member_token
+    record = core.request("GET", "/tokens").body["items"][0]["id"]
+    foreign = (stranger, held, 403)
+    malformed = [
+        (held, text, 400)
+        for text in ("", "nobody", held[:-4], held.replace("_", "-", 1), held + "AAAA", record)
+    ]
+    for caller, token, status in (foreign, *malformed):
+        body = {"token": token, "name": "x", "attenuation": {"read_only": True}}
+        assert refusal(core, "POST", "/tokens/attenuate", token=caller, json_body=body).status == status
+
+
 def test_a_restricted_token_may_not_revoke_its_family(core):
     for restriction in (
         {"read_only": True},

@@ -2,8 +2,8 @@
 
 One record per rule. A rule is held on both sides: the client refuses before anything is sent, and the lab refuses (or does
 what the rule says) when the client's check is bypassed. Where a side cannot hold a rule, its record says why.
-`rows.py` has the rules that are one wrong request each, tests with a mark the others; `tests/rules/test_rules_register.py`
-fails for a rule without either on a side that holds it.
+`rows.py` has the rules that are one wrong request each, and `SHOWN` those that a test elsewhere shows more cheaply; the others
+have tests with a mark in `tests/rules` and `tests/contract`. `tests/rules/test_rules_register.py` fails for a rule without any.
 """
 
 from dataclasses import dataclass
@@ -163,6 +163,30 @@ RULES: tuple[Rule, ...] = (
     Rule("8.processing", "the laboratory takes 5 to 15 days", client=MAKES),
     Rule("8.cents", "prices are whole cents without VAT", client="it reads prices"),
 )
+
+# Rules of one side that a test elsewhere shows.
+_LAB = "lab/tests"
+SHOWN: dict[tuple[str, str], str] = {
+    ("4.2.create.pinned", "lab"): f"{_LAB}/rails/test_mpp.py::test_another_method_is_a_conflict",
+    ("4.2.create.3", "lab"): f"{_LAB}/billing/test_billing.py::test_auto_accept_on_a_hosted_invoice",
+    ("4.2.create.4", "lab"): f"{_LAB}/billing/test_billing.py::test_paying_by_x402_settles_once_and_starts_the_work",
+    ("4.2.estimate.date", "lab"): f"{_LAB}/billing/test_pricing.py::test_the_two_causes_of_a_422_differ_in_their_error",
+    ("4.6.attenuate.holder", "lab"): f"{_LAB}/tokens/test_tokens.py::test_only_who_holds_a_token_attenuates_it",
+    ("4.6.mint.role", "lab"): f"{_LAB}/account/test_partners.py::test_it_takes_the_partner_role_and_nothing_less",
+    ("4.6.mint.new", "lab"): f"{_LAB}/account/test_partners.py::test_a_new_customer_gets_an_organisation_a_user_and_a_token",
+    ("4.6.mint.existing", "lab"): f"{_LAB}/account/test_partners.py::test_only_organisations_that_this_partner_brought_are_open_to_it",
+    ("4.6.mint.email", "lab"): f"{_LAB}/account/test_partners.py::test_an_address_that_has_an_account_is_409",
+    ("7.409.email", "lab"): f"{_LAB}/account/test_partners.py::test_an_address_that_has_an_account_is_409",
+    ("6.kind", "client"): "tests/service/test_signature.py::test_what_differs_in_the_headers_is_remarked_and_no_more",
+    ("6.1", "client"): "tests/service/test_signature.py::test_no_matching_secret",
+    ("6.2", "lab"): f"{_LAB}/webhooks/test_organization_webhooks.py::test_the_secret_is_found_in_three_steps",
+    ("6.5", "lab"): f"{_LAB}/webhooks/test_signed_delivery.py::test_every_update_is_delivered_signed_and_in_order",
+    ("7.402", "lab"): f"{_LAB}/billing/test_billing.py::test_paying_by_x402_settles_once_and_starts_the_work",
+    ("8.processing", "lab"): f"{_LAB}/experiments/test_state_machine.py::test_the_lab_window_is_5_to_15_days_and_decided_by_the_seed",
+    ("8.cents", "lab"): f"{_LAB}/billing/test_billing.py::test_the_quote_equals_the_estimate",
+    ("8.expiry", "lab"): f"{_LAB}/portal/test_session.py::test_four_lifetimes",
+    ("8.expiry.minted", "lab"): f"{_LAB}/account/test_partners.py::test_a_new_customer_gets_an_organisation_a_user_and_a_token",
+}
 # fmt: on
 
 
