@@ -78,7 +78,7 @@ def test_times_and_statuses_are_as_described_unless_they_are_listed(times, statu
 
 
 def test_an_estimate_without_a_price_is_as_described():
-    assert problems_of("estimate", no_price()) == ()
+    assert problems_of("estimate", no_price()) == []
 
 
 def test_every_part_is_played():

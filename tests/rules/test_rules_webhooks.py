@@ -34,7 +34,7 @@ def test_a_delivery_is_as_described_and_its_receiver_believes_it(org, hook):
         assert find_strict_problems(body, schema) == []
         assert None not in body["data"].values()
         for header in described["parameters"]:
-            assert find_problems(headers[header["name"]], header["schema"]) == ()
+            assert find_problems(headers[header["name"]], header["schema"]) == []
         assert (headers["X-Service-Event"], headers["X-Service-Delivery-Id"]) == (
             body["event"],
             body["delivery_id"],

@@ -4,10 +4,15 @@ An answer of the service may have fields that are described nowhere, and may lac
 contract. Neither is allowed to the lab.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 
 from assay_lab.api import Route, described, document
 
@@ -18,8 +23,34 @@ DOCUMENT = document(partner=True)
 def find_problems(value: Any, schema: Schema) -> list[str]:
     """Where a value is off a schema of the description."""
     whole = {**schema, "components": DOCUMENT["components"]}
-    checker = Draft202012Validator(whole, format_checker=Draft202012Validator.FORMAT_CHECKER)
-    return [f"{error.json_path}: {error.message}" for error in checker.iter_errors(value)]
+    checker = Draft202012Validator(whole, format_checker=_format_checker())
+    return sorted(f"{error.json_path}: {error.message}" for error in checker.iter_errors(value))
+
+
+@cache
+def _format_checker() -> Any:
+    """The formats of the document; those of jsonschema itself depend on what else is installed."""
+    readers = {"uuid": UUID, "date": date.fromisoformat, "date-time": _read_time, "uri": _read_uri}
+    checker = FormatChecker(formats=())
+    for name, read in readers.items():
+        checker.checks(name, raises=ValueError)(
+            lambda value, read=read: not isinstance(value, str) or bool(read(value))
+        )
+    return checker
+
+
+def _read_time(text: str) -> datetime:
+    """RFC 3339: with an offset (contract 1)."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or not re.match(r"\d{4}-\d\d-\d\d[Tt]", text):
+        raise ValueError(text)
+    return moment
+
+
+def _read_uri(text: str) -> str:
+    if not urlsplit(text).scheme or re.search(r"\s", text):
+        raise ValueError(text)
+    return text
 
 
 def resolve_reference(part: Schema) -> Schema:
