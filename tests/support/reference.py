@@ -143,8 +143,15 @@ def _list_kinds(parent: type[Exception]) -> Iterator[type[Exception]]:
 
 
 def _tabulate(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [titles, ("---",) * len(titles), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+    lines = [titles, ("---",) * len(titles), *(map(_escape, row) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _escape(cell: str) -> str:
+    """A cell without what Markdown reads as a column, or outside of code as a tag."""
+    texts = cell.replace("|", r"\|").split("`")
+    texts[::2] = [text.replace("<", r"\<") for text in texts[::2]]
+    return "`".join(texts)
 
 
 _MAKERS: Final[dict[str, Callable[..., str]]] = {
