@@ -28,8 +28,9 @@ LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 SEQ_IO = "Biopython SeqIO.parse"
 # Measured with and without the collector, 2026-11-25: 2.09, 2.40, 2.41 and 2.06, 2.35, 2.59 µs a design
 GROWTH_MISS = (
-    "A design takes 2.1 µs in a file of 30,000 and 2.4 to 2.6 in larger ones, with Python's garbage collector and without it. "
-    "Presumably what is kept to find repeated designs outgrows the processor's caches. The exponent varies between 1.06 and 1.13 from run to run."
+    "A design takes 2.1 µs in a file of 30,000 and 2.4 to 2.6 µs in larger ones, with or without Python's garbage "
+    "collector; presumably the index of repeated designs outgrows the processor's caches. The exponent varies between "
+    "1.06 and 1.13."
 )
 MISS = (
     "`read_sequences` makes a validated object with a table of attributes for each design; a pool keeps columns of text, and "

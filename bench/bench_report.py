@@ -44,8 +44,8 @@ for _ in range({figures}):
 
 # From cProfile over `make_report`, 2026-11-25
 MISS = (
-    "Figures are 87 % of it (writing them as SVG 50 %), fits 12 %. Each has two panels, the curves with their fits and the "
-    "residuals, where the plain figure has one panel with ten curves."
+    "Figures take 87 % of the time (writing SVG 50 %), fits 12 %. Each figure has two panels, curves with fits and "
+    "residuals; the plain one has a single panel."
 )
 
 options = argparse.ArgumentParser()

@@ -13,12 +13,12 @@ from figures import Figure, Growth, Ratio, number
 
 HEAD = """# Performance
 
-What this package costs beside what a user would take instead, beside the floor, or beside a limit that was set. All costs of a ratio
-are measured in the same run. A ratio of speed is the other cost divided by this one (goal: at least). A ratio of cost is this one
-divided by the other (goal: at most). Each missed goal has an explanation from a profile, or the page says that there is none yet.
+Each row compares this package with what you would use instead, with the least that the work can cost, or with a limit. Both costs of
+a ratio are measured in the same run. With a goal of "at least", the ratio is the other cost divided by this one; with "at most", this
+one divided by the other. Missed goals are explained below.
 
-Written by `make bench` (`bench/run.py`); do not edit. `make bench-long` measures what takes hours: 10,000 waiting runs, a pool of a
-million designs.
+`make bench` (`bench/run.py`) writes this page, so don't edit it. `make bench-long` also measures what takes hours: 10,000 waiting runs,
+and a pool of a million designs.
 """
 
 
@@ -95,7 +95,7 @@ def _ratios(ratios: Sequence[Ratio]) -> str:
         )
         for r in ratios
     ]
-    return _table(("", "what", "here", "beside it", "which is", "ratio", "goal"), rows)
+    return _table(("", "what", "here", "compared with", "which is", "ratio", "goal"), rows)
 
 
 def _growths(growths: Sequence[Growth]) -> str:
