@@ -74,17 +74,11 @@ def test_the_signature_covers_the_bytes_as_they_came():
     """Written anew by this side, the same JSON would have other bytes."""
     written = json.loads(body_of(data_update_id="u-7"))
     body = json.dumps(written, indent=4, sort_keys=True).encode() + b"\n"
-    assert check(body, headers_of(body, SECRET)).data.update_id == "u-7"
+    delivery = check(body, headers_of(body, SECRET))
+    assert (delivery.data.update_id, delivery.delivery_id) == ("u-7", written["delivery_id"])
     for other in (json.dumps(written).encode(), b" ".join(body.split())):
         with pytest.raises(SignatureError, match="does not match its body"):
             check(body, headers_of(other, SECRET))
-
-
-def test_a_genuine_delivery():
-    body = body_of(data_update_id="u-7")
-    delivery = check(body, headers_of(body, SECRET))
-    assert delivery.data.update_id == "u-7"
-    assert delivery.delivery_id == json.loads(body)["delivery_id"]
 
 
 def test_headers_are_found_in_any_case():
@@ -109,13 +103,6 @@ def test_no_matching_secret(secrets):
     body = body_of()
     with pytest.raises(SignatureError, match="does not match"):
         verify(body, headers_of(body, SECRET), secrets, now=datetime.now(UTC), tolerance=None)
-
-
-def test_the_raw_bytes_are_signed_and_not_their_meaning():
-    body = body_of()
-    same_meaning = json.dumps(json.loads(body), indent=1).encode()
-    with pytest.raises(SignatureError, match="does not match"):
-        check(same_meaning, headers_of(body, SECRET))
 
 
 @pytest.mark.parametrize(
@@ -277,9 +264,6 @@ ANY_JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
-FIELDS = st.sampled_from(
-    ["delivery_id", "event", "timestamp", "api_version", "data_experiment_id", "data_update_id"]
-)
 
 
 def genuine(body, headers, *secrets, **more) -> bool:
@@ -289,20 +273,6 @@ def genuine(body, headers, *secrets, **more) -> bool:
     except SignatureError:
         return False
     return True
-
-
-@settings(max_examples=300)
-@given(st.binary(max_size=300), st.dictionaries(st.text(max_size=20), st.text(max_size=80), max_size=4))
-def test_nothing_unsigned_is_ever_genuine(body, headers):
-    assert not genuine(body, headers)
-    assert not genuine(body, signed(body) | {"X-Service-Signature": sign(body, "another secret")})
-
-
-@settings(max_examples=300)
-@given(st.dictionaries(FIELDS, ANY_JSON, min_size=1, max_size=3))
-def test_signed_bodies_with_mangled_fields_never_raise_anything_else(changes):
-    body = body_of(**changes)
-    genuine(body, {name: str(value) for name, value in headers_of(body, SECRET).items()})
 
 
 @settings(max_examples=200)
@@ -348,17 +318,6 @@ def test_whatever_it_is_given_it_raises_nothing_else(changes):
         )
         assert isinstance(delivery, Delivery)
         assert not {"body", "headers", "secrets"} & set(changes)  # else nothing genuine was left
-
-
-@settings(max_examples=300)
-@given(
-    st.dictionaries(
-        st.text(max_size=8) | st.sampled_from(list(headers_of(body_of(), SECRET))), ANYTHING, max_size=3
-    )
-)
-def test_headers_of_any_kind_raise_nothing_else(changes):
-    body = body_of()
-    genuine(body, headers_of(body, SECRET) | changes)
 
 
 class Hostile:

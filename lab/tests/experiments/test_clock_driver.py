@@ -9,6 +9,7 @@ import pytest
 
 from assay_lab.kernel import schedule
 from lab_support.core import EPOCH, advance, get, lab_core, order, spec
+from lab_support.sim_client import served
 
 REAL_TIME = {"clock_mode": "scaled", "seconds_per_day": 86_400}
 
@@ -74,17 +75,30 @@ def test_the_clock_advances_while_requests_run(core):
     assert get(core, "/experiments", status="done")["total"] == 60
 
 
-def test_background_threads_outlive_a_reset():
-    core = lab_core(clock_mode="auto")
-    core.start()
-    try:
-        order(core, auto_accept_quote=True)
-        core.reset()
-        assert get(core, "/experiments")["total"] == 0
-        order(core, auto_accept_quote=True)
-        end = time.monotonic() + 10
-        while get(core, "/experiments", status="done")["total"] == 0:
-            assert time.monotonic() < end, "the clock does not run any more"
-            threading.Event().wait(0.01)
-    finally:
-        core.close()
+def until(check):
+    end = time.monotonic() + 20
+    while not check():
+        assert time.monotonic() < end, "the clock does not run"
+        threading.Event().wait(0.01)
+
+
+def test_running_clocks_outlive_a_reset_and_leave_a_quote_to_its_person():
+    def status(experiment_id):
+        return lab.api("GET", f"/experiments/{experiment_id}").json()["status"]
+
+    def ordered():
+        return lab.order(auto_accept_quote=True).json()["experiment_id"]
+
+    with served(clock_mode="auto") as lab:
+        lab.core.start()
+        ordered()
+        lab.core.reset()
+        assert get(lab.core, "/experiments")["total"] == 0
+        quoted, done = lab.order(skip_draft=True).json()["experiment_id"], ordered()
+        until(lambda: (status(quoted), status(done)) == ("quote_sent", "done"))
+        other = ordered()  # the clock jumps for others; the quote does not expire
+        until(lambda: status(other) == "done")
+        assert status(quoted) == "quote_sent"
+        lab.sim("POST", "/clock/mode", json={"mode": "scaled", "seconds_per_day": 0.02})
+        scaled = ordered()
+        until(lambda: status(scaled) == "done")

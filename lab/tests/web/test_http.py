@@ -19,8 +19,6 @@ from assay_lab.web import server
 from lab_support.core import spec
 from lab_support.hook_server import hook_server
 
-pytest_plugins = ["assay_lab.fixture"]
-
 
 @pytest.fixture(scope="module")
 def lab():
@@ -96,71 +94,35 @@ def test_an_advance_delivers_the_webhooks_before_it_returns(lab, http):
     assert [row["outcome"] for row in lab.deliveries()][-1] == "delivered"
 
 
-def test_reset_empties_the_lab(local_lab):
-    with local_lab.http() as client:
-        order(client)
-    local_lab.fault("reset")
-    local_lab.reset()
-    with local_lab.http() as client:
-        assert client.get("/experiments").json()["total"] == 0
-        assert client.get("/targets").json()["total"] > 0
-
-
-def test_words_given_tokens_and_restarts(tmp_path):
-    options = ("--provider-word", "acmepay", "--service-word", "Acme")
-    known = {"token": "assay_labknown-member-token", "sim_token": "known-sim-token"}
-    database = tmp_path / "lab.sqlite3"
-    with LocalLab(database=database, options=options, **known) as lab:
+def test_a_killed_lab_goes_on_where_it_was_with_its_given_tokens_and_words(tmp_path):
+    known = {
+        "token": "assay_labknown-member-token",
+        "sim_token": "known-sim-token",
+        "database": tmp_path / "lab.sqlite3",
+    }
+    words = ("--provider-word", "acmepay", "--service-word", "Acme")
+    with LocalLab(options=words, **known) as lab, lab.http() as client:
         assert lab.token == known["token"]
-        with lab.http() as client:
-            sequences = {"acmepay_1": "MKV", "provider_2": "GHI"}
-            body = {"experiment_spec": spec(sequences=sequences), "name": "x", "auto_accept_quote": True}
-            created = client.post("/experiments", json=body).json()
-            assert created["acmepay_invoice_id"]
-            detail = client.get(f"/experiments/{created['experiment_id']}").json()
-            assert "acmepay_quote_url" in detail
-            assert not [name for name in detail if name.startswith("provider_")]
-            # Names of sequences are the caller's own, and stay.
-            assert set(detail["experiment_spec"]["sequences"]) == set(sequences)
-            query = {"filter": f"eq(acmepay_invoice_id,{created['acmepay_invoice_id']})"}
-            assert client.get("/invoices", params=query).json()["total"] == 1
-            header = {"X-Acme-Payment-Method": "x402-exact"}
-            machine = client.post("/experiments", json=body, headers=header)
-            assert machine.status_code == 200
+        sequences = {"acmepay_1": "MKV", "provider_2": "GHI"}
+        body = {"experiment_spec": spec(sequences=sequences), "name": "x", "auto_accept_quote": True}
+        created = client.post("/experiments", json=body).json()
+        assert created["acmepay_invoice_id"]
+        machine = client.post("/experiments", json=body, headers={"X-Acme-Payment-Method": "x402-exact"})
+        assert machine.status_code == 200
+        query = {"filter": f"eq(acmepay_invoice_id,{created['acmepay_invoice_id']})"}
+        assert client.get("/invoices", params=query).json()["total"] == 1
         lab.advance(days=2)
         now = lab.clock()["now"]
         lab.kill()
-    with LocalLab(database=database, options=options, **known) as again, again.http() as client:
-        assert again.clock()["now"] == now
-        assert client.get(f"/experiments/{created['experiment_id']}").json()["name"] == "x"
-        again.advance(days=15)
-        assert client.get(f"/experiments/{created['experiment_id']}").json()["status"] == "done"
-    assert known["token"].encode() not in database.read_bytes()
-
-
-def test_auto_and_scaled_clocks_run_by_themselves():
-    with LocalLab(clock="auto") as lab, lab.http() as client:
-        experiment_id = order(client, auto_accept_quote=True).json()["experiment_id"]
-        quoted = order(client, skip_draft=True).json()["experiment_id"]
-        until(lambda: client.get(f"/experiments/{experiment_id}").json()["status"] == "done")
-        # A quote waits for a person, however far the clock jumps for others.
-        until(lambda: client.get(f"/experiments/{quoted}").json()["status"] == "quote_sent")
-        for _ in range(4):
-            other = order(client, auto_accept_quote=True).json()["experiment_id"]
-            until(lambda other=other: client.get(f"/experiments/{other}").json()["status"] == "done")
-        assert client.get(f"/experiments/{quoted}").json()["status"] == "quote_sent"
-        lab.sim("POST", "/clock/mode", {"mode": "scaled", "seconds_per_day": 0.02})
-        begin = lab.clock()["now"]
-        scaled = order(client, auto_accept_quote=True).json()["experiment_id"]
-        until(lambda: client.get(f"/experiments/{scaled}").json()["status"] == "done")
-        assert lab.clock()["now"] > begin
-
-
-def until(check, seconds=10.0):
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.03)
+        lab.start()
+        assert lab.clock()["now"] == now
+        lab.advance(days=15)
+        with lab.http() as again:
+            detail = again.get(f"/experiments/{created['experiment_id']}").json()
+    # Names of sequences are the caller's own, and stay.
+    assert (detail["status"], set(detail["experiment_spec"]["sequences"])) == ("done", set(sequences))
+    assert "acmepay_quote_url" in detail
+    assert known["token"].encode() not in known["database"].read_bytes()
 
 
 def test_it_starts_quickly_ends_cleanly_and_imports_no_prefect():
@@ -186,22 +148,18 @@ def test_it_starts_quickly_ends_cleanly_and_imports_no_prefect():
     assert (process.returncode, output.strip()) == (0, "clean")
 
 
-def test_a_lab_that_ends_at_its_start_shows_what_it_printed():
-    with pytest.raises(
-        ConfigurationError, match=r"(?s)ended before it was ready.*unrecognized arguments: --warp"
-    ):
-        LocalLab(options=("--warp",)).start()
-
-
 def test_a_lab_that_is_not_ready_in_time_is_distinguished_from_one_that_ended(monkeypatch):
     monkeypatch.setattr(testing, "START_SECONDS", 0.0)
     with pytest.raises(ConfigurationError, match="was not ready after 0 s"):
         LocalLab().start()
 
 
-def test_sigterm_ends_it_with_success():
-    lab = LocalLab().start()
+def test_reset_empties_the_lab_and_sigterm_ends_it_with_success(lab):
+    lab.fault("reset")
+    lab.reset()
+    with lab.http() as client:
+        assert client.get("/experiments").json()["total"] == 0
+        assert client.get("/targets").json()["total"] > 0
     process = lab._process
     process.terminate()
     assert process.wait(timeout=15) == 0
-    lab.stop()
