@@ -5,7 +5,8 @@ import pytest
 
 from prefect_assay.analysis.kinetics.analysis import ServiceValues, Verdict
 from prefect_assay.analysis.kinetics.melting import analyze_melt
-from support.kinetics.melts import CELSIUS, NOISE, ratio
+from support.kinetics.melts import CELSIUS, NOISE, between_baselines, ratio, unfolded_for_good
+from support.kinetics.tables import melting
 
 
 def melt(signal, tm=None):
@@ -61,6 +62,35 @@ def test_a_curve_that_does_not_is_for_review(signal, service, reason):
     found = melt(signal, service)
     assert found.verdict is Verdict.REVIEW
     assert any(reason in line for line in found.reasons)
+
+
+@pytest.mark.parametrize(("activation", "scan_rate"), [(2e5, 0.3), (2e5, 3.0), (5e5, 1.0)])
+def test_unfolding_that_cannot_turn_back_is_for_review_with_its_midpoint(activation, scan_rate):
+    share = unfolded_for_good(58.0, activation, scan_rate)
+    noise = NOISE * np.random.default_rng(3).standard_normal(len(CELSIUS))
+    found = melt(between_baselines(share, CELSIUS, (0.0006, 0.0009)) + noise, 58.0)
+    assert found.verdict is Verdict.REVIEW
+    assert any("°C higher at twice the scan rate" in line for line in found.reasons)
+    assert found.tm_C.low <= 58.0 <= found.tm_C.high
+
+
+@pytest.mark.parametrize("kind", ["irreversible", "two domains 10 to 15 °C apart"])
+def test_what_does_not_melt_in_two_states_never_agrees(kind):
+    flagged, _, _ = melting(12, kind, seed=7)
+    assert np.mean(flagged) >= 0.9
+
+
+@pytest.mark.parametrize("kind", ["two states", "two states, steep baselines"])
+def test_two_states_are_seldom_flagged_and_their_interval_holds_the_truth(kind):
+    flagged, near, held = melting(20, kind, seed=7)
+    assert np.sum(flagged) <= 2
+    assert np.mean(near) >= 0.9
+    assert np.mean(held) >= 0.9
+
+
+def test_what_falls_after_unfolding_is_no_two_states():
+    fall = np.where(CELSIUS > 70, -0.02 * (CELSIUS - 70), 0.0)
+    assert melt(ratio(62.0, noise=NOISE) + fall, 62.0).verdict is Verdict.REVIEW
 
 
 @pytest.mark.parametrize("seed", range(20))

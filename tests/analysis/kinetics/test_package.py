@@ -226,6 +226,22 @@ def test_temperatures_in_kelvin_are_noted_and_not_read():
     assert "kelvin" in note
 
 
+@pytest.mark.parametrize(
+    ("head", "scale", "cause"),
+    [
+        ("T,ratio", 4_000, "are they counts?"),
+        ("T,F350", 1, "the columns T,F350"),
+        ("Temperature,ratio", 1, "T in °C"),
+    ],
+)
+def test_melting_curves_in_another_shape_are_noted_and_not_read(head, scale, cause):
+    rows = "".join(f"{20 + n / 2},{scale / (1 + np.exp(-(n - 80) / 5)) + scale}\n" for n in range(150))
+    analysis = analyze(zipped({"raw_data/d1_1.csv": f"{head}\n{rows}".encode()})).analysis
+    assert analysis.melting == ()
+    (note,) = analysis.notes
+    assert cause in note
+
+
 def test_what_the_service_reports_is_read_as_its_results_are(binder):
     def service(*cells):
         table = "name,replicate,binding,kd,kon,koff\nd1,1," + ",".join(cells)

@@ -15,7 +15,7 @@ from prefect_assay.analysis.kinetics.melting import analyze_melt
 from prefect_assay.analysis.kinetics.replicate import analyze_replicate
 from prefect_assay.analysis.kinetics.schedule import Schedule as Start
 from prefect_assay.analysis.kinetics.schedule import find_schedule
-from support.kinetics.melts import CELSIUS, TROUBLES, melt_set
+from support.kinetics.melts import KINDS, melt_set
 from support.kinetics.simulate import Schedule
 from support.kinetics.stress import (
     INSTRUMENT,
@@ -109,27 +109,35 @@ def schedules(sets, designs, disturbance, seed=SEED):
     return found
 
 
-def melting(sets, trouble, seed=SEED):
-    """Whether the interval holds T_m, its half, and whether it agrees with a service that is up to 1 °C, or 3 °C off."""
-    held, half, near, far = [], [], [], []
-    rng = np.random.default_rng([seed, [*TROUBLES].index(trouble)])
+def melting(sets, kind, seed=SEED):
+    """Per curve whether it is flagged, near a true T_m, and whether the interval of one that is not flagged holds one.
+
+    The service's T_m is the midpoint of all that unfolds, up to 0.5 °C off. Its T_m are the midpoint and those of the domains.
+    """
+    flagged, near, held = [], [], []
+    rng = np.random.default_rng([seed, [*KINDS].index(kind)])
     for _ in range(sets):
-        signal, tm = melt_set(rng, TROUBLES[trouble])
-        services = (tm + rng.uniform(-1, 1), tm + rng.choice([-3.0, 3.0]))
-        one, other = (
-            analyze_melt("design", 1, CELSIUS, signal, ServiceValues(tm_C=service)).melting
-            for service in services
-        )
-        near.append(one.verdict == "agrees")
-        far.append(other.verdict == "agrees")
-        held.append(one.tm_C is not None and one.tm_C.low <= tm <= one.tm_C.high)
-        if one.tm_C is not None:
-            half.append((one.tm_C.high - one.tm_C.low) / 2)
-    return held, half, near, far
+        celsius, signal, midpoint, tms = melt_set(rng, kind)
+        service = ServiceValues(tm_C=midpoint + rng.uniform(-0.5, 0.5))
+        found = analyze_melt("design", 1, celsius, signal, service).melting
+        flagged.append(found.verdict != "agrees")
+        tm = found.tm_C
+        near.append(tm is not None and min(abs(tm.value - true) for true in (midpoint, *tms)) <= 1)
+        if not flagged[-1]:
+            held.append(any(tm.low <= true <= tm.high for true in (midpoint, *tms)))
+    return flagged, near, held
 
 
 def percent(values):
     return f"{100 * np.mean(values):.0f}" if len(values) else "–"  # noqa: RUF001  no value
+
+
+def share(values):
+    """A share in percent with its standard error, that of Agresti and Coull, which is not zero at 0 or 100 %."""
+    if not len(values):
+        return "–"  # noqa: RUF001  no value
+    part = (np.sum(values) + 2) / (len(values) + 4)
+    return f"{100 * np.mean(values):.0f} ± {100 * np.sqrt(part * (1 - part) / (len(values) + 4)):.0f}"
 
 
 def text(sets):
@@ -163,15 +171,16 @@ def text(sets):
             found = schedules(sets, designs, ORDINARY[name])
             cells = [str(found[key]) for key in ("found", "refused", "wrong")]
             lines.append(f"| {name} | {designs} | {' | '.join(cells)} |")
-    lines += ["", "Melting curves; the service's T_m is up to 1 °C off, or 3 °C:", ""]
+    melts = 10 * sets
     lines += [
-        "| curves | agrees, 1 °C | agrees, 3 °C | interval holds | ± °C (median) |",
-        "|---|---|---|---|---|",
+        "",
+        f"Melting curves, {melts} a row, ± standard error; a true T_m is the midpoint or that of a domain:",
+        "",
     ]
-    for name in TROUBLES:
-        held, half, near, far = melting(sets, name)
-        cells = [percent(near), percent(far), percent(held), f"{np.median(half):.2f}"]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["| curves | flagged | within 1 °C | interval holds, not flagged (n) |", "|---|---|---|---|"]
+    for name in KINDS:
+        flagged, near, held = melting(melts, name)
+        lines.append(f"| {name} | {share(flagged)} | {share(near)} | {share(held)} ({len(held)}) |")
     return "\n".join(lines)
 
 

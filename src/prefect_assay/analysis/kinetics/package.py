@@ -32,6 +32,7 @@ from prefect_assay.service.assays import TM
 
 _SENSORGRAM = ("t", "y")
 _MELTING = ("T", "ratio")
+_RATIOS = (0.02, 50.0)  # of the fluorescence at 350 and at 330 nm
 _POINTS_MIN = 10
 _STEPS_MAX = 1_000_000  # of the grid that a curve is brought on; a day in tenths of a second
 _STEP_S = (0.01, 20.0)  # between two points of a sensorgram; public ones have 0.1 to 1 s
@@ -123,18 +124,19 @@ def _read(
             return
         raise UnreadableFile(f"{path} {error}") from None
     if names not in {_SENSORGRAM, _MELTING}:
-        return
+        if names[0] != "T" and not names[0].casefold().startswith("temp"):
+            return
+        raise UnreadableFile(
+            f"{path} has the columns {','.join(names)}; melting curves are read as T,ratio, with T in °C and the ratio of the"
+            " fluorescence at 350 and 330 nm. It was not read"
+        )
     file = index.locate(path, melting=names == _MELTING)
     if file is None:
         raise UnreadableFile(f"{path} is not named <design>_<replicate>_<nM>.csv")
     if len(first) < _POINTS_MIN:
         raise UnreadableFile(f"{path} has only {len(first)} points")
     if names == _MELTING:
-        if first[-1] > TM.most:
-            raise UnreadableFile(
-                f"{path} has temperatures up to {first[-1]:g}, and none above {TM.most:g} °C is possible: are they in kelvin? "
-                "It was not read"
-            )
+        _check_melt_units(path, first, second)
         melts.append((file, first, second))
     elif not _STEP_S[0] <= np.median(np.diff(first)) <= _STEP_S[1]:
         raise UnreadableFile(
@@ -146,3 +148,17 @@ def _read(
     else:
         curve = Curve((file.concentration_nM or 0.0) * _NM, first, second)
         sensorgrams[file.name, file.replicate].append((file, curve))
+
+
+def _check_melt_units(path: str, celsius: FloatArray, ratio: FloatArray) -> None:
+    """Refuse temperatures and ratios that are in another unit."""
+    if celsius[-1] > TM.most:
+        raise UnreadableFile(
+            f"{path} has temperatures up to {celsius[-1]:g}, and none above {TM.most:g} °C is possible: are they in kelvin? "
+            "It was not read"
+        )
+    if not _RATIOS[0] <= ratio.min() <= ratio.max() <= _RATIOS[1]:
+        raise UnreadableFile(
+            f"{path} has ratios from {ratio.min():g} to {ratio.max():g}, and those of the fluorescence at 350 and 330 nm are"
+            " around 1: are they counts? It was not read"
+        )
