@@ -191,7 +191,7 @@ lock:
 # The lab's copy of the description of the service, and the tables of the reference.
 description: $(VENV)/.installed
 	@cp src/prefect_assay/service/openapi.yaml lab/src/assay_lab/api/openapi.yaml
-	@cd tests && ../$(BIN)/python -m support.reference ../docs/reference.md
+	@cd tests && PYTHONPATH=../lab/tests ../$(BIN)/python -m support.reference ../docs/reference.md
 
 # The site, with its tools in an environment of their own. The reference reads the packages where they are installed.
 DOCS := build/docs-env

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from prefect_assay import blocks, errors, flows, tasks
+from prefect_assay.campaigns.events import KINDS
 from support.reference import fill
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
@@ -25,7 +26,7 @@ def test_every_block_and_flow_has_its_table(region):
     assert PAGE.read_text(encoding="utf-8").count(f"<!-- made: {region} -->") == 1
 
 
-def test_every_error_and_task_is_on_the_page_once():
+def test_every_error_event_and_task_is_on_the_page_once():
     page = PAGE.read_text(encoding="utf-8")
     tree = page[page.index("<!-- made: errors -->") :]
     kinds = {
@@ -33,4 +34,5 @@ def test_every_error_and_task_is_on_the_page_once():
     }
     drawn = re.findall(r"^[│├└─ ]*([A-Z]\w+)  ", tree, re.MULTILINE)
     assert sorted(drawn) == sorted(name for name in kinds if not name.startswith("_"))
+    assert [kind.event for kind in KINDS if page.count(f"\n| `{kind.event}` |") != 1] == []
     assert [name for name in tasks.__all__ if page.count(f"\n| `{name}` |") != 1] == []

@@ -14,6 +14,8 @@ from prefect.utilities.callables import parameter_docstrings
 from pydantic import BaseModel
 
 from prefect_assay import blocks, errors, flows, tasks
+from prefect_assay.campaigns.events import KINDS
+from prefect_assay.campaigns.events.kinds import Fact
 from prefect_assay.campaigns.problems.problem import AlertLimits
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
 from prefect_assay.service.client import AssayClient, filters, parameters
@@ -116,6 +118,18 @@ def _first(documented: object) -> str:
     return re.sub(r"((?:GET|POST|PATCH|DELETE) [\w/{}.-]*[\w}])", r"`\1`", text)
 
 
+def _list_events() -> str:
+    rows = ((f"`{kind.event}`", f"`{kind.resource}`", _first(kind), _list_payload(kind)) for kind in KINDS)
+    return _tabulate(("event", "resource", "when", "payload"), rows)
+
+
+def _list_payload(kind: type[Fact]) -> str:
+    names = kind.model_fields.keys() - Fact.model_fields.keys()
+    return ", ".join(
+        f"`{name}`*" if name in kind.labels else f"`{name}`" for name in kind.model_fields if name in names
+    )
+
+
 def _draw_errors() -> str:
     branches = [("AssayError", errors.AssayError), *_draw_below(errors.AssayError, "")]
     width = max(len(branch) for branch, _ in branches) + 2
@@ -159,6 +173,7 @@ _MAKERS: Final[dict[str, Callable[..., str]]] = {
     "calls": _list_calls,
     "client": _describe_client,
     "errors": _draw_errors,
+    "events": _list_events,
     "filters": _list_filters,
     "flow": _describe_flow,
     "options": _describe_options,

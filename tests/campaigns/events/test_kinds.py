@@ -1,8 +1,7 @@
-"""The table of events: docs and code agree, ids follow from the fact alone, and no payload can hold a link or a secret."""
+"""The kinds of events: ids follow from the fact alone, and no payload can hold a link or a secret."""
 
 import re
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal, get_args, get_origin
 from uuid import UUID
 
@@ -11,31 +10,7 @@ from hypothesis import strategies as st
 
 from prefect_assay.campaigns.events import KINDS, kinds
 
-PAGE = (Path(__file__).parents[3] / "docs" / "operating.md").read_text(encoding="utf-8")
-SHARED = {"campaign_id", "order_key", "account"}
 NAME = re.compile(r"assay\.[a-z]+\.[a-z]+(-[a-z]+)*")
-
-
-def documented():
-    """The rows of the page, by event: resource, payload, labels."""
-    rows = {}
-    for line in PAGE.splitlines():
-        if not line.startswith("| `assay."):
-            continue
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        words = [re.findall(r"`([^`]+)`", cell) for cell in cells]
-        rows[words[0][0]] = (words[1][0], set(words[3]), tuple(words[4]))
-    return rows
-
-
-def test_every_kind_is_documented_with_its_payload_and_labels():
-    shown = documented()
-    assert set(shown) == {kind.event for kind in KINDS}
-    for kind in KINDS:
-        resource, payload, labels = shown[kind.event]
-        assert resource.startswith(kind.resource.partition("{")[0]), kind.event
-        assert payload == set(kind.model_fields) - SHARED, kind.event
-        assert labels == kind.labels, kind.event
 
 
 def test_names_follow_the_grammar_and_are_unique():
