@@ -4,8 +4,8 @@
 
 The campaign plans, orders, pays a hosted invoice, waits and archives, in one process without a deployment, with a lab whose days
 take no time. Then a flow runs as many tasks that do nothing: the floor of what Prefect takes. It has a
-parameter, for which Prefect imports its serializer at the first run. Both are run without the extras: what fits, plots and the
-report cost is in `bench_report.py`. Each side runs in processes of its own, in turns; imports of this package are not counted.
+parameter, for which Prefect imports its serializer at the first run. Both are run without the extras: what fits, curves and the
+page cost is in `bench_report.py`. Each side runs in processes of its own, in turns; imports of this package are not counted.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from prefect_assay.service.models.spec import Assay
 
 DESIGNS = 24
 SECONDS_PER_DAY = 0.005
-EXTRAS = ("matplotlib", "scipy", "pyarrow", "jinja2")
+EXTRAS = ("scipy", "pyarrow", "jinja2")
 # From cProfile over the main thread of both sides and py-spy over all threads, 2026-11-25
 MISSES = {
     "wall time": "The difference is smaller than that between two runs, because the campaign computes while Prefect's threads "

@@ -24,7 +24,7 @@ from prefect_assay.archive import LocalStore
 from support.archive.campaign_archive import lab_campaign
 
 LIMIT_BYTES = 5_000_000
-LIBRARIES = "import prefect_assay.analysis.report.documents, matplotlib.figure, scipy.optimize, jinja2"
+LIBRARIES = "import prefect_assay.analysis.report.documents, scipy.optimize, jinja2"
 MAKE = (
     "from prefect_assay.archive import LocalStore; from prefect_assay.analysis.report.documents import make_report; "
     "make_report(LocalStore({folder!r}), '', 'round-1')"

@@ -15,7 +15,7 @@ PROCESS: Final = "process"
 FLOW_QUEUE: Final = "default"
 SWEEP_QUEUE: Final = "sweep"
 SWEEP_LIMIT: Final = 2  # one sweep, and one decision
-# A run that archives and reports: Prefect, SciPy and matplotlib in a process of its own.
+# A run that archives and reports: Prefect and SciPy in a process of its own.
 _RUN_BYTES: Final = 400_000_000
 _RUNS_PER_CORE: Final = 4
 _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")

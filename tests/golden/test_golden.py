@@ -34,7 +34,7 @@ from support.golden.make import PLAIN_CPU, designs_of
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = Path(__file__).parent / "archive"
-DRAWN_WITH = ("matplotlib", "numpy", "scipy", "contourpy", "kiwisolver", "jinja2")
+DRAWN_WITH = ("numpy", "scipy", "jinja2")
 
 kinds = pytest.mark.parametrize("kind", list(ExperimentType))
 

@@ -21,9 +21,13 @@ PROJECT, LAB = (
 )
 PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
 FOLDERS_OF_EXTRAS = {
-    "kinetics": ("src/prefect_assay/analysis/kinetics/", "src/prefect_assay/analysis/threads.py"),
+    "kinetics": (
+        "src/prefect_assay/analysis/kinetics/",
+        "src/prefect_assay/analysis/plots/",
+        "src/prefect_assay/analysis/threads.py",
+    ),
     "design": ("src/prefect_assay/analysis/selection/", "src/prefect_assay/analysis/threads.py"),
-    "report": ("src/prefect_assay/analysis/report/", "src/prefect_assay/analysis/plots/"),
+    "report": ("src/prefect_assay/analysis/report/",),
     "demo": ("src/prefect_assay/cli/demo/",),
     "dev": ("src/prefect_assay/archive/s3.py",),  # annotations only
 }

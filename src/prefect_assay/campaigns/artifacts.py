@@ -18,7 +18,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.client.schemas.sorting import ArtifactSort
 from prefect.runtime import flow_run as current_run
 
-from prefect_assay.analysis.plots import as_markdown_image
+from prefect_assay.analysis.plots import make_markdown_image
 from prefect_assay.analysis.report.images import Image
 from prefect_assay.analysis.results import (
     DesignSummary,
@@ -281,7 +281,7 @@ def _inline(images: Sequence[Image]) -> Iterator[str]:
     """Each figure as a paragraph; both of Prefect's user interfaces show a data address."""
     for image in images:
         yield ""
-        yield as_markdown_image(image.svg, image.alt)
+        yield make_markdown_image(image.svg, image.alt)
 
 
 def show_loop(report: LoopReport, account: str) -> None:

@@ -4,12 +4,12 @@ from itertools import pairwise
 import pytest
 
 from prefect_assay.analysis.plots import (
-    calls,
-    enough_measured,
-    measured_against_predicted,
-    overview,
-    ranked_affinities,
-    score_columns,
+    draw_calls,
+    draw_measured_against_predicted,
+    draw_overview,
+    draw_ranked_affinities,
+    find_score_columns,
+    has_enough_measured,
 )
 from prefect_assay.analysis.plots.svg import (
     BLUE,
@@ -32,7 +32,7 @@ def below_legend(figure, points):
 
 def test_a_lower_affinity_constant_is_drawn_further_left_and_higher_up():
     kds = {"weak": 2e-6, "tight": 3e-9, "middle": 1e-7}
-    drawn = Figure(ranked_affinities([summary(name, kd) for name, kd in kds.items()], []))
+    drawn = Figure(draw_ranked_affinities([summary(name, kd) for name, kd in kds.items()], []))
     heights = [drawn.word(name).y for name in ("tight", "middle", "weak")]
     assert heights == sorted(heights)
     xs = [x for x, _ in below_legend(drawn, drawn.marked(BLUE))]
@@ -46,7 +46,7 @@ def test_replicates_and_interval_are_at_their_values_in_the_row_of_their_design(
     designs = [summary("a", 1e-8), summary("b", 1e-6)]
     mean = rows("a", 1e-8)[0].model_copy(update={"level": Level.SUMMARY})
     measured = [mean, *rows("a", 5e-9, 1.5e-8), *rows("b", 2e-6), *rows("c", 1e-9)]
-    drawn = Figure(ranked_affinities(designs, measured))
+    drawn = Figure(draw_ranked_affinities(designs, measured))
     points = below_legend(drawn, drawn.marked(BLUE))
     replicates = below_legend(drawn, drawn.marked(PAPER))
     decade = points[1][0] - points[0][0]
@@ -65,7 +65,7 @@ def test_replicates_and_interval_are_at_their_values_in_the_row_of_their_design(
 @pytest.mark.parametrize(("qualifier", "end"), [("<", min), (">", max)])
 def test_a_limit_is_an_arrow_to_the_end_of_the_axis(qualifier, end):
     designs = [summary("a", 1e-9), summary("bound", 1e-8, qualifier=qualifier), summary("b", 1e-6)]
-    drawn = Figure(ranked_affinities(designs, []))
+    drawn = Figure(draw_ranked_affinities(designs, []))
     assert f"{qualifier} 10.0 nM" in drawn.texts
     row = drawn.word("bound").y - 3.5
     arrow = [p.points for p in drawn.lines(stroke=BLUE) if abs(p.points[0][1] - row) < 1]
@@ -75,7 +75,7 @@ def test_a_limit_is_an_arrow_to_the_end_of_the_axis(qualifier, end):
 
 def test_an_interval_that_reaches_very_far_does_not_squeeze_the_others():
     drawn = Figure(
-        ranked_affinities([summary("a", 1e-8, kd_low_M=1e-30, kd_high_M=1e3), summary("b", 1e-7)], [])
+        draw_ranked_affinities([summary("a", 1e-8, kd_low_M=1e-30, kd_high_M=1e3), summary("b", 1e-7)], [])
     )
     points = below_legend(drawn, drawn.marked(BLUE))
     assert points[1][0] - points[0][0] > 40
@@ -89,14 +89,14 @@ def test_designs_without_a_number_are_listed_by_outcome_and_have_no_point():
         summary("absent", outcome=Outcome.NO_EXPRESSION),
         summary("blank", control=True),
     ]
-    drawn = Figure(ranked_affinities(designs, []))
+    drawn = Figure(draw_ranked_affinities(designs, []))
     assert len(below_legend(drawn, drawn.marked(BLUE))) == 1
     titles = [drawn.word(text).y for text in ("no binding (3)", "no expression (1)")]
     assert titles[0] < drawn.word("flat, refused, blank (control)").y < titles[1] < drawn.word("absent").y
 
 
 def test_controls_have_a_marker_of_their_own():
-    drawn = Figure(ranked_affinities([summary("a", 1e-8), summary("EGF", 1e-7, control=True)], []))
+    drawn = Figure(draw_ranked_affinities([summary("a", 1e-8), summary("EGF", 1e-7, control=True)], []))
     assert [y for _, y in below_legend(drawn, drawn.marked(VERMILLION))] == [
         pytest.approx(drawn.word("EGF").y - 3.5, abs=0.3)
     ]
@@ -104,7 +104,7 @@ def test_controls_have_a_marker_of_their_own():
 
 def test_the_names_of_a_whole_plate_do_not_overlap():
     designs = [summary(name, 10 ** (-9 + number / 32)) for number, name in enumerate(NAMES)]
-    drawn = Figure(ranked_affinities(designs, []))
+    drawn = Figure(draw_ranked_affinities(designs, []))
     names = [word for word in drawn.words if word.text.startswith("EGFR_")]
     assert len(names) == 96
     gaps = [b.y - a.y for a, b in pairwise(names)]
@@ -121,7 +121,9 @@ def test_the_names_of_a_whole_plate_do_not_overlap():
 )
 def test_an_axis_has_several_labels_that_do_not_overlap(kds, labels):
     designs = [summary(str(kd), kd, kd_low_M=None, kd_high_M=None) for kd in kds]
-    drawn = Figure(ranked_affinities([*designs, summary("x", 1.2e-8, kd_low_M=None, kd_high_M=None)], []))
+    drawn = Figure(
+        draw_ranked_affinities([*designs, summary("x", 1.2e-8, kd_low_M=None, kd_high_M=None)], [])
+    )
     shown = sorted({(word.x, word.text) for word in drawn.words if word.text in labels})
     assert [text for _, text in shown] == labels
     assert all(b[0] - a[0] > 36 for a, b in pairwise(shown))
@@ -130,22 +132,27 @@ def test_an_axis_has_several_labels_that_do_not_overlap(kds, labels):
 def test_a_campaign_of_many_plates_says_what_is_left_out():
     designs = [summary(f"d{n}", 10 ** (-9 + n / 200)) for n in range(390)]
     designs += [summary(f"n{n}") for n in range(386)]
-    drawn = Figure(ranked_affinities(designs, []))
+    drawn = Figure(draw_ranked_affinities(designs, []))
     assert "390 of 776 with a KD, tightest first; 384 are shown" in drawn.texts
     assert len(below_legend(drawn, drawn.marked(BLUE))) == 384
     assert drawn.words[-1].text.endswith("and 2 more")
-    assert "the first 384; 390 with a KD, 386 no binding" in Figure(overview(designs)).texts
+    assert "the first 384; 390 with a KD, 386 no binding" in Figure(draw_overview(designs)).texts
 
 
 def test_designs_of_several_targets_are_told_apart():
     designs = [summary("a", 1e-8, target="EGFR"), summary("a", 1e-6, target="HER2")]
-    assert {"a (EGFR)", "a (HER2)"} <= set(Figure(ranked_affinities(designs, [])).texts)
-    assert {"a (EGFR)", "a (HER2)"} <= set(Figure(overview(designs)).texts)
+    assert {"a (EGFR)", "a (HER2)"} <= set(Figure(draw_ranked_affinities(designs, [])).texts)
+    assert {"a (EGFR)", "a (HER2)"} <= set(Figure(draw_overview(designs)).texts)
 
 
 @pytest.mark.parametrize(
     "figure",
-    [overview, calls, lambda s: ranked_affinities(s, []), lambda s: measured_against_predicted(s, "x")],
+    [
+        draw_overview,
+        draw_calls,
+        lambda s: draw_ranked_affinities(s, []),
+        lambda s: draw_measured_against_predicted(s, "x"),
+    ],
 )
 def test_a_campaign_without_designs_or_numbers_is_drawn(figure):
     assert Figure(figure([])).title
@@ -168,16 +175,22 @@ def test_score_columns_are_the_designers_numbers():
         {"ipTM": "0.9", "method": "rfd", "pae": "6", "flag": "1", "some": "-3.5", "name": "1_4", "odd": "2"},
     ]
     designs = [summary(str(number), 1e-8, attributes=attributes) for number, attributes in enumerate(cells)]
-    assert score_columns(designs) == ("ipTM", "some")
-    assert not enough_measured(designs), "four points carry no comparison"
-    assert enough_measured([*designs, *(summary(f"more {number}", 1e-8) for number in range(2))])
+    assert find_score_columns(designs) == ("ipTM", "some")
+    assert not has_enough_measured(designs), "four points carry no comparison"
+    assert has_enough_measured([*designs, *(summary(f"more {number}", 1e-8) for number in range(2))])
 
 
 def test_known_scores_come_first_and_row_numbers_are_no_scores():
     titles = ["Rank", "Length", "Seed", "Helicity", "Average_pLDDT", "1_pLDDT", "Average_i_pTM", "Average_dG"]
     cells = [{title: str(number) for title in titles} for number in range(3)]
     designs = [summary(str(number), 1e-8, attributes=attributes) for number, attributes in enumerate(cells)]
-    assert score_columns(designs) == ("Average_i_pTM", "Average_dG", "Average_pLDDT", "1_pLDDT", "Helicity")
+    assert find_score_columns(designs) == (
+        "Average_i_pTM",
+        "Average_dG",
+        "Average_pLDDT",
+        "1_pLDDT",
+        "Helicity",
+    )
 
 
 def scored(values):
@@ -192,7 +205,7 @@ def test_the_rank_correlation_is_that_of_the_measured_designs():
         summary("flat", attributes={"ipTM": "0.97"}),
         summary("without", 1e-5),
     ]
-    drawn = Figure(measured_against_predicted([*designs, *extra], "ipTM"))
+    drawn = Figure(draw_measured_against_predicted([*designs, *extra], "ipTM"))
     # Ranks 1 to 6 against 6 5 4 2 3 1: 1 - 6 (25 + 9 + 1 + 4 + 4 + 25) / (6 * 35)
     assert "Spearman ρ = −0.94 over 6 designs (higher is tighter)" in drawn.texts  # noqa: RUF001
     assert "no binding" in drawn.texts
@@ -203,13 +216,13 @@ def test_the_rank_correlation_is_that_of_the_measured_designs():
     [[(n, 10.0**-n) for n in range(5, 10)], [(0.5, 1e-6)] * 6, [(n, 1e-6) for n in range(6)]],
 )
 def test_no_correlation_is_claimed_for_too_few_or_equal_values(values):
-    drawn = Figure(measured_against_predicted(scored(values), "ipTM"))
+    drawn = Figure(draw_measured_against_predicted(scored(values), "ipTM"))
     assert not [text for text in drawn.texts if "Spearman" in text]
     assert [text for text in drawn.texts if text.startswith("no rank correlation")]
 
 
 def test_a_tighter_binder_is_drawn_higher_and_a_higher_score_further_right():
-    drawn = Figure(measured_against_predicted(scored([(0.5, 1e-6), (0.7, 1e-9), (0.6, 1e-8)]), "ipTM"))
+    drawn = Figure(draw_measured_against_predicted(scored([(0.5, 1e-6), (0.7, 1e-9), (0.6, 1e-8)]), "ipTM"))
     points = sorted(below_legend(drawn, drawn.marked(BLUE)))
     assert [y for _, y in points] == sorted((y for _, y in points), reverse=True)
     assert points[1][0] - points[0][0] == pytest.approx(points[2][0] - points[1][0], abs=0.3)
@@ -220,7 +233,7 @@ def test_a_melting_campaign_is_compared_by_its_temperatures():
         summary(str(n), outcome=Outcome.MEASURED, tm_C=50.0 + n, attributes={"predicted": str(40 + n)})
         for n in range(6)
     ]
-    drawn = Figure(measured_against_predicted(designs, "predicted"))
+    drawn = Figure(draw_measured_against_predicted(designs, "predicted"))
     assert "Spearman ρ = 1.00 over 6 designs (higher is more stable)" in drawn.texts  # noqa: RUF001
     heights = [y for _, y in sorted(below_legend(drawn, drawn.marked(BLUE)))]
     assert heights == sorted(heights, reverse=True)
@@ -235,7 +248,7 @@ def test_each_cell_of_the_overview_says_its_value_in_words_and_has_a_step_of_col
         summary("e", outcome=Outcome.MEASURED, tm_C=61.26),
         summary("f", outcome=Outcome.NO_EXPRESSION),
     ]
-    drawn = Figure(overview(designs))
+    drawn = Figure(draw_overview(designs))
     values = ["500 pM", "< 50.0 nM", "5.00 µM", "binds, weak", "61.3 °C", "no expression"]
     assert [drawn.word(value).y for value in values] == [drawn.word(values[0]).y] * 6
     xs = [drawn.word(value).x for value in values]
@@ -254,14 +267,14 @@ def test_each_cell_of_the_overview_says_its_value_in_words_and_has_a_step_of_col
 
 def test_the_overview_counts_and_keeps_the_order():
     designs = [summary(f"d{n}", 1e-8 if n % 2 else None) for n in range(20)]
-    drawn = Figure(overview(designs))
+    drawn = Figure(draw_overview(designs))
     assert "10 no binding, 10 with a KD" in drawn.texts
     places = [(drawn.word(f"d{n}").y, drawn.word(f"d{n}").x) for n in range(20)]
     assert places == sorted(places)
 
 
 def test_a_control_is_framed_and_marked():
-    drawn = Figure(overview([summary("a", 1e-8), summary("EGF", 1e-8, control=True)]))
+    drawn = Figure(draw_overview([summary("a", 1e-8), summary("EGF", 1e-8, control=True)]))
     assert "◆ EGF" in drawn.texts
     frames = [path for path in drawn.lines(stroke=INK, stroke_width="2") if path.points[0][1] > 70]
     assert len(frames) == 1
@@ -275,7 +288,7 @@ def test_calls_are_counted_by_expression_and_binding():
         summary("x", outcome=Outcome.NO_EXPRESSION, expression="none"),
         summary("c", 1e-9, control=True, expression="high", binding_strength="strong"),
     ]
-    drawn = Figure(calls(designs))
+    drawn = Figure(draw_calls(designs))
     assert "6 designs, controls left out: 1" in drawn.texts
 
     def count(expression, binding):
@@ -287,7 +300,7 @@ def test_calls_are_counted_by_expression_and_binding():
     assert count("none", "untested") == ["1"]
     assert count("high", "untested") == ["0"]
     assert count("all", "strong") == ["3"]
-    bars = sorted(p.points[1][0] - p.points[0][0] for p in drawn.lines(stroke=BLUE))
+    bars = sorted(p.points[1][0] - p.points[0][0] for p in drawn.lines(fill=BLUE))
     assert bars[-1] == pytest.approx(3 * bars[0], abs=0.2)
 
 
@@ -297,7 +310,7 @@ def test_the_ranking_names_each_verdict_and_its_sign():
         summary("b", 1e-8, verdict="not_1_to_1"),
         summary("c", 1e-7),
     ]
-    drawn = Figure(ranked_affinities(designs, []))
+    drawn = Figure(draw_ranked_affinities(designs, []))
     assert "✓ agrees; ≠ not 1:1" in drawn.texts
     assert {"1.00 nM ✓", "10.0 nM ≠", "100 nM"} <= {*drawn.texts}
 
@@ -307,24 +320,24 @@ def test_a_value_that_the_curves_do_not_reach_is_drawn_as_extrapolated_and_not_a
         summary("a", 1e-6, verdict="agrees", extrapolated=True),
         summary("b", 2e-6, verdict="review", extrapolated=True),
     ]
-    drawn = Figure(ranked_affinities(designs, []))
+    drawn = Figure(draw_ranked_affinities(designs, []))
     assert "? to review; ↑ extrapolated" in drawn.texts
     assert {"1.00 µM ↑", "2.00 µM ?↑"} <= {*drawn.texts}
     assert not any("agrees" in text or "✓" in text for text in drawn.texts)
 
 
 def test_a_name_in_capitals_is_parted_before_it_leaves_its_cell():
-    drawn = Figure(overview([summary("EGF_M21R_A30F", 1e-9)]))
+    drawn = Figure(draw_overview([summary("EGF_M21R_A30F", 1e-9)]))
     assert {"EGF_M21R_", "A30F"} <= {*drawn.texts}
 
 
 def test_an_outcome_that_is_unknown_has_one_word_in_all_figures():
     unknown = [summary("a", outcome=Outcome.UNKNOWN)]
-    assert "unknown" in Figure(calls(unknown)).texts
-    assert "1 unknown" in Figure(overview(unknown)).texts
+    assert "unknown" in Figure(draw_calls(unknown)).texts
+    assert "1 unknown" in Figure(draw_overview(unknown)).texts
 
 
 def test_a_campaign_without_affinities_has_no_legend_of_affinities():
     melts = [summary("a", outcome=Outcome.MEASURED, tm_C=60.0)]
-    assert "under 1 nM" not in Figure(overview(melts)).texts
-    assert "under 1 nM" in Figure(overview([summary("a", 1e-9)])).texts
+    assert "under 1 nM" not in Figure(draw_overview(melts)).texts
+    assert "under 1 nM" in Figure(draw_overview([summary("a", 1e-9)])).texts

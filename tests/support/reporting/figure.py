@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 SVG = "{http://www.w3.org/2000/svg}"
-HREF = "{http://www.w3.org/1999/xlink}href"
 STEP = re.compile(r"([MlLz])|(-?\d*\.?\d+)")
 
 
@@ -30,25 +29,32 @@ class Figure:
     def __init__(self, svg: str) -> None:
         self.root = ET.fromstring(svg)
         self.title = self.root.findtext(f"{SVG}title") or ""
-        self.words = [
-            Word(
-                float(e.get("x", 0)),
-                float(e.get("y", 0)),
-                "".join(e.itertext()),
-                float(e.get("font-size") or self.root.get("font-size")),
-                dict(e.attrib),
-            )
-            for e in self.root.iter(f"{SVG}text")
-        ]
-        self.paths = [
-            Path(decoded(e.attrib["d"]), dict(e.attrib))
-            for e in self.root.iter(f"{SVG}path")
-            if "id" not in e.attrib and "C" not in e.attrib["d"]
-        ]
-        self.markers = [
-            (float(e.get("x", 0)), float(e.get("y", 0)), e.get("fill", "none"))
-            for e in self.root.iter(f"{SVG}use")
-        ]
+        self.words = []
+        self.paths = []
+        self.markers = []
+        for part in self.root:
+            name = part.tag.removeprefix(SVG)
+            if name == "text":
+                self.words.append(self._word(part, {}))
+            elif name == "path":
+                self.paths.append(Path(decoded(part.attrib["d"]), dict(part.attrib)))
+            elif name == "rect":
+                self.paths.append(Path(corners(part), dict(part.attrib)))
+            elif name == "g":
+                for child in part:
+                    if child.tag == f"{SVG}text":
+                        self.words.append(self._word(child, part.attrib))
+                    else:
+                        self.markers.append((*middle(child), part.get("fill", "none")))
+
+    def _word(self, element: ET.Element, inherited: dict[str, str]) -> Word:
+        return Word(
+            float(element.get("x", 0)),
+            float(element.get("y", 0)),
+            "".join(element.itertext()),
+            float(element.get("font-size") or self.root.get("font-size")),
+            {**inherited, **element.attrib},
+        )
 
     @property
     def texts(self) -> list[str]:
@@ -69,6 +75,20 @@ class Figure:
             for path in self.paths
             if all(path.attributes.get(name.replace("_", "-"), "") == value for name, value in wanted.items())
         ]
+
+
+def corners(rect: ET.Element) -> list[tuple[float, float]]:
+    """From the lower left one."""
+    x, y, width, height = (float(rect.get(name, 0)) for name in ("x", "y", "width", "height"))
+    return [(x, y + height), (x + width, y + height), (x + width, y), (x, y)]
+
+
+def middle(marker: ET.Element) -> tuple[float, float]:
+    """The place of a marker: a circle, or a path whose corners lie evenly around it."""
+    if "cx" in marker.attrib:
+        return float(marker.get("cx")), float(marker.get("cy"))
+    xs, ys = zip(*decoded(marker.attrib["d"]), strict=True)
+    return (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
 
 
 def decoded(commands: str) -> list[tuple[float, float]]:

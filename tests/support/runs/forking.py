@@ -23,9 +23,6 @@ IMPORTED = (
     "prefect_assay.analysis.kinetics.package",
     "prefect_assay.analysis.kinetics.replicate",
     "scipy.stats",
-    "matplotlib.backends.backend_svg",
-    "matplotlib.figure",
-    "matplotlib.style",
     "pyarrow.parquet",
     "pandas",  # pyarrow imports it at its first table, wherever it is installed
 )

@@ -1,24 +1,29 @@
-"""Figures as SVG (extra `report`): same input, same bytes. Knows neither the archive nor Prefect.
+"""Figures as SVG, without a drawing library: same input, same bytes. Knows neither the archive nor Prefect.
 
-`terminal_ranking` needs no extra; the import of this package loads neither matplotlib nor NumPy.
+Figures of curves take what the extra `kinetics` has fitted; the others need no extra, and the import of this package
+loads no NumPy.
 """
 
-from prefect_assay.analysis.plots.affinities import ranked_affinities
-from prefect_assay.analysis.plots.overview import calls, overview
-from prefect_assay.analysis.plots.responses import dose_response, melting_curve
-from prefect_assay.analysis.plots.scores import enough_measured, measured_against_predicted, score_columns
-from prefect_assay.analysis.plots.sensorgrams import sensorgrams
-from prefect_assay.analysis.plots.svg import as_markdown_image
+from prefect_assay.analysis.plots.affinities import draw_ranked_affinities
+from prefect_assay.analysis.plots.overview import draw_calls, draw_overview
+from prefect_assay.analysis.plots.responses import draw_dose_response, draw_melting_curve
+from prefect_assay.analysis.plots.scores import (
+    draw_measured_against_predicted,
+    find_score_columns,
+    has_enough_measured,
+)
+from prefect_assay.analysis.plots.sensorgrams import draw_sensorgrams
+from prefect_assay.analysis.plots.svg import make_markdown_image
 
 __all__ = [
-    "as_markdown_image",
-    "calls",
-    "dose_response",
-    "enough_measured",
-    "measured_against_predicted",
-    "melting_curve",
-    "overview",
-    "ranked_affinities",
-    "score_columns",
-    "sensorgrams",
+    "draw_calls",
+    "draw_dose_response",
+    "draw_measured_against_predicted",
+    "draw_melting_curve",
+    "draw_overview",
+    "draw_ranked_affinities",
+    "draw_sensorgrams",
+    "find_score_columns",
+    "has_enough_measured",
+    "make_markdown_image",
 ]

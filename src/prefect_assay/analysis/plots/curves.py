@@ -1,67 +1,78 @@
-"""Verdicts, captions, thinning and limits, shared by the figures of single replicates. Knows no figure."""
+"""Captions, thinning and limits, shared by the figures of single replicates. Knows no figure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from prefect_assay.analysis.kinetics.analysis import ReplicateKinetics, ReplicateMelting
-from prefect_assay.analysis.plots.style import TEXT, WIDTH, wrap
+from prefect_assay.analysis.plots.sheet import TEXT, WIDTH, Line, Marker, Panel
+from prefect_assay.analysis.plots.texts import wrap_words
 from prefect_assay.analysis.results.ranked import replicate_parts
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from prefect_assay.analysis.kinetics.curves import FloatArray
 
-LEFT: Final = 54
+LEFT: Final = 58
 BOTTOM: Final = 42
-_EVEN: Final = 14  # points of a phase at equal distances
-_DENSE: Final = 26  # further ones, the closer the nearer to its beginning
-_POINTS: Final = 100  # of a curve without phases
+_COLUMN: Final = 9  # pixels, of which the lowest and the highest reading are drawn
+_NEAR: Final = 32  # pixels after the beginning of a phase, where columns grow from one pixel
+_GROWTH: Final = 4  # pixels to the next pixel of width
 _REASON_LINES: Final = 2
 
 
-def caption(fit: ReplicateKinetics | ReplicateMelting, value: str | None) -> str:
+def write_caption(fit: ReplicateKinetics | ReplicateMelting, value: str | None) -> str:
     """Replicate, verdict and value, as far as there are any."""
     number = None if fit.replicate is None else f"replicate {fit.replicate}"
     parts = [number, ", ".join(replicate_parts(fit)), value]
     return " · ".join(part for part in parts if part)
 
 
-def reasons(texts: Sequence[str]) -> list[str]:
+def wrap_reasons(texts: Sequence[str]) -> list[str]:
     """The reasons of a verdict on at most two lines; the report's table has all of them."""
-    lines = wrap("; ".join(texts).split(), WIDTH - 24, TEXT, " ")
-    cut = (
-        [f"{line}…" for line in lines[_REASON_LINES - 1 : _REASON_LINES]]
-        if len(lines) > _REASON_LINES
-        else []
-    )
-    return [*lines[: _REASON_LINES - 1], *cut] if cut else lines
+    lines = wrap_words("; ".join(texts).split(), WIDTH - 24, TEXT, " ")
+    if len(lines) <= _REASON_LINES:
+        return lines
+    return [*lines[: _REASON_LINES - 1], f"{lines[_REASON_LINES - 1]}…"]
 
 
-def every_nth(values: FloatArray) -> slice:
-    """So many of the points that a figure of this size shows no difference."""
-    return slice(None, None, max(1, -(-len(values) // _POINTS)))
+def draw_readings(
+    panel: Panel, xs: FloatArray, ys: FloatArray, style: Line | Marker, starts: Sequence[float] = ()
+) -> None:
+    """Readings by ascending x, as a line or as markers: the lowest and the highest of each column of some pixels.
 
-
-def drawn_points(times: FloatArray, starts: Sequence[float]) -> NDArray[np.intp]:
-    """The places of the points to draw: dense where a phase begins, because a curve is fast there, and never far apart."""
+    So peaks remain, and noise is as wide as it was measured. Columns are narrow after `starts`, where a phase begins and a
+    curve is fast. A reading that is not finite leaves a gap.
+    """
     import numpy as np  # noqa: PLC0415  an optional extra
 
-    bounds = [0, *np.searchsorted(times, starts), len(times)]
-    kept = [np.asarray([len(times) - 1])]
-    for first, end in pairwise(bounds):
-        if end > first:
-            dense = np.geomspace(1, end - first, _DENSE) - 1
-            even = np.linspace(0, end - first - 1, _EVEN)
-            kept.append(first + np.rint(np.concatenate([dense, even])).astype(int))
-    return np.unique(np.concatenate(kept))
+    known = np.flatnonzero(np.isfinite(ys))
+    if not len(known):
+        return
+    gaps = np.cumsum(~np.isfinite(ys))[known]
+    xs, ys = xs[known], ys[known]
+    phase = np.searchsorted(starts, xs, side="right")
+    begins = np.array([panel.x.low, *starts])[phase]
+    per_pixel = (panel.x.high - panel.x.low) / panel.width
+    since = (xs - begins) / per_pixel
+    near = np.minimum(since, _NEAR)
+    column = np.floor(_GROWTH * np.log1p(near / _GROWTH) + (since - near) / _COLUMN)
+    part = gaps + phase  # both only grow
+    order = np.lexsort((ys, column, part))
+    is_new = (np.diff(column[order]) != 0) | (np.diff(part[order]) != 0)
+    is_end = np.concatenate([[True], is_new]) | np.concatenate([is_new, [True]])
+    kept = np.unique(np.concatenate([order[is_end], [0, len(known) - 1]]))
+    across = panel.left + (xs[kept] - panel.x.low) / per_pixel
+    down = panel.top + panel.height * (panel.y.high - ys[kept]) / (panel.y.high - panel.y.low)
+    down = np.insert(down, cuts := np.flatnonzero(np.diff(gaps[kept])) + 1, np.nan)
+    points = zip(np.insert(across, cuts, np.nan).tolist(), down.tolist(), strict=True)
+    if isinstance(style, Line):
+        panel.sheet.add_line(points, style)
+    else:
+        panel.sheet.add_markers(points, style)
 
 
-def mean(values: FloatArray) -> float:
+def find_mean(values: FloatArray) -> float:
     """The mean of the finite values; zero without any."""
     import numpy as np  # noqa: PLC0415  an optional extra
 
@@ -69,7 +80,7 @@ def mean(values: FloatArray) -> float:
     return float(finite.mean()) if len(finite) else 0.0
 
 
-def extent(arrays: Iterable[FloatArray], margin: float) -> tuple[float, float]:
+def find_limits(arrays: Iterable[FloatArray | Sequence[float]], margin: float) -> tuple[float, float]:
     """The range of all finite values, widened by a share of itself; (0, 1) without a value."""
     import numpy as np  # noqa: PLC0415  an optional extra
 

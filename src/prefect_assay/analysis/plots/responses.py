@@ -2,161 +2,157 @@
 
 from __future__ import annotations
 
+import bisect
 import math
+import statistics
 from typing import TYPE_CHECKING, Final
 
 from prefect_assay.analysis.kinetics.analysis import Estimate
 from prefect_assay.analysis.plots.curves import (
     BOTTOM,
     LEFT,
-    caption,
-    every_nth,
-    extent,
-    mean,
-    reasons,
+    draw_readings,
+    find_limits,
+    find_mean,
+    wrap_reasons,
+    write_caption,
 )
-from prefect_assay.analysis.plots.sensorgrams import kinetics_caption
-from prefect_assay.analysis.plots.style import (
-    SMALL,
-    WIDTH,
-    Sheet,
-    Style,
-    draw,
-    molar_axis,
-)
-from prefect_assay.analysis.plots.svg import (
-    BLUE,
-    GRID,
-    INK,
-    KD,
-    MUTED,
-    TM,
-    VERMILLION,
-)
+from prefect_assay.analysis.plots.scales import make_linear_scale, make_molar_scale
+from prefect_assay.analysis.plots.sensorgrams import write_kinetics_caption
+from prefect_assay.analysis.plots.sheet import DASHED, DOTTED, SMALL, WIDTH, Line, Marker, Panel, Sheet
+from prefect_assay.analysis.plots.svg import BLUE, KD, MUTED, TM, VERMILLION
 from prefect_assay.analysis.results.formats import celsius_estimate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from prefect_assay.analysis.kinetics.curves import FittedCurve, FittedMelt, FittedReplicate
 
-_DOT: Final[Style] = {"linestyle": "none", "marker": "o", "markersize": 6, "color": BLUE}
-_READING: Final[Style] = _DOT | {"markersize": 3}
-_FIT: Final[Style] = {"color": INK, "clip_on": False}
-_AT_END: Final[Style] = _FIT | {"linestyle": "--"}
-_STEEPEST: Final[Style] = {"color": VERMILLION, "linestyle": "--", "linewidth": 0.9}
-_TM: Final[Style] = {"color": MUTED, "linestyle": ":"}
+_DOT: Final = Marker(color=BLUE)
+_READING: Final = Marker(color=BLUE, size=3)
+_FIT: Final = Line()
+_AT_END: Final = Line(dash=DASHED)
+_AT_KD: Final = Line(MUTED, 0.8, DOTTED)
+_STEEPEST: Final = Line(VERMILLION, 0.9, DASHED)
+_AT_TM: Final = Line(MUTED, dash=DOTTED)
+_ZERO: Final = Line(MUTED, 0.6)
 _PANEL: Final = WIDTH - LEFT - 20
 _AVERAGED: Final = 5  # readings before the end of association
+_STEPS: Final = 100  # of an isotherm
+_CURVE: Final = 190
 _RESIDUALS: Final = 50
 _GAP: Final = 12
 
 
-def dose_response(replicate: FittedReplicate) -> str:
+def draw_dose_response(replicate: FittedReplicate) -> str:
     """The response at the end of association over the concentration, with the 1:1 isotherm of the fit.
 
     The isotherm is what the fit expects at equilibrium, with the median R_max of its curves; the dashed curve is what it
     expects when association ends. A blank (0 M) has no place on the axis.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
     """
-    import numpy as np  # noqa: PLC0415  an optional extra
-
     kinetics, fit = replicate.kinetics, replicate.kinetics.fit
     kd, kon = (fit.kd_M.value, fit.kon_per_M_s.value) if fit else (None, None)  # a limit draws no isotherm
     measured = [curve for curve in replicate.curves if curve.curve.concentration_M > 0]
     doses = [curve.curve.concentration_M for curve in measured] or [1e-8, 1e-6]
-    responses = [_response(curve, replicate.dissociation_s) for curve in measured]
+    responses = [_find_response(curve, replicate.dissociation_s) for curve in measured]
     low, high = 10 ** math.floor(math.log10(min(doses) / 1.5)), 10 ** math.ceil(math.log10(max(doses) * 1.5))
-    line = kinetics_caption(replicate)
     top, height = 80, 200
+    grid = [low * (high / low) ** (step / _STEPS) for step in range(_STEPS + 1)]
+    isotherm: list[float] = []
+    at_end: list[float] = []
+    if fit is not None and kd is not None and kon is not None:
+        seconds = replicate.dissociation_s - min(float(curve.curve.time_s[0]) for curve in replicate.curves)
+        isotherm = [statistics.median(fit.rmax) * dose / (dose + kd) for dose in grid]
+        at_end = [
+            response * -math.expm1(-kon * (dose + kd) * seconds)
+            for dose, response in zip(grid, isotherm, strict=True)
+        ]
+    line = write_kinetics_caption(replicate)
 
-    def paint(sheet: Sheet) -> None:
-        sheet.heading(kinetics.name, [line])
-        samples: list[tuple[str, Style]] = [("measured", _DOT)]
-        response = f"response at end of association ({kinetics.unit})"
-        axes = sheet.axes(LEFT, top, _PANEL, height, x="concentration", y=response)
-        molar_axis(axes, low, high, "x")
-        expected = [np.array([0.0, *responses])]
-        if kd is not None and kon is not None and fit is not None:
-            grid = np.geomspace(low, high, 150)
-            start = min(float(curve.curve.time_s[0]) for curve in replicate.curves)
-            isotherm = float(np.median(fit.rmax)) * grid / (grid + kd)
-            rate = kon * (grid + kd)
-            axes.plot(grid, isotherm, **_FIT)
-            axes.plot(grid, isotherm * -np.expm1(-rate * (replicate.dissociation_s - start)), **_AT_END)
-            samples += [("1:1 isotherm", _FIT), ("fit at end of association", _AT_END)]
-            expected.append(isotherm)
-            if low < kd < high:
-                axes.axvline(kd, color=MUTED, linewidth=0.8, linestyle=":", clip_on=False)
-                across = LEFT + _PANEL * math.log(kd / low) / math.log(high / low)
-                sheet.text(across, top - 4, KD, anchor="middle", size=SMALL)
-        if responses:
-            axes.plot(doses, responses, clip_on=False, zorder=3, **_DOT)
-        axes.set_ylim(*extent(expected, 0.06))
-        sheet.legend(top - 26, samples)
-
-    return draw(WIDTH, top + height + BOTTOM, paint, title=f"Dose response of {kinetics.name}: {line}")
+    sheet = Sheet(WIDTH, top + height + BOTTOM)
+    sheet.add_heading(kinetics.name, [line])
+    samples: list[tuple[str, Line | Marker]] = [("measured", _DOT)]
+    samples += [("1:1 isotherm", _FIT), ("fit at end of association", _AT_END)] if isotherm else []
+    sheet.add_legend(top - 26, samples)
+    panel = sheet.add_panel(
+        LEFT,
+        top,
+        _PANEL,
+        height,
+        x=make_molar_scale(low, high),
+        y=make_linear_scale(*find_limits([[0], responses, isotherm], 0.06)),
+        x_title="concentration",
+        y_title=f"response at end of association ({kinetics.unit})",
+    )
+    if isotherm:
+        panel.draw_line(grid, isotherm, _FIT)
+        panel.draw_line(grid, at_end, _AT_END)
+        if kd is not None and low < kd < high:
+            panel.draw_down(kd, _AT_KD)
+            sheet.add_text(panel.place_x(kd), top - 4, KD, anchor="middle", size=SMALL)
+    panel.draw_markers(doses[: len(responses)], responses, _DOT)
+    return sheet.write_svg(f"Dose response of {kinetics.name}: {line}")
 
 
-def _response(curve: FittedCurve, dissociation_s: float) -> float:
+def _find_response(curve: FittedCurve, dissociation_s: float) -> float:
     """The mean of the last readings of association."""
-    import numpy as np  # noqa: PLC0415  an optional extra
-
-    end = max(1, int(np.searchsorted(curve.curve.time_s, dissociation_s, side="right")))
-    return mean(curve.curve.signal[max(0, end - _AVERAGED) : end])
+    end = max(1, bisect.bisect_right(curve.curve.time_s, dissociation_s))
+    return find_mean(curve.curve.signal[max(0, end - _AVERAGED) : end])
 
 
-def melting_curve(melt: FittedMelt) -> str:
-    """The melting curve of one replicate with its two-state fit, the residuals, and T_m with its 95 % interval.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
-    melting, fitted = melt.melting, melt.fitted
-    value = f"{TM} {celsius_estimate(melting.tm_C)}" if melting.tm_C else None
-    lines = [caption(melting, value), *reasons(melting.reasons)]
+def draw_melting_curve(melt: FittedMelt) -> str:
+    """The melting curve of one replicate with its two-state fit, the residuals, and T_m with its 95 % interval."""
+    melting, fitted, tm = melt.melting, melt.fitted, melt.melting.tm_C
+    lines = [
+        write_caption(melting, f"{TM} {celsius_estimate(tm)}" if tm else None),
+        *wrap_reasons(melting.reasons),
+    ]
     top = 62 + 14 * len(lines)
-    height = 190 if fitted is not None else 190 + _GAP + _RESIDUALS
-    end = top + 190 + _GAP + _RESIDUALS
-    thin = every_nth(melt.temperature_C)
-    temperature = "temperature (°C)"
+    height = _CURVE if fitted is not None else _CURVE + _GAP + _RESIDUALS
+    end = top + _CURVE + _GAP + _RESIDUALS
+    temperatures = make_linear_scale(*find_limits([melt.temperature_C], 0), 9)
+    title = "temperature (°C)"
 
-    def paint(sheet: Sheet) -> None:
-        sheet.heading(melting.name, lines)
-        samples: list[tuple[str, Style]] = [("measured", _READING)]
-        panel = sheet.axes(LEFT, top, _PANEL, height, y="signal", x=temperature if fitted is None else "")
-        panel.plot(melt.temperature_C[thin], melt.signal[thin], clip_on=False, **_READING)
-        panel.set_ylim(*extent([melt.signal], 0.05))
-        panel.locator_params(axis="y", nbins=5)
-        panels = [panel]
-        if fitted is not None:
-            panel.plot(melt.temperature_C, fitted, zorder=1, **_FIT)  # below the readings
-            panel.tick_params(labelbottom=False)
-            samples.append(("two-state fit", _FIT))
-            lower = sheet.axes(LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, y="residual", x=temperature)
-            lower.axhline(0, color=MUTED, linewidth=0.6, clip_on=False)
-            lower.plot(melt.temperature_C[thin], (melt.signal - fitted)[thin], clip_on=False, **_READING)
-            lower.set_ylim(*extent([melt.signal - fitted], 0.08))
-            lower.locator_params(axis="y", nbins=3)
-            panels.append(lower)
-        for axes in panels:
-            axes.set_xlim(*extent([melt.temperature_C], 0))
-            if melting.tm_C:
-                _mark(axes, melting.tm_C)
-        if melting.tm_C:
-            samples.append((TM, _TM))
-        if melting.derivative_tm_C is not None:
-            panel.axvline(melting.derivative_tm_C, **_STEEPEST)
-            samples.append(("steepest point", _STEEPEST))
-        sheet.legend(top - 22, samples)
+    sheet = Sheet(WIDTH, end + BOTTOM)
+    sheet.add_heading(melting.name, lines)
+    samples: list[tuple[str, Line | Marker]] = [("measured", _READING)]
+    samples += [("two-state fit", _FIT)] if fitted is not None else []
+    samples += [(TM, _AT_TM)] if tm else []
+    samples += [("steepest point", _STEEPEST)] if melting.derivative_tm_C is not None else []
+    sheet.add_legend(top - 22, samples)
+    panel = sheet.add_panel(
+        LEFT,
+        top,
+        _PANEL,
+        height,
+        x=temperatures,
+        y=make_linear_scale(*find_limits([melt.signal], 0.05)),
+        x_title=title if fitted is None else "",
+        y_title="signal",
+    )
+    _mark_melting(panel, tm)
+    if melting.derivative_tm_C is not None:
+        panel.draw_down(melting.derivative_tm_C, _STEEPEST)
+    if fitted is not None:
+        draw_readings(panel, melt.temperature_C, fitted, _FIT)  # below the readings
+        residuals = melt.signal - fitted
+        lower = sheet.add_panel(
+            LEFT,
+            end - _RESIDUALS,
+            _PANEL,
+            _RESIDUALS,
+            x=temperatures,
+            y=make_linear_scale(*find_limits([residuals], 0.08), 4),
+            x_title=title,
+            y_title="residual",
+        )
+        _mark_melting(lower, tm)
+        lower.draw_across(0, _ZERO)
+        draw_readings(lower, melt.temperature_C, residuals, _READING)
+    draw_readings(panel, melt.temperature_C, melt.signal, _READING)
+    return sheet.write_svg(f"Melting curve of {melting.name}: {lines[0]}")
 
-    return draw(WIDTH, end + BOTTOM, paint, title=f"Melting curve of {melting.name}: {lines[0]}")
 
-
-def _mark(axes: Axes, tm: Estimate) -> None:
-    if tm.low is not None and tm.high is not None:
-        axes.axvspan(tm.low, tm.high, color=GRID, linewidth=0, zorder=0)
-    if tm.value is not None:
-        axes.axvline(tm.value, **_TM)
+def _mark_melting(panel: Panel, tm: Estimate | None) -> None:
+    if tm and tm.low is not None and tm.high is not None:
+        panel.shade_between(tm.low, tm.high)
+    if tm and tm.value is not None:
+        panel.draw_down(tm.value, _AT_TM)

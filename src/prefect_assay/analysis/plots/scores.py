@@ -1,32 +1,18 @@
 """The designer's own scores: which columns are numbers, and each against what was measured."""
 
-from __future__ import annotations
-
+import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from prefect_assay.analysis.plots.affinities import CONTROL, DESIGN, affinity
-from prefect_assay.analysis.plots.style import (
-    SMALL,
-    WIDTH,
-    Sheet,
-    Style,
-    draw,
-    molar_axis,
-)
-from prefect_assay.analysis.plots.svg import (
-    GRID,
-    KD,
-    MUTED,
-    TM,
-)
+from prefect_assay.analysis.plots.affinities import CONTROL, DESIGN, LIMIT, find_affinity
+from prefect_assay.analysis.plots.scales import Scale, make_linear_scale, make_molar_scale
+from prefect_assay.analysis.plots.sheet import SMALL, WIDTH, Marker, Panel, Sheet
+from prefect_assay.analysis.plots.svg import KD, MUTED, TM
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import Outcome
 from prefect_assay.designs.scores import predictions_first, read_score
 from prefect_assay.service.words import many
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _NOT_GIVEN: Final = frozenset({"", "-", "n/a", "na", "nan", "none", "null"})
 _FEWEST: Final = 6  # measured designs: with fewer, no correlation is more than chance
@@ -34,15 +20,15 @@ _VALUES: Final = 3  # different scores
 _LEFT: Final = 66
 _PANEL: Final = WIDTH - _LEFT - 20
 _LANE: Final = 30
-_CROSS: Final[Style] = {"linestyle": "none", "marker": "x", "markersize": 5, "color": MUTED}
+_CROSS: Final = Marker("cross", MUTED, 5)
 
 
-def enough_measured(summaries: Sequence[DesignSummary]) -> bool:
+def has_enough_measured(summaries: Sequence[DesignSummary]) -> bool:
     """Whether six designs at least were measured: fewer show nothing about a score."""
     return sum(_is_measured(summary) for summary in summaries) >= _FEWEST
 
 
-def score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
+def find_score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
     """The designer's columns whose every value is a finite number, and that have at least three different ones.
 
     Scores whose titles say which direction is better come first, one of each kind before the others. Row numbers, ranks, seeds
@@ -57,7 +43,7 @@ def score_columns(summaries: Sequence[DesignSummary]) -> tuple[str, ...]:
 
 
 def _is_measured(summary: DesignSummary) -> bool:
-    has_value = affinity(summary) is not None or summary.tm_C is not None
+    has_value = find_affinity(summary) is not None or summary.tm_C is not None
     return has_value and not summary.control and not summary.qualifier
 
 
@@ -69,80 +55,79 @@ def _is_score(cells: Sequence[str]) -> bool:
     )
 
 
-def measured_against_predicted(summaries: Sequence[DesignSummary], column: str) -> str:
+def draw_measured_against_predicted(summaries: Sequence[DesignSummary], column: str) -> str:
     """K_D, or T_m in a campaign without any K_D, over a column of the designer's, with Spearman's rank correlation.
 
     K_D is drawn with the tightest binders at the top. Limits are arrows, and non-binders have a lane of their own;
     neither counts for the correlation, nor do controls.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
     """
-    melts = not any(affinity(summary) for summary in summaries) and any(s.tm_C for s in summaries)
+    melts = not any(find_affinity(summary) for summary in summaries) and any(s.tm_C for s in summaries)
     scored = [
         (score, s) for s in summaries if (score := read_score(s.attributes.get(column, ""))) is not None
     ]
     points = [
-        (score, value, s) for score, s in scored if (value := s.tm_C if melts else affinity(s)) is not None
+        (score, value, s)
+        for score, s in scored
+        if (value := s.tm_C if melts else find_affinity(s)) is not None
     ]
     silent = [score for score, s in scored if s.outcome is Outcome.NO_BINDING]
     symbol = TM if melts else KD
-    line = _correlation([(x, y) for x, y, s in points if not (s.control or s.qualifier)], symbol)
+    line = _describe_correlation([(x, y) for x, y, s in points if not (s.control or s.qualifier)], symbol)
     top, height = 80, 210
     end = top + height + (_LANE + 8 if silent else 0)
+    across = [score for score, _, _ in points] + silent or [0.0, 1.0]
+    margin = (max(across) - min(across)) * 0.04 or 0.5
+    scores = make_linear_scale(min(across) - margin, max(across) + margin)
 
-    def paint(sheet: Sheet) -> None:
-        sheet.heading(f"{symbol} against {column}", [line])
-        samples: list[tuple[str, Style]] = [
-            ("design", DESIGN),
-            ("control", CONTROL),
-            ("limit", DESIGN | {"marker": "^"}),
-        ]
-        sheet.legend(58, [*samples, ("no binding", _CROSS)] if silent else samples)
-        title = column
-        axes = sheet.axes(
-            _LEFT, top, _PANEL, height, y=f"{TM} (°C)" if melts else KD, x="" if silent else title
-        )
-        _paint_points(axes, points, melts=melts)
-        across = [score for score, _, _ in points] + silent or [0.0, 1.0]
-        margin = (max(across) - min(across)) * 0.04 or 0.5
-        axes.set_xlim(min(across) - margin, max(across) + margin)
-        if silent:
-            axes.tick_params(labelbottom=False)
-            lower = sheet.axes(_LEFT, end - _LANE, _PANEL, _LANE, x=title)
-            lower.plot(silent, [0] * len(silent), clip_on=False, **_CROSS)
-            lower.set_xlim(*axes.get_xlim())
-            lower.set_ylim(-1, 1)
-            lower.set_yticks([])
-            sheet.text(_LEFT - 6, end - _LANE / 2 + 3, "no binding", size=SMALL, anchor="end")
-
-    return draw(WIDTH, end + 44, paint, title=f"{symbol} against {column}: {line}")
+    sheet = Sheet(WIDTH, end + 44)
+    sheet.add_heading(f"{symbol} against {column}", [line])
+    samples = [("design", DESIGN), ("control", CONTROL), ("limit", LIMIT.reshape("up"))]
+    sheet.add_legend(58, [*samples, ("no binding", _CROSS)] if silent else samples)
+    panel = sheet.add_panel(
+        _LEFT,
+        top,
+        _PANEL,
+        height,
+        x=scores,
+        y=_scale_values([value for _, value, _ in points], is_molar=not melts),
+        x_title="" if silent else column,
+        y_title=f"{TM} (°C)" if melts else KD,
+        grid="y",
+    )
+    _draw_points(panel, points, melts=melts)
+    if silent:
+        lane = sheet.add_panel(_LEFT, end - _LANE, _PANEL, _LANE, x=scores, y=Scale(-1, 1), x_title=column)
+        lane.draw_markers(silent, [0] * len(silent), _CROSS)
+        sheet.add_text(_LEFT - 6, end - _LANE / 2 + 3, "no binding", size=SMALL, anchor="end")
+    return sheet.write_svg(f"{symbol} against {column}: {line}")
 
 
-def _paint_points(axes: Axes, points: Sequence[tuple[float, float, DesignSummary]], *, melts: bool) -> None:
-    values = [value for _, value, _ in points] or [1e-9, 1e-6]
-    if melts:
-        axes.set_ylim(min(values) - 2, max(values) + 2)
-    else:
-        molar_axis(axes, min(values) / 2, max(values) * 2, "y")
-        axes.invert_yaxis()
-    axes.grid(axis="y", color=GRID, linewidth=0.7)
+def _scale_values(values: Sequence[float], *, is_molar: bool) -> Scale:
+    if not is_molar:
+        return make_linear_scale(min(values) - 2, max(values) + 2)
+    values = values or [1e-9, 1e-6]
+    return make_molar_scale(min(values) / 2, max(values) * 2).reverse()
+
+
+def _draw_points(panel: Panel, points: Sequence[tuple[float, float, DesignSummary]], *, melts: bool) -> None:
     for score, value, summary in points:
-        style: Style = CONTROL if summary.control else DESIGN
+        marker = CONTROL if summary.control else DESIGN
         if summary.qualifier:
-            up = (summary.qualifier == ">") is melts
-            style = style | {"marker": "^" if up else "v"}
-        axes.plot([score], [value], clip_on=False, **style)
+            marker = marker.reshape("up" if (summary.qualifier == ">") is melts else "down")
+        panel.draw_markers([score], [value], marker)
 
 
-def _correlation(pairs: Sequence[tuple[float, float]], symbol: str) -> str:
+def _describe_correlation(pairs: Sequence[tuple[float, float]], symbol: str) -> str:
     """Spearman's coefficient in words, with its direction: a low K_D and a high T_m are good."""
     scores, values = [score for score, _ in pairs], [value for _, value in pairs]
     if len(pairs) < _FEWEST or len(set(scores)) == 1 or len(set(values)) == 1:
         return f"no rank correlation: {many(len(pairs), 'design')} with a measured {symbol}, or all alike"
-    from scipy import stats  # noqa: PLC0415  an optional extra
-
-    result: Any = stats.spearmanr(scores, values)
-    rho = float(result.statistic)
+    rho = statistics.correlation(_rank(scores), _rank(values))
     words = {KD: ("tighter", "weaker"), TM: ("less stable", "more stable")}[symbol][rho > 0]
     return f"Spearman ρ = {rho:.2f} over {len(pairs)} designs (higher is {words})".replace("-", "−")  # noqa: RUF001
+
+
+def _rank(values: Sequence[float]) -> list[float]:
+    """The place of each value; equal values share the mean of their places."""
+    ordered = sorted(values)
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in values]

@@ -77,7 +77,7 @@ def make_report(store: Store, prefix: str, campaign_id: str) -> MadeReport:
     designs = summarize_contents(
         contents, {result_id: analysis for (_, result_id), analysis in analyses.items()}, earlier
     )
-    figures = campaign_figures(designs, rows, extras)
+    figures = campaign_figures(designs, rows)
     analysis_notes = [note for _, analysis in sorted(analyses.items()) for note in analysis.notes]
     read = tuple(dict.fromkeys((*contents.notes, *earlier_notes, *analysis_notes)))
     shown = (*read, *extras.notes)

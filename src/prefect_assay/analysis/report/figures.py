@@ -1,7 +1,6 @@
 """Fits and figures of a report, one data package in memory at a time. Without an extra the rest is made, and a note says so.
 
-A sensorgram takes some 13 kB of the page and a tenth of a second. So at most `SENSORGRAMS_MAX` replicates are drawn,
-those of the best designs first. The fits of all replicates are kept.
+A sensorgram takes some 10 kB of the page. So at most `SENSORGRAMS_MAX` replicates are drawn, those of the best designs first. The fits of all replicates are kept.
 """
 
 import logging
@@ -40,7 +39,6 @@ PREDICTED_MAX: Final = 6
 _NAMED: Final = 12
 _DOSES_MIN: Final = 4  # three points carry no isotherm
 _FITS: Final = "fitting the raw curves"
-_FIGURES: Final = "drawing figures"
 
 T = TypeVar("T")
 
@@ -90,7 +88,7 @@ class CurveFigure(Model):
 
 
 class CampaignFigures(Model):
-    """Figures of the whole campaign as SVG; None or absent where there is nothing to draw, or no library to draw with."""
+    """Figures of the whole campaign as SVG; None or absent where there is nothing to draw."""
 
     overview: str | None = None
     ranked: str | None = None
@@ -143,7 +141,7 @@ def fitted_packages(
             with _opened(store, prefix, experiment, result.package) as file:
                 analyzed = extras.make(_FITS, partial(_analyzed, file, result.id, extras))
             if analyzed is not None:
-                curves = tuple(_drawn(analyzed, experiment.code, result.id, places, extras))
+                curves = tuple(_drawn(analyzed, experiment.code, result.id, places))
                 yield experiment.code, result.id, analyzed.analysis, curves
 
 
@@ -179,50 +177,41 @@ def _analyzed(file: BinaryIO, result_id: str, extras: Extras) -> "AnalyzedPackag
         return None
 
 
-def _drawn(
-    analyzed: "AnalyzedPackage", code: str, result_id: str, places: Ranking, extras: Extras
-) -> Iterator[CurveFigure]:
+def _drawn(analyzed: "AnalyzedPackage", code: str, result_id: str, places: Ranking) -> Iterator[CurveFigure]:
     for replicate in analyzed.replicates:
         kinetics = replicate.kinetics
         svg = dose = None
         if (code, kinetics.name) not in places.skipped:
-            svg = extras.make(_FIGURES, partial(plots.sensorgrams, replicate))
+            svg = plots.draw_sensorgrams(replicate)
         doses = sum(dose > 0 for dose in kinetics.concentrations_nM)
         is_best = places.place(code, kinetics.name) < places.dose_responses
         if svg and kinetics.fit and is_best and doses >= _DOSES_MIN:
-            dose = extras.make(_FIGURES, partial(plots.dose_response, replicate))
+            dose = plots.draw_dose_response(replicate)
         yield CurveFigure(
             experiment_code=code, result_id=result_id, fit=kinetics, svg=svg, dose_response=dose
         )
     for melt in analyzed.melts:
-        svg = None
-        if (code, melt.melting.name) not in places.skipped:
-            svg = extras.make(_FIGURES, partial(plots.melting_curve, melt))
+        is_drawn = (code, melt.melting.name) not in places.skipped
+        svg = plots.draw_melting_curve(melt) if is_drawn else None
         yield CurveFigure(experiment_code=code, result_id=result_id, fit=melt.melting, svg=svg)
 
 
-def campaign_figures(
-    summaries: tuple[DesignSummary, ...], rows: tuple[ResultRow, ...], extras: Extras
-) -> CampaignFigures:
+def campaign_figures(summaries: tuple[DesignSummary, ...], rows: tuple[ResultRow, ...]) -> CampaignFigures:
     """The figures of all designs; those without anything to show are left out."""
     if not summaries:
         return CampaignFigures()
     has_affinity = any(summary.kd_M is not None for summary in summaries)
     has_calls = any(summary.binding or summary.binding_strength for summary in summaries)
-    scored = plots.score_columns(summaries) if plots.enough_measured(summaries) else ()
+    scored = plots.find_score_columns(summaries) if plots.has_enough_measured(summaries) else ()
     known = [column for column in scored if score_direction(column) is not None]
-    columns = known[:PREDICTED_MAX]
-    drawn = {
-        column: extras.make(_FIGURES, partial(plots.measured_against_predicted, summaries, column))
-        for column in columns
-    }
     return CampaignFigures(
-        overview=extras.make(_FIGURES, partial(plots.overview, summaries)),
-        ranked=extras.make(_FIGURES, partial(plots.ranked_affinities, summaries, rows))
-        if has_affinity
-        else None,
-        calls=extras.make(_FIGURES, partial(plots.calls, summaries)) if has_calls else None,
-        predicted={column: svg for column, svg in drawn.items() if svg},
+        overview=plots.draw_overview(summaries),
+        ranked=plots.draw_ranked_affinities(summaries, rows) if has_affinity else None,
+        calls=plots.draw_calls(summaries) if has_calls else None,
+        predicted={
+            column: plots.draw_measured_against_predicted(summaries, column)
+            for column in known[:PREDICTED_MAX]
+        },
         not_drawn=_not_drawn(known[PREDICTED_MAX:], [column for column in scored if column not in known]),
     )
 

@@ -65,7 +65,7 @@ def experiment_images(
     earlier, notes = read_earlier(store, prefix, contents)
     table = summarize_contents(contents, analyses, earlier)
     designs = tuple(design for design in table if design.experiment_code == experiment.code)
-    figures = campaign_figures(designs, experiment.rows, extras)
+    figures = campaign_figures(designs, experiment.rows)
     return designs, bounded((*campaign_images(figures), *curves)), (*notes, *extras.notes)
 
 

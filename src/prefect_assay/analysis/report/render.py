@@ -33,7 +33,7 @@ from prefect_assay.service.models.base import Model
 from prefect_assay.service.models.billing import usd
 from prefect_assay.service.words import describe_mode, describe_organisation, many
 
-_PACKAGES: Final = ("prefect-assay", "numpy", "scipy", "matplotlib")
+_PACKAGES: Final = ("prefect-assay", "numpy", "scipy")
 _OPEN_MAX: Final = 1  # designs whose curves are open at first
 _GROUPS_MAX: Final = 10  # designs whose curves are in the list at first
 _NAMES_MAX: Final = 8  # of a failure that are listed at first

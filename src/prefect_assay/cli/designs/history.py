@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefect_assay.analysis import tables
-from prefect_assay.analysis.plots import score_columns
+from prefect_assay.analysis.plots import find_score_columns
 from prefect_assay.analysis.results import DesignSummary, summary_csv
 from prefect_assay.analysis.selection import (
     CALIBRATION,
@@ -82,7 +82,7 @@ def show_history(
             f"{store.location(prefix)} has no history {what} in its tables; `prefect-assay archive tables` writes them"
         )
     over, why = _not_bought(proposals, [each for each in measured.unanswered if each[:2] not in placed])
-    wanted = columns or score_columns(counted.designs)
+    wanted = columns or find_score_columns(counted.designs)
     problems = _problems(store, prefix, {line.loop_id for line in proposals})
     track = Track(
         methods=method_records(
