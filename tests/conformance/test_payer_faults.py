@@ -1,7 +1,7 @@
-"""The payer against the faults of the x402 suites: broken answers to a payment, and several or old offers.
+"""The payer against broken answers to a payment, R3 to R9 of `x402-conformance`. The lab's settlements are the judge.
 
-A broken answer (R3 to R9 of `x402-conformance`) must neither be taken for a payment nor be paid a second time, whether the
-payment arrived before it or not. C1 to C3 are the suite's rules for clients. The lab's books are the judge.
+Each must neither be taken for a payment nor be paid a second time, whether the payment arrived before it or not. The suite's rules for
+clients (C1 to C3) are in `tests/orders/payments/test_settle.py` and `test_payments_x402.py`.
 """
 
 import base64
@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
-from prefect_assay.errors import PaymentOutcomeUnknown, PaymentRefused
+from prefect_assay.errors import PaymentOutcomeUnknown
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.payments import PaymentPolicy, settle
@@ -52,6 +52,7 @@ BROKEN = {
     "R6 a page with 200": lambda _: httpx.Response(200, content=PAGE),
     "R7 cut": cut,
     "R8 pending": of_settlement("settlement_pending"),
+    "C1 a 402 without a word": lambda _: httpx.Response(402, json={}),
     "R9 a failed transaction": of_settlement("invalid_transaction_state"),
     "200 that claims a settlement": lambda _: httpx.Response(
         200, json={"status": "paid"}, headers={"PAYMENT-RESPONSE": encoded(SUCCESS)}
@@ -62,17 +63,13 @@ BROKEN = {
 class Line(httpx.BaseTransport):
     """The network to the lab. `broken` answers payments; `arrives` says whether they get there first."""
 
-    def __init__(self, broken=None, *, arrives=True, challenge=None):
+    def __init__(self, broken=None, *, arrives=True):
         self.network, self.broken, self.arrives = httpx.HTTPTransport(), broken, arrives
-        self.challenge, self.signed = challenge, []
+        self.signed = []
 
     def handle_request(self, request):
         if "payment-signature" not in request.headers:
-            answer = self.network.handle_request(request)
-            if self.challenge and "payment-required" in answer.headers:
-                answer.read()
-                return self.challenge(answer)
-            return answer
+            return self.network.handle_request(request)
         self.signed.append(request.headers["payment-signature"])
         answer = self.network.handle_request(request) if self.arrives else None
         if answer is not None:
@@ -149,87 +146,3 @@ def test_a_payment_that_did_not_arrive_is_never_taken_for_one_and_settles_once_l
         return json.loads(base64.b64decode(header))["payload"]["authorization"]["nonce"]
 
     assert {nonce(header) for header in lost.signed + later.signed} == {nonce(lost.signed[0])}
-
-
-def changed(change):
-    """A challenge with another list of offers."""
-
-    def answer(given):
-        content = json.loads(base64.b64decode(given.headers["payment-required"]))
-        change(content)
-        return httpx.Response(
-            402, json=content, headers={"PAYMENT-REQUIRED": encoded(content), "Date": given.headers["date"]}
-        )
-
-    return answer
-
-
-def foreign(offer, **changes):
-    return offer | changes
-
-
-def test_c1_a_402_is_never_handed_on_as_success(payer):
-    line = Line(lambda _: httpx.Response(402, json={}), arrives=False)
-    with pytest.raises(PaymentOutcomeUnknown):
-        payer.settle(line)
-    assert payer.booked() == []
-
-
-def test_c2_of_several_offers_one_on_the_own_network_is_signed(payer):
-    def several(content):
-        (offer,) = content["accepts"]
-        solana = {"scheme": "exact", "network": "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp", "amount": "1"}
-        content["accepts"] = [solana, foreign(offer, network="eip155:8453"), offer]
-
-    line = Line(challenge=changed(several))
-    assert payer.settle(line).state is PaymentState.SETTLED
-    (signed,) = line.signed
-    assert (
-        json.loads(base64.b64decode(signed))["accepted"]["network"] == payer.lab.rail("x402-exact")["network"]
-    )
-
-
-@pytest.mark.parametrize("network", ["eip155:8453", "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"])
-def test_c2_on_a_foreign_network_nothing_is_signed(payer, network):
-    def other(content):
-        content["accepts"] = [foreign(offer, network=network) for offer in content["accepts"]]
-
-    line = Line(challenge=changed(other))
-    with pytest.raises(PaymentRefused):
-        payer.settle(line)
-    assert line.signed == []
-
-
-def test_c2_more_than_the_invoice_is_not_signed(payer):
-    def dearer(content):
-        content["accepts"] = [
-            foreign(offer, amount=str(int(offer["amount"]) + 1)) for offer in content["accepts"]
-        ]
-
-    line = Line(challenge=changed(dearer))
-    with pytest.raises(PaymentRefused):
-        payer.settle(line)
-    assert line.signed == []
-
-
-def test_c3_version_2_is_paid_although_the_body_is_of_version_1(payer):
-    def of_both(given):
-        old = {"x402Version": 1, "accepts": [{"scheme": "exact", "network": "base-sepolia"}]}
-        kept = {name: given.headers[name] for name in ("payment-required", "date")}
-        return httpx.Response(402, json=old, headers=kept)
-
-    line = Line(challenge=of_both)
-    assert payer.settle(line).state is PaymentState.SETTLED
-    (signed,) = line.signed
-    assert json.loads(base64.b64decode(signed))["x402Version"] == 2
-
-
-def test_c3_version_1_alone_is_not_paid(payer):
-    def old(given):
-        body = {"x402Version": 1, "accepts": []}
-        return httpx.Response(402, json=body, headers={"Date": given.headers["date"]})
-
-    line = Line(challenge=old)
-    with pytest.raises(PaymentRefused):
-        payer.settle(line)
-    assert line.signed == []

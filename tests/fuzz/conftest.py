@@ -5,8 +5,6 @@ its share is used up. `@pytest.mark.fuzz(weight=4)` asks for a share four times 
 """
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,18 +32,3 @@ def share(request) -> float:
 
 def _weight(item) -> float:
     return max(mark.kwargs.get("weight", 1) for mark in item.iter_markers("fuzz"))
-
-
-@pytest.fixture
-def again_and_again(share) -> Callable[[Callable[[], None]], int]:
-    """Call a `@given` function with new examples until the share is used up; answers how often it did."""
-    end = time.monotonic() + share
-
-    def run(check: Callable[[], None]) -> int:
-        times = 0
-        while not times or time.monotonic() < end:
-            check()
-            times += 1
-        return times
-
-    return run

@@ -5,14 +5,21 @@ import random
 import time
 
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 from assay_lab.api import ROUTES, operation_id
 from assay_lab.testing import LocalLab
 from lab_support.states import inhabit_lab
-from support.fuzz.settings import FUZZ
 
 NAMES = [operation_id(route) for route in ROUTES]
-FEW = FUZZ.__class__(FUZZ, max_examples=30)
+FEW = settings(
+    max_examples=30,
+    derandomize=False,
+    database=None,
+    print_blob=True,
+    phases=(Phase.generate, Phase.target, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from assay_lab.testing import LocalLab
-from support.lab.organisations import organisation, plain
+from support.lab.organisations import organisation
 
 DEPLOYMENT_SECRET = "deployment-secret-" * 2
 
@@ -31,10 +31,3 @@ def shared(lab):
     """One organisation for tests that leave nothing behind, because all they send is refused."""
     with organisation(lab) as made:
         yield made
-
-
-@pytest.fixture(scope="session")
-def nobody(lab):
-    """A client without a token."""
-    with plain(lab) as http:
-        yield http

@@ -9,7 +9,7 @@ from prefect_assay import errors
 from prefect_assay.service.client.http.deadline import BYTES_PER_SECOND_MIN, Pace
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
-from support.services.fault_server import gzip_bomb, raw, reply
+from support.services.fault_server import gzip_bomb, hang, raw, reply
 
 HEAD = b"HTTP/1.1 200 X\r\n"
 JSON = HEAD + b"content-type: application/json\r\n"
@@ -21,6 +21,7 @@ ORDER = CreateRequest(
     name="pa-1",
 )
 SLOW = {
+    "nothing": hang(30),
     "head": raw(HEAD, then=b"x", pause=0.05),
     "first line": raw(then=b"H", pause=0.05),
     "header lines": raw(HEAD, then=b"x: y\r\n", pause=0.05),

@@ -75,18 +75,6 @@ def hang(seconds):
     return step
 
 
-def trickle(pieces, pause):
-    """Sends a body in small pieces, each within the time limit, without an end."""
-
-    def step(connection, request):
-        connection.sendall(b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\n\r\n")
-        for _ in range(pieces):
-            connection.sendall(b" ")
-            time.sleep(pause)
-
-    return step
-
-
 def raw(*pieces, pause=0.0, then=None):
     """Sends these bytes as they are, then the last ones again and again, until the client hangs up."""
 
