@@ -114,7 +114,7 @@ def test_a_quote_is_accepted_once(org):
     quote_id = org.http.get("/quotes").json()["items"][0]["id"]
     assert org.http.post(path, json={}).status_code == 200
     for again in (path, f"/quotes/{quote_id}/confirm"):
-        refused(org.http.post(again, json={}), 409)
+        refused(org.http.post(again, json={}), 409, "the quote is accepted and cannot be accepted")
     refused(org.http.post(f"/quotes/{quote_id}/reject", json={"reason": "price"}), 409)
     org.reads(Conflict, lambda client: client.experiments.confirm_quote(experiment_id))
     expired = org.quoted()

@@ -74,23 +74,12 @@ def test_an_amount_of_an_invoice_that_is_no_whole_cents_is_no_amount_and_named(f
 
 
 @wrong
-@pytest.mark.parametrize(
-    ("body", "place"),
-    [
-        ({"breakdown": {**PRICED, "total_cents": "AMOUNT"}}, "breakdown.total_cents"),
-    ],
-)
-def test_an_amount_of_an_estimate_that_is_no_whole_cents_is_refused_by_name(body, place, amount):
-    assert f"{place}: " in refused(operations.experiments.estimate_cost(SPEC), body, amount)
-
-
-@wrong
-@pytest.mark.parametrize("part", ["assay", "materials"])
-def test_an_amount_of_a_part_of_an_estimate_that_is_no_whole_cents_is_refused_by_name(part, amount):
-    body = {"breakdown": {**PRICED, "total_cents": 5, part: {"subtotal_cents": "AMOUNT"}}}
-    assert f"breakdown.{part}.subtotal_cents: " in refused(
-        operations.experiments.estimate_cost(SPEC), body, amount
-    )
+@pytest.mark.parametrize("place", ["total_cents", "assay.subtotal_cents", "materials.subtotal_cents"])
+def test_an_amount_of_an_estimate_that_is_no_whole_cents_is_refused_by_name(place, amount):
+    part, _, name = place.rpartition(".")
+    odd = {part: {name: "AMOUNT"}} if part else {name: "AMOUNT"}
+    body = {"breakdown": {**PRICED, **odd}}
+    assert f"breakdown.{place}: " in refused(operations.experiments.estimate_cost(SPEC), body, amount)
 
 
 LOTS = [{"lot_price_cents": 300, "quantity": 2}, {"lot_price_cents": 100, "quantity": 1}]
@@ -209,17 +198,11 @@ def test_two_amounts_of_an_invoice_that_differ_are_no_amount():
 
 
 @pytest.mark.parametrize(("amount", "cents"), [("0", 0), ("-0", 0), ("43800", 43800), ("null", None)])
-def test_whole_cents_are_read_and_null_is_no_amount(amount, cents):
-    quote = read(
-        operations.experiments.get_quote("e1"), {"status": "pending", "amount_total": "AMOUNT"}, amount
-    )
-    invoice = read(operations.invoices.get("inv_1"), {"id": "inv_1", "amount": "AMOUNT"}, amount)
-    assert quote.amount_total == invoice.amount == cents
-
-
-def test_an_absent_amount_is_none():
-    assert read(operations.experiments.get_quote("e1"), {"status": "draft"}, "0").amount_total is None
-    assert read(operations.invoices.get("inv_1"), {"id": "inv_1"}, "0").amount is None
+def test_whole_cents_are_read_and_null_or_absent_is_no_amount(amount, cents):
+    for body in ({"amount_total": "AMOUNT", "amount": "AMOUNT"}, *([{}] if cents is None else [])):
+        quote = read(operations.experiments.get_quote("e1"), {"status": "pending", **body}, amount)
+        invoice = read(operations.invoices.get("inv_1"), {"id": "inv_1", **body}, amount)
+        assert quote.amount_total == invoice.amount == cents
 
 
 @wrong

@@ -172,6 +172,7 @@ ROWS: Final[tuple[Row, ...]] = (
     *_rows("8.offset 7.400.parameter", "lists", "offset", {"offset": "x"}, {"offset": 2**63}, sides="l"),
     *_rows("8.sort", "lists", "sort", *({"sort": ",".join([form] * 9)} for form in ("id", "-id", "id:desc", "desc(text(id))")), sides="cl"),
     *_rows("4.1.filter 7.400.parameter", "lists", "filter", *({"filter": text} for text in ("eq(nothing,1)", "(", "eq(id)", "like(id,x)", "id", "eq(id,x", "eq(id,x))", "in(id)", "and()", "not(a,b)", "eq(at(id,x),1)", "is_null()", '"', "(" * 50)), sides="l"),
+    *_rows("4.1.filter 7.400.parameter", "lists", "nothing", {"equ(nothing)": "1"}, sides="l"),
     *_rows("4.1.filter 7.400.parameter", "lists", "sort", {"sort": "desc("}, {"sort": "nothing"}, {"sort": "like(id)"}, sides="l"),
 )
 # fmt: on
