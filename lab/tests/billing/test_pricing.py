@@ -5,6 +5,7 @@ import pytest
 from lab_support.core import (
     BY_LOT,
     EPOCH,
+    PRICED,
     UNPRICED,
     advance,
     get,
@@ -134,3 +135,13 @@ def test_costs_have_four_forms(core):
     assert set(invoiced) == {"type", "amount_cents", "currency", "status", "provider_invoice_url"}
     assert (invoiced["type"], invoiced["status"]) == ("invoiced", "open")
     assert invoiced["amount_cents"] == draft["costs"]["breakdown"]["total_cents"]
+
+
+def test_a_draft_without_its_target_shows_no_price(core):
+    # contract 2.5: an estimate without the target's materials is no estimate of this order
+    path = f"/experiments/{order(core).body['experiment_id']}"
+    whole = get(core, path)["costs"]
+    core.request("PATCH", path, json_body={"target_id": None})
+    assert "costs" not in get(core, path)
+    core.request("PATCH", path, json_body={"target_id": PRICED["id"]})
+    assert get(core, path)["costs"] == whole

@@ -90,3 +90,12 @@ def test_an_unpriced_target_gives_an_incomplete_estimate(core):
     assert missing["target"]["name"] == missing["target_name"] == UNPRICED["name"]
     assert missing["target_id"] == UNPRICED["id"]
     assert "total_cents" not in body["incomplete"]
+
+
+def test_messages_speak_the_words_of_the_wire(core):
+    body = {"experiment_spec": spec(), "name": "x", "payment": {"method": "cash"}}
+    answer = refusal(core, "POST", "/experiments", json_body=body)
+    assert answer.message == "payment.method: Input should be 'x402-exact' or 'mpp-spt'"
+    body = {"attenuation": {"allowed_actions": ["fly"]}, "name": "x", "token": "x"}
+    answer = refusal(core, "POST", "/tokens/attenuate", json_body=body)
+    assert answer.message.startswith("attenuation.allowed_actions.0: 'fly' is not known")

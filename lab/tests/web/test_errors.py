@@ -1,4 +1,4 @@
-"""Error bodies and headers on the wire (contract 2.12 and 7), and the two new files behind addresses."""
+"""Error bodies and headers on the wire (contract 2.12 and 7)."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from assay_lab.web.server import create_app
-from lab_support.core import lab_core, order
+from lab_support.core import lab_core
 
 
 @pytest.fixture(scope="module")
@@ -68,17 +68,3 @@ def test_a_failure_of_the_lab_itself_has_the_body_as_well(core, monkeypatch):
         answer = ask(core, "GET", path)
         assert (answer.status_code, answer.json()["error"]) == (500, "internal server error")
         assert answer.json()["request_id"] == answer.headers["x-request-id"]
-
-
-def test_the_address_of_an_invoice_pdf_opens_without_a_token(core):
-    made = order(core, auto_accept_quote=True).body
-    led = ask(core, "GET", f"/api/v1/invoices/{made['provider_invoice_id']}/pdf")
-    assert (led.status_code, led.content) == (307, b"")
-    file = ask(core, "GET", led.headers["location"], headers={})
-    assert (file.status_code, file.headers["content-type"]) == (200, "application/pdf")
-    assert file.content.startswith(b"%PDF-")
-
-
-def test_the_collection_of_custom_requests_is_no_target(core):
-    answer = ask(core, "GET", "/api/v1/targets/request-custom")
-    assert answer.json() == {"items": [], "total": 0, "count": 0, "offset": 0}

@@ -1,6 +1,7 @@
 # ruff: noqa: PT017 - a documented exception is an outcome here, and its content is part of it
-"""Fuzzes the parsers that read what others send: designs, webhook deliveries, payment headers, tokens, error bodies.
+"""Fuzzes the parsers that read what others send: designs, webhook deliveries, error bodies, request bodies.
 
+Payment headers and tokens have properties of their own, in `tests/orders/payments`, `lab/tests/rails` and `lab/tests/tokens`.
 Each class takes a seed; `one()` tries one input and fails for any exception but the documented ones.
 """
 
@@ -19,7 +20,6 @@ from prefect_assay.service.client.http.request import Answer
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
 from prefect_assay.service.webhook_signature import verify
 from support.fuzz.mutations import Mutator
-from support.fuzz.payments import MppFuzz, X402Fuzz
 from support.webhooks.deliveries import SIGNING_KEY, body_of
 
 _NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -112,34 +112,6 @@ class SignatureFuzz:
             return "none"
 
 
-class TokenFuzz:
-    """The Authorization header: the known token's owner, or 401."""
-
-    def __init__(self, seed: int) -> None:
-        self.core = lab_core()
-        seeded = self.core.seeded
-        self._known = {seeded.member_token, seeded.viewer_token}
-        corpus = [f"Bearer {token}" for token in self._known]
-        self._words = Mutator(
-            seed, corpus, ("Bearer ", "bearer", "Basic ", "_", "=", "assay_lab", "AAAA", "En0K", *self._known)
-        )
-
-    def one(self) -> None:
-        # Headers arrive as Latin-1.
-        header = self._words.text().encode("latin-1", "replace").decode("latin-1")
-        try:
-            who = self.core.lab.tokens.authenticate(header)
-        except Refusal as refusal:
-            if refusal.status != 401:
-                raise
-            return
-        assert header[7:].strip() in self._known, header
-        assert who.org_id == self.core.seeded.organization_id
-
-    def close(self) -> None:
-        self.core.close()
-
-
 class ErrorBodyFuzz:
     """Error bodies and `Retry-After`: read whatever they are."""
 
@@ -207,4 +179,4 @@ class BodyFuzz:
         self._core.close()
 
 
-ALL = (SequencesFuzz, SignatureFuzz, X402Fuzz, MppFuzz, TokenFuzz, ErrorBodyFuzz, BodyFuzz)
+ALL = (SequencesFuzz, SignatureFuzz, ErrorBodyFuzz, BodyFuzz)
