@@ -27,7 +27,7 @@ def read_tick(label):
 
 @given(spans, st.integers(3, 9))
 def test_a_linear_axis_has_two_ticks_or_more_at_round_values(span, most):
-    scale = make_linear_scale(*span, most)
+    scale = make_linear_scale(*span, most=most)
     values, labels = zip(*scale.ticks, strict=True)
     assert 2 <= len(values) <= most
     assert all(span[0] <= value <= span[1] for value in values)
@@ -50,12 +50,12 @@ def test_a_linear_axis_has_two_ticks_or_more_at_round_values(span, most):
     ],
 )
 def test_labels_have_equally_many_decimals_or_an_exponent(span, labels):
-    assert [label for _, label in make_linear_scale(*span, 5).ticks] == labels
+    assert [label for _, label in make_linear_scale(*span, most=5).ticks] == labels
 
 
 @given(st.floats(-14, -2), st.floats(0.35, 12))
 def test_a_molar_axis_has_a_label_and_mostly_several_that_are_apart(power, decades):
-    scale = make_molar_scale(10**power, 10 ** (power + decades))
+    scale = make_molar_scale(10**power, 10 ** (power + decades), "")
     shares = [scale.get_share(value) for value, _ in scale.ticks]
     assert 1 <= len(shares) <= 9
     assert all(-1e-6 <= share <= 1 + 1e-6 for share in shares)
@@ -109,9 +109,9 @@ def test_readings_are_drawn_within_the_panel_with_their_extremes(values, start):
         return
     sheet = Sheet(440, 300)
     low, high = float(finite.min()), float(finite.max() + 1)
-    panel = sheet.add_panel(50, 20, 300, 200, x=make_linear_scale(0, 1), y=make_linear_scale(low, high))
+    panel = sheet.add_panel(50, 20, 300, 200, make_linear_scale(0, 1), make_linear_scale(low, high))
     before = len(Figure(sheet.write_svg("t")).paths)
-    draw_readings(panel, xs, ys, Line("#010203"), (0.0, start))
+    draw_readings(panel, xs, ys, Line("#010203"), column_px=9, starts=(0.0, start))
     paths = Figure(sheet.write_svg("t")).paths[before:]
     drawn = [point for path in paths for point in path.points]
     assert all(49.9 <= x <= 350.1 and 19.9 <= y <= 220.1 for x, y in drawn)

@@ -82,17 +82,9 @@ def draw_ranked_affinities(summaries: Sequence[DesignSummary], rows: Iterable[Re
     sheet.add_heading("Ranked affinities", captions)
     samples = [("design", DESIGN), ("control", CONTROL), ("limit", LIMIT), ("replicate", _REPLICATE)]
     sheet.add_legend(58 + below, [*samples, ("95 % interval", _INTERVAL)])
-    panel = sheet.add_panel(
-        _NAMES,
-        top,
-        WIDTH - _NAMES - _VALUES,
-        height,
-        x=make_molar_scale(*_find_bounds(order, replicates)),
-        y=Scale(height / _ROW - 0.5, -0.5),
-        x_title=KD,
-        grid="x",
-        is_labeled_above=True,
-    )
+    affinities = make_molar_scale(*_find_bounds(order, replicates), KD)
+    lanes, width = Scale(height / _ROW - 0.5, -0.5), WIDTH - _NAMES - _VALUES
+    panel = sheet.add_panel(_NAMES, top, width, height, affinities, lanes, grid="x", is_labeled_above=True)
     for row, (summary, value) in enumerate(order):
         panel.draw_across(row, _ROWS)
         _draw_design(panel, row, summary, value, replicates[row])

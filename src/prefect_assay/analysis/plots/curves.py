@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 LEFT: Final = 58
 BOTTOM: Final = 42
-_COLUMN: Final = 9  # pixels, of which the lowest and the highest reading are drawn
-_NEAR: Final = 32  # pixels after the beginning of a phase, where columns grow from one pixel
-_GROWTH: Final = 4  # pixels to the next pixel of width
+_GROWTH: Final = 4  # pixels after the beginning of a phase in which a column grows by one
 _REASON_LINES: Final = 2
 
 
@@ -37,12 +35,18 @@ def wrap_reasons(texts: Sequence[str]) -> list[str]:
 
 
 def draw_readings(
-    panel: Panel, xs: FloatArray, ys: FloatArray, style: Line | Marker, starts: Sequence[float] = ()
+    panel: Panel,
+    xs: FloatArray,
+    ys: FloatArray,
+    style: Line | Marker,
+    *,
+    column_px: int,
+    starts: Sequence[float] = (),
 ) -> None:
-    """Readings by ascending x, as a line or as markers: the lowest and the highest of each column of some pixels.
+    """Readings by ascending x, as a line or as markers: the lowest and the highest of each column of pixels.
 
-    So peaks remain, and noise is as wide as it was measured. Columns are narrow after `starts`, where a phase begins and a
-    curve is fast. A reading that is not finite leaves a gap.
+    So peaks remain, and noise is as wide as it was measured. Columns are narrower after `starts`, where a phase begins and
+    a curve is fast. A reading that is not finite leaves a gap.
     """
     import numpy as np  # noqa: PLC0415  an optional extra
 
@@ -55,8 +59,8 @@ def draw_readings(
     begins = np.array([panel.x.low, *starts])[phase]
     per_pixel = (panel.x.high - panel.x.low) / panel.width
     since = (xs - begins) / per_pixel
-    near = np.minimum(since, _NEAR)
-    column = np.floor(_GROWTH * np.log1p(near / _GROWTH) + (since - near) / _COLUMN)
+    near = np.minimum(since, _GROWTH * (column_px - 1) if starts else 0)
+    column = np.floor(_GROWTH * np.log1p(near / _GROWTH) + (since - near) / column_px)
     part = gaps + phase  # both only grow
     order = np.lexsort((ys, column, part))
     is_new = (np.diff(column[order]) != 0) | (np.diff(part[order]) != 0)
@@ -64,8 +68,8 @@ def draw_readings(
     kept = np.unique(np.concatenate([order[is_end], [0, len(known) - 1]]))
     across = panel.left + (xs[kept] - panel.x.low) / per_pixel
     down = panel.top + panel.height * (panel.y.high - ys[kept]) / (panel.y.high - panel.y.low)
-    down = np.insert(down, cuts := np.flatnonzero(np.diff(gaps[kept])) + 1, np.nan)
-    points = zip(np.insert(across, cuts, np.nan).tolist(), down.tolist(), strict=True)
+    cuts = np.flatnonzero(np.diff(gaps[kept])) + 1
+    points = zip(*(np.insert(places, cuts, np.nan).tolist() for places in (across, down)), strict=True)
     if isinstance(style, Line):
         panel.sheet.add_line(points, style)
     else:

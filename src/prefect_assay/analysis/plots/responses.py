@@ -37,6 +37,7 @@ _ZERO: Final = Line(MUTED, 0.6)
 _PANEL: Final = WIDTH - LEFT - 20
 _AVERAGED: Final = 5  # readings before the end of association
 _STEPS: Final = 100  # of an isotherm
+_COLUMN: Final = 4
 _CURVE: Final = 190
 _RESIDUALS: Final = 50
 _GAP: Final = 12
@@ -72,16 +73,9 @@ def draw_dose_response(replicate: FittedReplicate) -> str:
     samples: list[tuple[str, Line | Marker]] = [("measured", _DOT)]
     samples += [("1:1 isotherm", _FIT), ("fit at end of association", _AT_END)] if isotherm else []
     sheet.add_legend(top - 26, samples)
-    panel = sheet.add_panel(
-        LEFT,
-        top,
-        _PANEL,
-        height,
-        x=make_molar_scale(low, high),
-        y=make_linear_scale(*find_limits([[0], responses, isotherm], 0.06)),
-        x_title="concentration",
-        y_title=f"response at end of association ({kinetics.unit})",
-    )
+    limits = find_limits([[0], responses, isotherm], 0.06)
+    heights = make_linear_scale(*limits, f"response at end of association ({kinetics.unit})")
+    panel = sheet.add_panel(LEFT, top, _PANEL, height, make_molar_scale(low, high, "concentration"), heights)
     if isotherm:
         panel.draw_line(grid, isotherm, _FIT)
         panel.draw_line(grid, at_end, _AT_END)
@@ -108,8 +102,7 @@ def draw_melting_curve(melt: FittedMelt) -> str:
     top = 62 + 14 * len(lines)
     height = _CURVE if fitted is not None else _CURVE + _GAP + _RESIDUALS
     end = top + _CURVE + _GAP + _RESIDUALS
-    temperatures = make_linear_scale(*find_limits([melt.temperature_C], 0), 9)
-    title = "temperature (°C)"
+    temperatures = make_linear_scale(*find_limits([melt.temperature_C], 0), "temperature (°C)", most=9)
 
     sheet = Sheet(WIDTH, end + BOTTOM)
     sheet.add_heading(melting.name, lines)
@@ -118,36 +111,21 @@ def draw_melting_curve(melt: FittedMelt) -> str:
     samples += [(TM, _AT_TM)] if tm else []
     samples += [("steepest point", _STEEPEST)] if melting.derivative_tm_C is not None else []
     sheet.add_legend(top - 22, samples)
-    panel = sheet.add_panel(
-        LEFT,
-        top,
-        _PANEL,
-        height,
-        x=temperatures,
-        y=make_linear_scale(*find_limits([melt.signal], 0.05)),
-        x_title=title if fitted is None else "",
-        y_title="signal",
-    )
+    above = temperatures if fitted is None else temperatures.hide_title()
+    signals = make_linear_scale(*find_limits([melt.signal], 0.05), "signal")
+    panel = sheet.add_panel(LEFT, top, _PANEL, height, above, signals)
     _mark_melting(panel, tm)
     if melting.derivative_tm_C is not None:
         panel.draw_down(melting.derivative_tm_C, _STEEPEST)
     if fitted is not None:
-        draw_readings(panel, melt.temperature_C, fitted, _FIT)  # below the readings
+        draw_readings(panel, melt.temperature_C, fitted, _FIT, column_px=_COLUMN)  # below the readings
         residuals = melt.signal - fitted
-        lower = sheet.add_panel(
-            LEFT,
-            end - _RESIDUALS,
-            _PANEL,
-            _RESIDUALS,
-            x=temperatures,
-            y=make_linear_scale(*find_limits([residuals], 0.08), 4),
-            x_title=title,
-            y_title="residual",
-        )
+        differences = make_linear_scale(*find_limits([residuals], 0.08), "residual", most=4)
+        lower = sheet.add_panel(LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, temperatures, differences)
         _mark_melting(lower, tm)
         lower.draw_across(0, _ZERO)
-        draw_readings(lower, melt.temperature_C, residuals, _READING)
-    draw_readings(panel, melt.temperature_C, melt.signal, _READING)
+        draw_readings(lower, melt.temperature_C, residuals, _READING, column_px=_COLUMN)
+    draw_readings(panel, melt.temperature_C, melt.signal, _READING, column_px=_COLUMN)
     return sheet.write_svg(f"Melting curve of {melting.name}: {lines[0]}")
 
 

@@ -18,11 +18,15 @@ _ROUNDING: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis from `low`, which is left or at the bottom, to `high`; `low` is the larger value on an axis that falls."""
+    """An axis from `low`, which is left or at the bottom, to `high`; `low` is the larger value on an axis that falls.
+
+    Without a title its ticks have no labels, and without ticks it is not drawn.
+    """
 
     low: float
     high: float
     ticks: tuple[tuple[float, str], ...] = ()
+    title: str = ""
     is_log: bool = False
 
     def get_share(self, value: float) -> float:
@@ -31,19 +35,23 @@ class Scale:
             return math.log10(value / self.low) / math.log10(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
+    def hide_title(self) -> "Scale":
+        """The axis without labels and title, for a panel above another one."""
+        return replace(self, title="")
+
     def reverse(self) -> "Scale":
         """The axis in the other direction."""
         return replace(self, low=self.high, high=self.low)
 
 
-def make_linear_scale(low: float, high: float, most: int = 6) -> Scale:
+def make_linear_scale(low: float, high: float, title: str = "", *, most: int = 6) -> Scale:
     """An axis with two to `most` ticks, for which three at least must be allowed."""
     first, last = Decimal(str(float(low))), Decimal(str(float(high)))
     smallest = math.floor(math.log10((high - low) / most))
     steps = (Decimal(digits).scaleb(power) for power in count(smallest) for digits in _STEPS)
     step = next(step for step in steps if math.floor(last / step) - math.ceil(first / step) < most)
     ticks = [number * step for number in range(math.ceil(first / step), math.floor(last / step) + 1)]
-    return Scale(low, high, tuple(zip(map(float, ticks), _write_ticks(ticks), strict=True)))
+    return Scale(low, high, tuple(zip(map(float, ticks), _write_ticks(ticks), strict=True)), title)
 
 
 def _write_ticks(ticks: Sequence[Decimal]) -> list[str]:
@@ -54,7 +62,7 @@ def _write_ticks(ticks: Sequence[Decimal]) -> list[str]:
     return [label.replace("-", "−") for label in labels]  # noqa: RUF001  the sign of a number
 
 
-def make_molar_scale(low: float, high: float) -> Scale:
+def make_molar_scale(low: float, high: float, title: str) -> Scale:
     """A logarithmic axis of concentrations in M with a tick per decade, more or less often where that fits better."""
     first, last = math.ceil(math.log10(low) - _ROUNDING), math.floor(math.log10(high) + _ROUNDING)
     decades = [float(f"1e{power}") for power in range(first, last + 1)]
@@ -63,7 +71,8 @@ def make_molar_scale(low: float, high: float) -> Scale:
         if len(ticks) < _FEWEST:
             finer = [float(f"{digit}e{power}") for power in range(first - 1, last + 1) for digit in digits]
             ticks = [value for value in finer if low <= value <= high]
-    return Scale(low, high, tuple((value, _write_decade(value)) for value in ticks), is_log=True)
+    labeled = tuple((value, _write_decade(value)) for value in ticks)
+    return Scale(low, high, labeled, title, is_log=True)
 
 
 def _write_decade(value: float) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from prefect_assay.analysis.plots.affinities import CONTROL, DESIGN, LIMIT, find_affinity
 from prefect_assay.analysis.plots.scales import Scale, make_linear_scale, make_molar_scale
-from prefect_assay.analysis.plots.sheet import SMALL, WIDTH, Marker, Panel, Sheet
+from prefect_assay.analysis.plots.sheet import SMALL, WIDTH, Marker, Sheet
 from prefect_assay.analysis.plots.svg import KD, MUTED, TM
 from prefect_assay.analysis.results.design import DesignSummary
 from prefect_assay.analysis.results.row import Outcome
@@ -77,26 +77,22 @@ def draw_measured_against_predicted(summaries: Sequence[DesignSummary], column: 
     end = top + height + (_LANE + 8 if silent else 0)
     across = [score for score, _, _ in points] + silent or [0.0, 1.0]
     margin = (max(across) - min(across)) * 0.04 or 0.5
-    scores = make_linear_scale(min(across) - margin, max(across) + margin)
+    scores = make_linear_scale(min(across) - margin, max(across) + margin, column)
 
     sheet = Sheet(WIDTH, end + 44)
     sheet.add_heading(f"{symbol} against {column}", [line])
     samples = [("design", DESIGN), ("control", CONTROL), ("limit", LIMIT.reshape("up"))]
     sheet.add_legend(58, [*samples, ("no binding", _CROSS)] if silent else samples)
-    panel = sheet.add_panel(
-        _LEFT,
-        top,
-        _PANEL,
-        height,
-        x=scores,
-        y=_scale_values([value for _, value, _ in points], is_molar=not melts),
-        x_title="" if silent else column,
-        y_title=f"{TM} (°C)" if melts else KD,
-        grid="y",
-    )
-    _draw_points(panel, points, melts=melts)
+    measured = _scale_values([value for _, value, _ in points], is_molar=not melts)
+    above = scores.hide_title() if silent else scores
+    panel = sheet.add_panel(_LEFT, top, _PANEL, height, above, measured, grid="y")
+    for score, value, summary in points:
+        marker = CONTROL if summary.control else DESIGN
+        if summary.qualifier:
+            marker = marker.reshape("up" if (summary.qualifier == ">") is melts else "down")
+        panel.draw_markers([score], [value], marker)
     if silent:
-        lane = sheet.add_panel(_LEFT, end - _LANE, _PANEL, _LANE, x=scores, y=Scale(-1, 1), x_title=column)
+        lane = sheet.add_panel(_LEFT, end - _LANE, _PANEL, _LANE, scores, Scale(-1, 1))
         lane.draw_markers(silent, [0] * len(silent), _CROSS)
         sheet.add_text(_LEFT - 6, end - _LANE / 2 + 3, "no binding", size=SMALL, anchor="end")
     return sheet.write_svg(f"{symbol} against {column}: {line}")
@@ -104,17 +100,9 @@ def draw_measured_against_predicted(summaries: Sequence[DesignSummary], column: 
 
 def _scale_values(values: Sequence[float], *, is_molar: bool) -> Scale:
     if not is_molar:
-        return make_linear_scale(min(values) - 2, max(values) + 2)
+        return make_linear_scale(min(values) - 2, max(values) + 2, f"{TM} (°C)")
     values = values or [1e-9, 1e-6]
-    return make_molar_scale(min(values) / 2, max(values) * 2).reverse()
-
-
-def _draw_points(panel: Panel, points: Sequence[tuple[float, float, DesignSummary]], *, melts: bool) -> None:
-    for score, value, summary in points:
-        marker = CONTROL if summary.control else DESIGN
-        if summary.qualifier:
-            marker = marker.reshape("up" if (summary.qualifier == ">") is melts else "down")
-        panel.draw_markers([score], [value], marker)
+    return make_molar_scale(min(values) / 2, max(values) * 2, KD).reverse()
 
 
 def _describe_correlation(pairs: Sequence[tuple[float, float]], symbol: str) -> str:

@@ -31,10 +31,10 @@ _RESIDUALS: Final = 56
 _GAP: Final = 12
 _FIT: Final = Line(width=2.6)
 _READING: Final = 1.3
+_COLUMN: Final = 9  # narrower ones make a page of hundreds of noisy curves too large
 _THRESHOLD: Final = Line(MUTED, 1, DASHED)
 _ZERO: Final = Line(MUTED, 0.6)
 _DISSOCIATION: Final = Line(MUTED, 0.7, DOTTED)
-_TIME: Final = "time (s)"
 _END: Final = 5  # readings that give the height of a label
 
 
@@ -58,8 +58,9 @@ def draw_sensorgrams(replicate: FittedReplicate) -> str:
     end = top + _CURVES + _GAP + _RESIDUALS
     colors = [_COLORS[number % len(_COLORS)] for number in range(len(curves))]
     starts = (0.0, replicate.dissociation_s)
-    times = make_linear_scale(*find_limits([curve.time_s for curve in curves], 0))
-    signals = find_limits([*(curve.signal for curve in curves), [threshold] if threshold else []], 0.04)
+    times = make_linear_scale(*find_limits([curve.time_s for curve in curves], 0), "time (s)")
+    limits = find_limits([*(curve.signal for curve in curves), [threshold] if threshold else []], 0.04)
+    signals = make_linear_scale(*limits, f"response ({kinetics.unit})", most=5)
 
     sheet = Sheet(WIDTH, end + BOTTOM)
     sheet.add_heading(kinetics.name, lines)
@@ -67,23 +68,17 @@ def draw_sensorgrams(replicate: FittedReplicate) -> str:
     samples += [("global 1:1 fit", _FIT)] if is_fitted else []
     samples += [(f"threshold {threshold:g} {kinetics.unit}", _THRESHOLD)] if threshold else []
     sheet.add_legend(top - 22, samples)
-    panel = sheet.add_panel(
-        LEFT,
-        top,
-        _PANEL,
-        height,
-        x=times,
-        y=make_linear_scale(*signals, 5),
-        x_title="" if is_fitted else _TIME,
-        y_title=f"response ({kinetics.unit})",
-    )
+    above = times.hide_title() if is_fitted else times
+    panel = sheet.add_panel(LEFT, top, _PANEL, height, above, signals)
     panel.draw_down(replicate.dissociation_s, _DISSOCIATION)
     if threshold:
         panel.draw_across(threshold, _THRESHOLD)
     for curve, values in fitted:  # below the readings: a fit must not hide what it misses
-        draw_readings(panel, curve.time_s, values, _FIT, starts)
+        draw_readings(panel, curve.time_s, values, _FIT, column_px=_COLUMN, starts=starts)
     for curve, color in zip(curves, colors, strict=True):
-        draw_readings(panel, curve.time_s, curve.signal, Line(color, _READING), starts)
+        draw_readings(
+            panel, curve.time_s, curve.signal, Line(color, _READING), column_px=_COLUMN, starts=starts
+        )
     _label_concentrations(sheet, panel, curves, colors)
     if is_fitted:
         residuals = [
@@ -91,20 +86,13 @@ def draw_sensorgrams(replicate: FittedReplicate) -> str:
             for curve, color in zip(replicate.curves, colors, strict=True)
             if curve.fitted is not None
         ]
-        lower = sheet.add_panel(
-            LEFT,
-            end - _RESIDUALS,
-            _PANEL,
-            _RESIDUALS,
-            x=times,
-            y=make_linear_scale(*find_limits([values for _, values, _ in residuals], 0.04), 4),
-            x_title=_TIME,
-            y_title=f"residual ({kinetics.unit})",
-        )
+        limits = find_limits([values for _, values, _ in residuals], 0.04)
+        differences = make_linear_scale(*limits, f"residual ({kinetics.unit})", most=4)
+        lower = sheet.add_panel(LEFT, end - _RESIDUALS, _PANEL, _RESIDUALS, times, differences)
         lower.draw_down(replicate.dissociation_s, _DISSOCIATION)
         lower.draw_across(0, _ZERO)
         for xs, values, line in residuals:
-            draw_readings(lower, xs, values, line, starts)
+            draw_readings(lower, xs, values, line, column_px=_COLUMN, starts=starts)
     return sheet.write_svg(f"Sensorgrams of {kinetics.name}: {lines[0]}")
 
 

@@ -25,14 +25,15 @@ SMALL: Final = 10.0  # the document's own size
 DASHED: Final = "4 2"
 DOTTED: Final = "1 2"
 _TICK: Final = 3.5
+_GAP: Final = (math.nan, math.nan)
 _SHAPES: Final = {  # corners, in half a size from the middle
     "diamond": ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
     "left": ((-1, 0), (1, -1), (1, 1)),
     "right": ((1, 0), (-1, 1), (-1, -1)),
     "up": ((0, -1), (1, 1), (-1, 1)),
     "down": ((0, 1), (-1, -1), (1, -1)),
+    "cross": ((-1, -1), (1, 1), _GAP, (-1, 1), (1, -1)),
 }
-_GAP: Final = (math.nan, math.nan)
 Point = tuple[float, float]
 Shape = Literal["circle", "diamond", "left", "right", "up", "down", "cross"]
 
@@ -62,6 +63,7 @@ class Marker:
 
 _GRID: Final = Line(GRID, 0.7)
 _AXIS: Final = Line(MUTED, 0.8)
+_NO_EDGE: Final = Line("", 0)
 
 
 class Sheet:
@@ -101,30 +103,22 @@ class Sheet:
             transform=turned,
         )
 
-    def add_line(self, points: Iterable[tuple[float, float]], line: Line) -> None:
+    def add_line(self, points: Iterable[Point], line: Line) -> None:
         """A line through points; one that is not finite leaves a gap."""
         if path := write_path(points):
             self._add("path", d=path, stroke=line.color, stroke_width=line.width, stroke_dasharray=line.dash)
 
-    def add_markers(self, points: Iterable[tuple[float, float]], marker: Marker) -> None:
+    def add_markers(self, points: Iterable[Point], marker: Marker) -> None:
         """A marker at each point that is finite."""
-        drawn = "".join(
-            _write_marker(x, y, marker) for x, y in points if math.isfinite(x) and math.isfinite(y)
-        )
-        is_stroked = marker.edge or marker.shape == "cross"
-        if drawn:
-            self._add(
-                "g",
-                drawn,
-                fill="" if marker.shape == "cross" else marker.color,
-                stroke=(marker.edge or marker.color) if is_stroked else "",
-            )
+        if drawn := "".join(_write_marker(x, y, marker) for x, y in points if math.isfinite(x + y)):
+            is_filled = marker.shape != "cross"
+            edge = marker.edge if is_filled else marker.color
+            self._add("g", drawn, fill=marker.color if is_filled else "", stroke=edge)
 
     def add_box(
-        self, x: float, y: float, width: float, height: float, *, fill: str = "", edge: Line | None = None
+        self, x: float, y: float, width: float, height: float, *, fill: str = "", edge: Line = _NO_EDGE
     ) -> None:
         """A rectangle, from its upper left corner."""
-        edge = edge or Line("", 1)
         self._add(
             "rect",
             x=x,
@@ -133,7 +127,7 @@ class Sheet:
             height=height,
             fill=fill,
             stroke=edge.color,
-            stroke_width="" if edge.width == 1 else edge.width,
+            stroke_width=edge.width,
             stroke_dasharray=edge.dash,
         )
 
@@ -162,45 +156,41 @@ class Sheet:
         top: float,
         width: float,
         height: float,
-        *,
         x: Scale,
         y: Scale,
-        x_title: str = "",
-        y_title: str = "",
+        *,
         grid: Literal["", "x", "y"] = "",
         is_labeled_above: bool = False,
     ) -> "Panel":
-        """A rectangle with axes. An axis without ticks is not drawn, and one without a title has no labels."""
+        """A rectangle with its axes."""
         panel = Panel(self, left, top, width, height, x, y)
         right, bottom = left + width, top + height
         across = [(panel.place_x(value), label) for value, label in x.ticks]
         down = [(panel.place_y(value), label) for value, label in y.ticks]
         if grid == "x":
-            self.add_lines((((place, top), (place, bottom)) for place, _ in across), _GRID)
+            self._add_lines((((place, top), (place, bottom)) for place, _ in across), _GRID)
         elif grid == "y":
-            self.add_lines((((left, place), (right, place)) for place, _ in down), _GRID)
-        axes = []
+            self._add_lines((((left, place), (right, place)) for place, _ in down), _GRID)
+        axes: list[tuple[Point, Point]] = []
         for edge, outwards in ((bottom, _TICK), (top, -_TICK))[: 1 + is_labeled_above]:
             axes += [((left, edge), (right, edge))]
             axes += [((place, edge), (place, edge + outwards)) for place, _ in across]
-            if x_title:
+            if x.title:
                 baseline = edge + (14.5 if outwards > 0 else -9.5)
                 self._add_labels(((place, baseline, label) for place, label in across), "middle")
         if down:
             axes += [((left, top), (left, bottom))]
             axes += [((left - _TICK, place), (left, place)) for place, _ in down]
             self._add_labels(((left - 7, place + 3.5, label) for place, label in down), "end")
-        self.add_lines(axes, _AXIS)
-        if x_title:
-            title = shorten_text(x_title, width, TEXT)
-            self.add_text(left + width / 2, bottom + 34, title, anchor="middle")
-        if y_title:
-            title = shorten_text(y_title, height + 30, TEXT)
+        self._add_lines(axes, _AXIS)
+        if x.title:
+            self.add_text(left + width / 2, bottom + 34, shorten_text(x.title, width, TEXT), anchor="middle")
+        if y.title:
+            title = shorten_text(y.title, height + 30, TEXT)
             self.add_text(14, top + height / 2, title, anchor="middle", is_vertical=True)
         return panel
 
-    def add_lines(self, pairs: Iterable[tuple[Point, Point]], line: Line) -> None:
-        """A line from the first to the second point of each pair."""
+    def _add_lines(self, pairs: Iterable[tuple[Point, Point]], line: Line) -> None:
         self.add_line((point for pair in pairs for point in (*pair, _GAP)), line)
 
     def _add_labels(self, labels: Iterable[tuple[float, float, str]], anchor: str) -> None:
@@ -211,15 +201,17 @@ class Sheet:
         self._parts.append(write_element(name, content, **attributes))
 
 
+@dataclass(frozen=True, slots=True)
 class Panel:
     """A rectangle of a sheet that is drawn on in values of its axes."""
 
-    def __init__(
-        self, sheet: Sheet, left: float, top: float, width: float, height: float, x: Scale, y: Scale
-    ) -> None:
-        self.left, self.top, self.width, self.height = left, top, width, height
-        self.x, self.y = x, y
-        self.sheet = sheet
+    sheet: Sheet
+    left: float
+    top: float
+    width: float
+    height: float
+    x: Scale
+    y: Scale
 
     def place_x(self, value: float) -> float:
         """The pixels from the left of the sheet."""
@@ -260,15 +252,5 @@ def _write_marker(x: float, y: float, marker: Marker) -> str:
     half = marker.size / 2
     if marker.shape == "circle":
         return write_element("circle", cx=x, cy=y, r=half)
-    if marker.shape == "cross":
-        corners = [
-            (x - half, y - half),
-            (x + half, y + half),
-            _GAP,
-            (x - half, y + half),
-            (x + half, y - half),
-        ]
-        return write_element("path", d=write_path(corners))
-    return write_element(
-        "path", d=write_path((x + half * a, y + half * b) for a, b in _SHAPES[marker.shape]) + "z"
-    )
+    path = write_path((x + half * across, y + half * down) for across, down in _SHAPES[marker.shape])
+    return write_element("path", d=path if marker.shape == "cross" else f"{path}z")

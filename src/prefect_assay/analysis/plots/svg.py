@@ -78,11 +78,11 @@ def write_words(text: str) -> str:
 
 
 def write_element(name: str, content: str = "", **attributes: str | float) -> str:
-    """An element around `content`, which is markup. Numbers are in pixels; an empty attribute is left out."""
+    """An element around `content`, which is markup. Numbers are in pixels; an attribute that is empty or 0 is left out."""
     written = "".join(
         f' {key.replace("_", "-")}="{escape(value) if isinstance(value, str) else write_pixels(value)}"'
         for key, value in attributes.items()
-        if value != ""
+        if value
     )
     return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
 
