@@ -125,6 +125,16 @@ def test_nonsense_is_refused_and_never_breaks_it(lab, call, raw, query):
         ("/deliveries/release", b'{"experiment_id": 99999999999999999999}'),
         ("/webhook-faults", b'{"action": "drop", "seed": [1]}'),
         ("/webhook-faults", b'{"action": {}}'),
+        ("/webhook-faults", b'{"action": "explode"}'),
+        ("/webhook-faults", b'{"action": "drop", "count": -1}'),
+        ("/webhook-faults", b'{"action": "drop", "count": true}'),
+        ("/webhook-faults", b'{"action": "drop", "probability": 2}'),
+        ("/webhook-faults", b'{"action": "delay", "seconds": "1"}'),
+        ("/webhook-faults", b'{"action": "drop", "used": 3}'),
+        ("/payment-faults", b'{"action": "explode"}'),
+        ("/payment-faults", b'{"action": "no_receipt", "rail": "async_invoice"}'),
+        ("/payment-faults", b'{"action": "no_receipt", "count": -1}'),
+        ("/payment-faults", b'{"action": "no_receipt", "after": null}'),
     ],
 )
 def test_bad_bodies_are_refused_with_a_reason(lab, path, content):
