@@ -10,20 +10,13 @@ from support.description import find_problems, list_operations
 
 # Where each part is the answer, or a row of it.
 ANSWERS = {
-    "detail": ("experiments.get", 200),
-    "created": ("experiments.create", 201),
-    "accepted": ("experiments.create", 200),
-    "confirmed": ("experiments.confirm_quote", 200),
-    "submitted": ("experiments.submit", 200),
-    "rejected": ("quotes.reject", 200),
-    "quote": ("experiments.get_quote", 200),
-    "invoice": ("experiments.get_invoice", 200),
-    "paid": ("invoices.pay", 200),
-    "updates": ("updates.list", 200),
-    "results": ("experiments.list_results", 200),
-    "targets": ("targets.list", 200),
-    "estimate": ("experiments.estimate", 200),
-}
+    "detail": ("experiments.get", 200), "created": ("experiments.create", 201),
+    "accepted": ("experiments.create", 200), "confirmed": ("experiments.confirm_quote", 200),
+    "submitted": ("experiments.submit", 200), "rejected": ("quotes.reject", 200),
+    "quote": ("experiments.get_quote", 200), "invoice": ("experiments.get_invoice", 200),
+    "paid": ("invoices.pay", 200), "updates": ("updates.list", 200), "results": ("experiments.list_results", 200),
+    "targets": ("targets.list", 200), "estimate": ("experiments.estimate", 200),
+}  # fmt: skip
 OPERATIONS = {operation.operation_id: operation for operation in list_operations()}
 
 

@@ -194,23 +194,14 @@ COMMANDS = [
     ("check",),
     ("estimate", "designs.csv", "--type", "thermostability"),
     (
-        "init",
-        "--base-url",
-        REMOTE,
-        "--per-experiment",
-        "1",
-        "--per-campaign",
-        "2",
-        "--archive",
-        "a",
-        "--receiver",
-        "none",
+        "init", "--base-url", REMOTE, "--per-experiment", "1", "--per-campaign", "2", "--archive", "a",
+        "--receiver", "none",
     ),
     ("run", "designs.csv", "--type", "thermostability"),
     ("receiver",),
     ("up",),
     ("server",),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])

@@ -57,18 +57,11 @@ NAMES = st.sampled_from(
     [
         *("organization_id", "experiment_id", "event", "status", "days", "until", "mode", "seconds_per_day"),
         *(
-            "action",
-            "count",
-            "after",
-            "probability",
-            "seed",
-            "path",
-            "slug",
-            "plan",
+            "action", "count", "after", "probability", "seed", "path", "slug", "plan",
         ),
         *("experiments", "sequences", "stage", "window_days", "token_id", "secret", "update_id", "identical"),
     ]
-)
+)  # fmt: skip
 WORDS = st.sampled_from(
     [*events.EVENTS, *ACTIONS, "manual", "next", "idle", "draft", "2030-01-01", "9999-12-31"]
 )

@@ -141,16 +141,8 @@ def _forms(value: Any, schema: Schema) -> Iterator[Schema]:
 def _is_free(schema: Schema) -> bool:
     """Whether a schema describes any JSON value, or an object of any fields."""
     shaping = {
-        "type",
-        "properties",
-        "additionalProperties",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "if",
-        "required",
-        "not",
-    }
+        "type", "properties", "additionalProperties", "allOf", "anyOf", "oneOf", "if", "required", "not",
+    }  # fmt: skip
     return schema.get("additionalProperties") is True or not shaping & schema.keys()
 
 

@@ -34,15 +34,9 @@ def invented_designs(count, *, seed=1, length=70):
 def order(sequences, **changes):
     """The fields of an affinity experiment against EGFR by BLI, with changes."""
     return {
-        "experiment_id": "LAB-001-001",
-        "experiment_type": "affinity",
-        "method": "bli",
-        "target": EGFR,
-        "sequences": sequences,
-        "n_replicates": 3,
-        "antigen_concentrations": None,
-        "partial": False,
-    } | changes
+        "experiment_id": "LAB-001-001", "experiment_type": "affinity", "method": "bli", "target": EGFR,
+        "sequences": sequences, "n_replicates": 3, "antigen_concentrations": None, "partial": False,
+    } | changes  # fmt: skip
 
 
 def measure(**fields):

@@ -124,20 +124,8 @@ def test_own_concentrations_name_the_files_once_each():
 
 
 HARD_NAMES = [
-    " lead",
-    "a/b",
-    "a|b",
-    "a:b",
-    "A/B",
-    "../../etc/passwd",
-    "..",
-    ".",
-    "x\\y",
-    'q"uote',
-    "tab\t",
-    "Käse",
-    "",
-]
+    " lead", "a/b", "a|b", "a:b", "A/B", "../../etc/passwd", "..", ".", "x\\y", 'q"uote', "tab\t", "Käse", "",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("experiment_type", ["affinity", "thermostability", "enzyme_activity"])

@@ -79,16 +79,8 @@ def test_the_challenge_names_the_terms_and_where_the_credential_goes():
     header = mpp.challenge(BILL, SETTINGS, NOW)
     parts = parts_of(header)
     assert list(parts) == [
-        "id",
-        "realm",
-        "method",
-        "intent",
-        "request",
-        "expires",
-        "digest",
-        "header",
-        "opaque",
-    ]
+        "id", "realm", "method", "intent", "request", "expires", "digest", "header", "opaque",
+    ]  # fmt: skip
     assert (parts["realm"], parts["method"], parts["intent"]) == ("lab.test", "stripe", "charge")
     assert parts["header"] == "Payment-Authorization"
     assert unpacked(parts["request"]) == {
@@ -128,24 +120,12 @@ def test_a_genuine_credential_settles():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"id": "x"},
-        {"id": None},
-        {"realm": "elsewhere"},
-        {"method": "other"},
-        {"intent": "session"},
-        {"request": packed({"amount": "1"})},
-        {"expires": "2999-01-01T00:00:00.000000Z"},
-        {"expires": None},
-        {"digest": None},
-        {"header": None},
-        {"header": "Authorization"},
-        {"opaque": packed({})},
-        {"opaque": None},
-        {"opaque": {"challenge": "x"}},
-        {"realm": 1},
-        {"realm": "\ud800"},
+        {"id": "x"}, {"id": None}, {"realm": "elsewhere"}, {"method": "other"}, {"intent": "session"},
+        {"request": packed({"amount": "1"})}, {"expires": "2999-01-01T00:00:00.000000Z"}, {"expires": None},
+        {"digest": None}, {"header": None}, {"header": "Authorization"}, {"opaque": packed({})}, {"opaque": None},
+        {"opaque": {"challenge": "x"}}, {"realm": 1}, {"realm": "\ud800"},
     ],
-)
+)  # fmt: skip
 def test_the_challenge_is_echoed_verbatim_or_nothing_settles(changes):
     found = answer(credential_of(mpp.challenge(BILL, SETTINGS, NOW), changes=changes))
     assert (found.ok, found.status) == (False, 402)

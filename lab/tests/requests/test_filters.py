@@ -116,16 +116,10 @@ def test_a_bad_sort_is_refused(core, sort):
 
 _FIELDS = st.sampled_from(
     [
-        "name",
-        "status",
-        "created_at",
-        "experiment_spec",
-        "at(experiment_spec,method)",
-        "text(id)",
-        "float(name)",
+        "name", "status", "created_at", "experiment_spec", "at(experiment_spec,method)", "text(id)", "float(name)",
         "int(code)",
     ]
-)
+)  # fmt: skip
 _VALUES = st.one_of(st.sampled_from(["draft", "2026-03-02", "1e999", "true"]), st.text(max_size=8)).map(
     lambda text: '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 )

@@ -7,15 +7,9 @@ from assay_lab.requests.filters import Atom
 from lab_support.core import EPOCH, advance, get, lab_core, order, refusal, spec, to_quote
 
 LISTS = (
-    "/experiments",
-    "/sequences",
-    "/targets",
-    "/targets/request-custom",
-    "/results",
-    "/updates",
-    "/quotes",
+    "/experiments", "/sequences", "/targets", "/targets/request-custom", "/results", "/updates", "/quotes",
     "/invoices",
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

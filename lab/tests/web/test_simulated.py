@@ -16,19 +16,13 @@ def lab():
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [
-        ("GET", "/api/v1/experiments", 200),
-        ("GET", "/api/v1/openapi.json", 200),
-        ("POST", "/api/v1/experiments", 415),
-        ("GET", "/api/v1/experiments/none", 404),
-        ("GET", "/api/v1/nowhere", 404),
-        ("DELETE", "/api/v1/experiments", 405),
-        ("GET", "/nowhere", 404),
-        ("GET", "/portal/sign-in", None),
-        ("GET", "/mcp", None),
-        ("GET", "/_sim/faults", None),
+        ("GET", "/api/v1/experiments", 200), ("GET", "/api/v1/openapi.json", 200),
+        ("POST", "/api/v1/experiments", 415), ("GET", "/api/v1/experiments/none", 404),
+        ("GET", "/api/v1/nowhere", 404), ("DELETE", "/api/v1/experiments", 405), ("GET", "/nowhere", 404),
+        ("GET", "/portal/sign-in", None), ("GET", "/mcp", None), ("GET", "/_sim/faults", None),
         ("GET", "/.well-known/token-key", 200),
     ],
-)
+)  # fmt: skip
 def test_each_answer_says_so(lab, method, path, status):
     headers = {"Authorization": f"Bearer {lab.core.seeded.member_token}"}
     answer = lab.http.request(method, path, headers=headers, follow_redirects=False)

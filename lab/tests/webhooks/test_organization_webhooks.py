@@ -92,35 +92,16 @@ def test_a_null_leaves_everything_but_the_secret_alone(strict):
 @pytest.mark.parametrize(
     "url",
     [
-        "http://hooks.example.org/x",
-        "https://localhost/x",
-        "https://localhost.:443/x",
-        "https://receiver/x",
-        "https://box.local/x",
-        "https://a.internal",
-        "https://127.0.0.1/x",
-        "https://127.1/x",
-        "https://2130706433/x",
-        "https://0x7f.0.0.1/x",
-        "https://10.0.0.8/x",
-        "https://169.254.169.254/latest",
-        "https://100.64.0.1",
-        "https://[::1]/x",
-        "https://[fd00::1]/x",
-        "https://[::ffff:10.0.0.1]/x",
-        "https://224.0.0.1",
-        "https://user:pass@hooks.example.org/",
-        "https:///path",
-        "https://hooks.example.org:0/",
-        "https://hooks.example.org:99999/",
-        "https://-.example.org/",
-        "https://hooks.example.org/a b",
-        "https://hooks.example.org/a\nb",
-        "ftp://hooks.example.org/",
-        "",
+        "http://hooks.example.org/x", "https://localhost/x", "https://localhost.:443/x", "https://receiver/x",
+        "https://box.local/x", "https://a.internal", "https://127.0.0.1/x", "https://127.1/x",
+        "https://2130706433/x", "https://0x7f.0.0.1/x", "https://10.0.0.8/x", "https://169.254.169.254/latest",
+        "https://100.64.0.1", "https://[::1]/x", "https://[fd00::1]/x", "https://[::ffff:10.0.0.1]/x",
+        "https://224.0.0.1", "https://user:pass@hooks.example.org/", "https:///path",
+        "https://hooks.example.org:0/", "https://hooks.example.org:99999/", "https://-.example.org/",
+        "https://hooks.example.org/a b", "https://hooks.example.org/a\nb", "ftp://hooks.example.org/", "",
         "https://" + "a" * 3000 + ".org",
     ],
-)
+)  # fmt: skip
 def test_only_public_https_addresses_are_taken(strict, url):
     assert refusal(strict, "POST", "/webhooks", json_body={"url": url}).status == 400
 
@@ -151,27 +132,13 @@ def test_a_lab_for_tests_takes_private_addresses_too(core, url, taken):
 @pytest.mark.parametrize(
     "headers",
     [
-        {"X-Service-Signature": "sha256=00"},
-        {"x-service-anything": "x"},
-        {"Content-Type": "text/plain"},
-        {"content-length": "0"},
-        {"Host": "elsewhere"},
-        {"Transfer-Encoding": "chunked"},
-        {"Proxy-Authorization": "Basic x"},
-        {"X Y": "x"},
-        {"": "x"},
-        {"X-A": "one\r\nX-B: two"},
-        {"X-A": "one\n"},
-        {"X-A": ""},
-        {"X-A": " x"},
-        {"X-A": "\x00"},
-        {"X-A": "grün"},
-        {"X-A": "x" * 5000},
-        {"X-A": "1", "x-a": "2"},
-        {"X-A": MASK},
-        {f"X-{number}": "x" for number in range(21)},
+        {"X-Service-Signature": "sha256=00"}, {"x-service-anything": "x"}, {"Content-Type": "text/plain"},
+        {"content-length": "0"}, {"Host": "elsewhere"}, {"Transfer-Encoding": "chunked"},
+        {"Proxy-Authorization": "Basic x"}, {"X Y": "x"}, {"": "x"}, {"X-A": "one\r\nX-B: two"}, {"X-A": "one\n"},
+        {"X-A": ""}, {"X-A": " x"}, {"X-A": "\x00"}, {"X-A": "grün"}, {"X-A": "x" * 5000},
+        {"X-A": "1", "x-a": "2"}, {"X-A": MASK}, {f"X-{number}": "x" for number in range(21)},
     ],
-)
+)  # fmt: skip
 def test_headers_leave_the_services_own_alone_and_can_be_sent(strict, headers):
     assert refusal(strict, "POST", "/webhooks", json_body={"url": PUBLIC, "headers": headers}).status == 422
 
@@ -189,16 +156,10 @@ def test_the_deployments_own_word_is_reserved():
 @pytest.mark.parametrize(
     "body",
     [
-        {},
-        [],
-        {"url": 1},
-        {"url": PUBLIC, "secret": "short"},
-        {"url": PUBLIC, "headers": {"X-A": 1}},
-        {"url": PUBLIC, "headers": []},
-        {"url": PUBLIC, "enabled": True},
-        {"url": PUBLIC, "other": 1},
+        {}, [], {"url": 1}, {"url": PUBLIC, "secret": "short"}, {"url": PUBLIC, "headers": {"X-A": 1}},
+        {"url": PUBLIC, "headers": []}, {"url": PUBLIC, "enabled": True}, {"url": PUBLIC, "other": 1},
     ],
-)
+)  # fmt: skip
 def test_bodies_are_read_strictly(strict, body):
     assert refusal(strict, "POST", "/webhooks", json_body=body).status == 400
 

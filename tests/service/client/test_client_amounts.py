@@ -20,19 +20,8 @@ SPEC = ExperimentSpec(
 )
 # JSON texts, as they come: the parser makes a float of 1e3.
 WRONG = [
-    '"438.00"',
-    '"43800"',
-    '"60000.00"',
-    "true",
-    "false",
-    "-5",
-    "1e3",
-    "438.5",
-    "438.0",
-    '" 7 "',
-    '"4_3"',
-    "[]",
-]
+    '"438.00"', '"43800"', '"60000.00"', "true", "false", "-5", "1e3", "438.5", "438.0", '" 7 "', '"4_3"', "[]",
+]  # fmt: skip
 wrong = pytest.mark.parametrize("amount", WRONG)
 ASSAY = {"base_cents": 0, "replicate_addon_cents": 0, "subtotal_cents": 0}
 PRICED = {"pricing_version": "v1", "assay": ASSAY, "total_cents": 0}

@@ -16,22 +16,14 @@ ONE = "Thu, 26 Nov 2026 13:41:27 GMT"
 @pytest.mark.parametrize(
     ("value", "moment"),
     [
-        (ONE, THEN),
-        (f"{ONE}, {ONE}", THEN),
-        (f"{ONE}, Thu, 26 Nov 2026 13:41:28 GMT", THEN),
-        (f"{ONE}, Thu, 26 Nov 2026 15:41:27 GMT", None),
-        ("Thu, 26 Nov 2026 14:41:27 +0100", THEN),
-        ("Thu, 26 Nov 2026 13:41:27", THEN),
-        ("Thu, 26 Nov 2026 13:41:27 -0000", THEN),
-        ("Thursday, 26-Nov-26 13:41:27 GMT", THEN),
-        ("Thu Nov 26 13:41:27 2026", THEN),
-        ("2026-11-26T13:41:27Z", None),
-        ("Thu, 99 Nov 2026 13:41:27 GMT", None),
-        ("Fri, 31 Dec 9999 23:59:59 -1200", None),
-        ("", None),
-        ("now", None),
+        (ONE, THEN), (f"{ONE}, {ONE}", THEN), (f"{ONE}, Thu, 26 Nov 2026 13:41:28 GMT", THEN),
+        (f"{ONE}, Thu, 26 Nov 2026 15:41:27 GMT", None), ("Thu, 26 Nov 2026 14:41:27 +0100", THEN),
+        ("Thu, 26 Nov 2026 13:41:27", THEN), ("Thu, 26 Nov 2026 13:41:27 -0000", THEN),
+        ("Thursday, 26-Nov-26 13:41:27 GMT", THEN), ("Thu Nov 26 13:41:27 2026", THEN),
+        ("2026-11-26T13:41:27Z", None), ("Thu, 99 Nov 2026 13:41:27 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 -1200", None), ("", None), ("now", None),
     ],
-)
+)  # fmt: skip
 def test_each_spelling(value, moment):
     assert http_date(value) == moment
     line = check._clock("service", {"date": value})

@@ -50,25 +50,14 @@ def test_an_expired_token_is_called_expired_where_the_service_says_so():
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, errors.RequestRefused),
-        (401, errors.Unauthorized),
-        (402, errors.RequestRefused),
-        (403, errors.Forbidden),
-        (404, errors.NotFound),
-        (405, errors.AccessError),
-        (409, errors.Conflict),
-        (415, errors.RequestRefused),
-        (422, errors.RequestRefused),
-        (429, errors.RateLimited),
-        (408, errors.ServiceUnavailable),
-        (499, errors.ServiceUnavailable),
-        (500, errors.ServiceUnavailable),
-        (502, errors.ServiceUnavailable),
-        (503, errors.ServiceUnavailable),
-        (504, errors.ServiceUnavailable),
+        (400, errors.RequestRefused), (401, errors.Unauthorized), (402, errors.RequestRefused),
+        (403, errors.Forbidden), (404, errors.NotFound), (405, errors.AccessError), (409, errors.Conflict),
+        (415, errors.RequestRefused), (422, errors.RequestRefused), (429, errors.RateLimited),
+        (408, errors.ServiceUnavailable), (499, errors.ServiceUnavailable), (500, errors.ServiceUnavailable),
+        (502, errors.ServiceUnavailable), (503, errors.ServiceUnavailable), (504, errors.ServiceUnavailable),
         (301, errors.AccessError),
     ],
-)
+)  # fmt: skip
 def test_a_status_of_a_reading_request_is_one_error(status, kind):
     error = caught(operations.experiments.get("e1"), answer(status, {"error": "why", "request_id": "req_7"}))
     assert type(error) is kind
@@ -106,19 +95,10 @@ def test_a_failure_that_names_its_experiment_is_a_partial_order(status):
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b'{"experiment_id": "e',
-        b"<html>ok</html>",
-        b"[]",
-        b"{}",
-        b'{"experiment_id": null}',
-        b'{"experiment_id": ""}',
-        b'{"id": "q1"}',
-        b'{"ok": true}',
-        b"\xff\xfe",
-        b"[" * 100_000,
+        b"", b'{"experiment_id": "e', b"<html>ok</html>", b"[]", b"{}", b'{"experiment_id": null}',
+        b'{"experiment_id": ""}', b'{"id": "q1"}', b'{"ok": true}', b"\xff\xfe", b"[" * 100_000,
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("status", [200, 201, 204])
 def test_an_unreadable_success_of_an_order_is_an_unknown_outcome(status, content):
     error = caught(operations.experiments.create(ORDER), Answer(status=status, content=content))
@@ -200,17 +180,10 @@ def test_an_absent_quote_or_invoice_is_not_ready_unless_something_else_answers(o
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
-        ("7", 7.0),
-        ("0.5", 0.5),
-        ("Sat, 21 Nov 2026 12:00:30 GMT", 30.0),
-        ("Sat, 21 Nov 2026 11:00:00 GMT", 0.0),
-        ("soon", None),
-        ("", None),
-        ("-3", None),
-        ("inf", None),
-        ("9" * 400, None),
+        ("7", 7.0), ("0.5", 0.5), ("Sat, 21 Nov 2026 12:00:30 GMT", 30.0), ("Sat, 21 Nov 2026 11:00:00 GMT", 0.0),
+        ("soon", None), ("", None), ("-3", None), ("inf", None), ("9" * 400, None),
     ],
-)
+)  # fmt: skip
 def test_retry_after_is_read_as_seconds_and_as_a_date(value, seconds):
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert retry_after(answer(429, {}, **{"retry-after": value}), now) == seconds

@@ -146,24 +146,14 @@ def test_whatever_its_status_a_failure_that_names_what_it_made_is_no_refusal(sta
 @pytest.mark.parametrize(
     ("quote", "total"),
     [
-        ({"amount_total": 5}, 5),
-        ({"total": 5}, 5),
-        ({"totals": {"total_cents": 5, "tax_cents": 1}}, 5),
-        ({"totals": {"total": 5, "amount_total": 6}}, None),
-        ({"total": 5.5}, None),
-        ({"amount_total": "5"}, None),
-        ({"amount_total": 5.0}, None),
-        ({"amount_total": {"value": 5}}, None),
-        ({"amount_total": 2, "total_cents": 219}, None),
-        ({"amount_total": 5, "total": "six"}, None),
-        ({"items": [{"amount_total": 5}], "total": 1}, 5),
-        ([{"amount_total": 5}], 5),
-        ({"total": "5"}, None),
-        ({"total_amount_cents": 5}, 5),
-        ({"totals": [5]}, None),
-        ({}, None),
+        ({"amount_total": 5}, 5), ({"total": 5}, 5), ({"totals": {"total_cents": 5, "tax_cents": 1}}, 5),
+        ({"totals": {"total": 5, "amount_total": 6}}, None), ({"total": 5.5}, None), ({"amount_total": "5"}, None),
+        ({"amount_total": 5.0}, None), ({"amount_total": {"value": 5}}, None),
+        ({"amount_total": 2, "total_cents": 219}, None), ({"amount_total": 5, "total": "six"}, None),
+        ({"items": [{"amount_total": 5}], "total": 1}, 5), ([{"amount_total": 5}], 5), ({"total": "5"}, None),
+        ({"total_amount_cents": 5}, 5), ({"totals": [5]}, None), ({}, None),
     ],
-)
+)  # fmt: skip
 def test_the_total_of_a_quote_is_read_only_where_it_is_certain(quote, total):
     assert Quote.model_validate(unwrap(quote, Quote)).total == total
 

@@ -26,19 +26,11 @@ OUTCOMES = Path(__file__).with_name("outcomes.json")
 # Forms that a campaign reads well, for the parts that are not varied.
 READABLE = {"results": "published", "quote": "published"}
 ROUTES_OF = {
-    "detail": ("hosted", "x402", "quoted"),
-    "created": ("hosted", "quoted"),
-    "accepted": ("x402", "mpp"),
-    "confirmed": ("quoted", "quoted x402"),
-    "quote": ("quoted",),
-    "invoice": ("hosted", "x402", "quoted x402"),
-    "paid": ("x402", "mpp"),
-    "results": ("hosted",),
-    "times": ("hosted", "x402"),
-    "statuses": ("hosted", "x402"),
-    "outside": ("hosted", "x402", "quoted"),
-    "estimate": ("hosted",),
-}
+    "detail": ("hosted", "x402", "quoted"), "created": ("hosted", "quoted"), "accepted": ("x402", "mpp"),
+    "confirmed": ("quoted", "quoted x402"), "quote": ("quoted",), "invoice": ("hosted", "x402", "quoted x402"),
+    "paid": ("x402", "mpp"), "results": ("hosted",), "times": ("hosted", "x402"), "statuses": ("hosted", "x402"),
+    "outside": ("hosted", "x402", "quoted"), "estimate": ("hosted",),
+}  # fmt: skip
 # What is published about the interface, all at once.
 PUBLISHED = dict.fromkeys(("detail", "quote", "submitted", "rejected", "paid", "results"), "published")
 VARIANTS = {

@@ -24,71 +24,21 @@ from support.client import operations
 _CREATE = next(route for route in ROUTES if (route.method, route.path) == ("POST", "/experiments"))
 _LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 _FREE = (
-    None,
-    0,
-    1,
-    -1,
-    2**70,
-    0.5,
-    "",
-    "x",
-    "N",
-    "C",
-    "n",
-    True,
-    False,
-    [],
-    {},
-    ["N"],
-    {"ch": "a"},
-    "\ud800",
+    None, 0, 1, -1, 2**70, 0.5, "", "x", "N", "C", "n", True, False, [], {}, ["N"], {"ch": "a"}, "\ud800",
     math.nan,
-)
+)  # fmt: skip
 _TYPES = (
-    "ScFv",
-    "scfv",
-    "sc_fv",
-    "FAB",
-    "fab",
-    "SingleChain",
-    "single_chain",
-    "IgG",
-    "igg",
-    "IGG",
-    "nanobody",
-    "",
-    " fab",
-    3,
-)
+    "ScFv", "scfv", "sc_fv", "FAB", "fab", "SingleChain", "single_chain", "IgG", "igg", "IGG", "nanobody", "",
+    " fab", 3,
+)  # fmt: skip
 _TARGETS = (
-    PRICED["id"],
-    BY_LOT["id"].upper(),
-    PRICED["id"].replace("-", ""),
-    "{" + PRICED["id"] + "}",
-    "urn:uuid:" + PRICED["id"],
-    PRICED["id"] + " ",
-    PRICED["id"][:-1],
-    PRICED["id"][:-1] + "\u0663",
-    "EGFR",
-    "",
+    PRICED["id"], BY_LOT["id"].upper(), PRICED["id"].replace("-", ""), "{" + PRICED["id"] + "}",
+    "urn:uuid:" + PRICED["id"], PRICED["id"] + " ", PRICED["id"][:-1], PRICED["id"][:-1] + "\u0663", "EGFR", "",
     None,
-)
+)  # fmt: skip
 _ODD_RESIDUES = (
-    "",
-    ":",
-    "MK:",
-    ":MK",
-    "M::K",
-    "MKX",
-    "mk*",
-    "M K",
-    "MK\u017f",
-    "M\u0130K",
-    "MK\n",
-    "MK1",
-    "B",
-    "MKé",
-)
+    "", ":", "MK:", ":MK", "M::K", "MKX", "mk*", "M K", "MK\u017f", "M\u0130K", "MK\n", "MK1", "B", "MKé",
+)  # fmt: skip
 _ODD_NAMES = ("", " ", "\t", "a\n", " a", "Ω", "a" * 300, "\ud800", '"', "provider_x", "text", "object")
 _URLS = (
     "https://example.org/hook", "https://example.org:8443/x?y=1", "http://example.org", "https://", "https://a b", "HTTPS://EXAMPLE.ORG",
