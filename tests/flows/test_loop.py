@@ -29,8 +29,9 @@ from prefect_assay.campaigns import starts
 from prefect_assay.campaigns.loops import LoopBook, choosing, proposals
 from prefect_assay.campaigns.loops import loop as loop_files
 from prefect_assay.campaigns.loops import play as loop_module
-from prefect_assay.campaigns.setup import CampaignSetup, recorded_parameters
+from prefect_assay.campaigns.setup import CampaignSetup
 from prefect_assay.campaigns.suspension import RunContinues
+from prefect_assay.designs import read_sequences
 from prefect_assay.designs.options import CampaignOptions, LoopOptions
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import (
@@ -55,11 +56,14 @@ from prefect_assay.orders.ledger.campaign_log import (
 )
 from prefect_assay.service.models.spec import Assay
 from prefect_assay.tasks.collate import keep_plan, kept_table
+from prefect_assay.tasks.read import plan_campaign
 from support.accounts import flow_parameters, make_account
+from support.archive.campaign_records import some_terms
 
 flow_module = sys.modules["prefect_assay.flows.design_build_test"]
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 PRICE = 1000
+TARGET = SimpleNamespace(id="0" * 8 + "-0000-0000-0000-" + "0" * 12, name="t", sequence=None)
 
 
 class Laboratory:
@@ -204,6 +208,12 @@ class Prefect:
             raise ObjectNotFound(LookupError(run_id))
         return self.runs[run_id]
 
+    def read_deployment(self, _deployment_id):
+        return SimpleNamespace(name="assay-design-build-test", flow_id=uuid4())
+
+    def read_flow(self, _flow_id):
+        return SimpleNamespace(name="design-build-test")
+
     def resume(self, _client, run_id):
         self.resumed.append(run_id)
 
@@ -220,14 +230,8 @@ def prefect(monkeypatch):
     for module in (loop_module, starts):
         monkeypatch.setattr(module, "suspend_until_news", made.suspend)
         monkeypatch.setattr(module, "failures_before", lambda: 0)
-    origin = {"home": "home-1", "deployment": "design-build-test/assay-design-build-test"}
-    monkeypatch.setattr(
-        loop_module,
-        "origin_of_run",
-        lambda setup: (
-            origin | {"parameters": recorded_parameters(loop_module.this_run().parameters, setup.account)}
-        ),
-    )
+    monkeypatch.setattr(starts, "get_client", made)
+    monkeypatch.setattr(starts, "home_id", lambda _: "home-1")
     monkeypatch.setattr(loop_module, "add_tags", lambda *_: None)
     monkeypatch.setattr(loop_module, "name_run", lambda *_: None)
     monkeypatch.setattr(loop_module, "stop_with_run", lambda log, _run_id: log.read().stopped)
@@ -249,11 +253,10 @@ def loop(tmp_path, monkeypatch, prefect):
     for module in (flow_module, loop_module, plan_module):
         monkeypatch.setattr(module, "get_run_logger", logging.getLogger)
     monkeypatch.setattr(loop_module.artifacts, "show_loop", lambda *_: None)
-    target = SimpleNamespace(id="0" * 8 + "-0000-0000-0000-" + "0" * 12, name="t", sequence=None)
     monkeypatch.setattr(plan_module, "plan_campaign", plan_module.plan_campaign.fn)
     monkeypatch.setattr(plan_module, "keep_plan", keep_plan.fn)
     monkeypatch.setattr(plan_module, "check_access", lambda _: None)
-    monkeypatch.setattr(plan_module, "resolve_target", lambda *_: target)
+    monkeypatch.setattr(plan_module, "resolve_target", lambda *_: TARGET)
     monkeypatch.setattr(proposals, "propose_designs", proposals.propose_designs.fn)
     monkeypatch.setattr(choosing, "resolve_target", lambda *_: None)
     monkeypatch.setattr(
@@ -273,7 +276,7 @@ def loop(tmp_path, monkeypatch, prefect):
         ended = True
         for module in (loop_module, starts):
             monkeypatch.setattr(module, "can_suspend", lambda: flow_run is not None)
-        monkeypatch.setattr(loop_module, "this_run", lambda: flow_run)
+            monkeypatch.setattr(module, "this_run", lambda: flow_run)
         try:
             state = design_build_test.fn(**typed(given | changes))
             return state if whole_state else state.result()
@@ -318,6 +321,21 @@ def test_rounds_go_on_until_there_have_been_enough(loop):
     assert report.spent_cents == 9 * PRICE
     assert report.best == "K_D 76.9 nM"
     assert [len(names) for _, names in loop.laboratory.measured] == [3, 3, 3]
+
+
+def test_a_round_never_takes_another_campaign_that_has_its_id(loop):
+    """Such as a campaign that somebody has started under the name of a round, with designs of its own."""
+    name = "loop-round-001"
+    log = loop.campaign_log(name)
+    log.start(Started(what=StartedKind.CAMPAIGN, name=name, terms=some_terms()))
+    log.finish("measured", complete=True)
+    loop.laboratory.archive_table(name, [])
+    designs = read_sequences("designs", text=">other\nACDEFGHIKL\n")
+    plan = plan_campaign.fn(designs, Assay(target="t"), TARGET, campaign_id=name, per_experiment=4)
+    keep_plan.fn(loop.laboratory.archive, plan)
+    with pytest.raises(LoopFailed, match="has been used for other designs"):
+        loop(designer="loop_designers:longer", max_rounds=1)
+    assert loop.laboratory.measured == []
 
 
 def test_the_same_loop_again_measures_nothing_again(loop):

@@ -99,6 +99,13 @@ def test_a_feed_that_rests_costs_one_page_even_after_a_burst():
     assert (feed.read, second.updates, second.mark) == (100, 0, first.mark)
 
 
+def test_an_update_that_comes_late_behind_a_page_of_known_and_new_ones_is_news():
+    known = [*range(0, 200, 2)]
+    mark = read_feed(Feed(known), Watermark(), NOW).mark
+    new, late = [1000] * 60, [91]  # the late one is the 115th row
+    assert len(read_feed(Feed([*known, *new, *late]), mark, NOW).newest) == 61
+
+
 def test_a_feed_without_any_known_row_is_read_to_its_limit():
     feed = Feed(range(20_000))
     assert read_feed(feed, Watermark(read=True, seen=("gone",)), NOW).updates == feed.read == 10_000
