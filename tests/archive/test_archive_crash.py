@@ -20,8 +20,8 @@ from support.archive.swift_server import s3_client
 PLACE = ("lab", "c", "E-1")
 
 
-def run_writer(place, step, tag="x"):
-    command = [sys.executable, archive_writer.__file__, *place, str(step), tag]
+def run_writer(root, step, tag="x"):
+    command = [sys.executable, archive_writer.__file__, root, str(step), tag]
     return subprocess.run(command, capture_output=True, timeout=60, check=False)
 
 
@@ -42,36 +42,12 @@ def assert_finished(store):
 
 
 def test_a_writer_killed_at_any_step_is_finished_by_the_next(tmp_path):
-    steps = int(run_writer(["local", tmp_path / "whole"], 0).stdout)
+    steps = int(run_writer(tmp_path / "whole", 0).stdout)
     assert steps > 30
     for index, step in enumerate(random.Random(7).sample(range(1, steps), 6)):
-        place = ["local", tmp_path / f"killed-{index}"]
-        assert run_writer(place, step).returncode == -signal.SIGKILL
-        store = LocalStore(place[1])
-        assert_nothing_is_torn(store)
-        archive_writer.archive(store, "x")
-        assert_finished(store)
-
-
-def test_a_writer_killed_again_and_again_gets_there(tmp_path):
-    store = LocalStore(tmp_path / "archive")
-    for step in (7, 15, 22, 30):
-        assert run_writer(["local", store.root], step).returncode == -signal.SIGKILL
-        assert_nothing_is_torn(store)
-    archive_writer.archive(store, "x")
-    assert_finished(store)
-
-
-def test_a_writer_to_a_real_server_killed_at_any_request_is_finished_by_the_next(swift_endpoint):
-    client = s3_client(swift_endpoint)
-    client.create_bucket(Bucket="killed-whole")
-    steps = int(run_writer(["s3", swift_endpoint, "killed-whole"], 0).stdout)
-    assert steps >= 20
-    for step in random.Random(7).sample(range(1, steps), 3):
-        bucket = f"killed-{step}"
-        client.create_bucket(Bucket=bucket)
-        assert run_writer(["s3", swift_endpoint, bucket], step).returncode == -signal.SIGKILL
-        store = S3Store(bucket, client)
+        root = tmp_path / f"killed-{index}"
+        assert run_writer(root, step).returncode == -signal.SIGKILL
+        store = LocalStore(root)
         assert_nothing_is_torn(store)
         archive_writer.archive(store, "x")
         assert_finished(store)

@@ -21,6 +21,7 @@ from prefect_assay.archive import (
 )
 from prefect_assay.archive.archived import Manifest
 from prefect_assay.errors import ArchiveError
+from support.archive.stores import DyingStore
 
 NAME = "ro-crate-metadata.json"
 ABOUT = Measurement(experiment_type="affinity", method="bli", target="EGFR", designs=2)
@@ -140,26 +141,10 @@ def test_a_lost_crate_is_archived_again_with_the_next_version(store):
     assert archive(store).version == 2
 
 
-class Dying:
-    """A store whose process dies after a number of writes."""
-
-    def __init__(self, store, writes):
-        self._store, self._left = store, writes
-
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    def put_if_absent(self, key, data, content_type, *, sha256=None):
-        if not self._left:
-            raise KeyboardInterrupt
-        self._left -= 1
-        return self._store.put_if_absent(key, data, content_type, sha256=sha256)
-
-
 @pytest.mark.parametrize("writes", [1, 3, 6, 7])
 def test_an_interrupted_version_is_finished_with_the_crate_it_began_with(store, writes):
     with pytest.raises(KeyboardInterrupt):
-        archive(Dying(store, writes))
+        archive(DyingStore(store, writes))
     record = archive(store, now=LATER)
     assert record.version == 1
     assert ROCrate(record.location).root_dataset["datePublished"] == "2026-01-01T12:00:00+00:00"
@@ -168,7 +153,7 @@ def test_an_interrupted_version_is_finished_with_the_crate_it_began_with(store, 
 
 def test_a_version_begun_with_another_description_is_left(store):
     with pytest.raises(KeyboardInterrupt):
-        archive(Dying(store, 2))
+        archive(DyingStore(store, 2))
     reworded = ABOUT.model_copy(update={"target": "HER2"})
     assert archive(store, crate=partial(ro_crate, about=reworded)).version == 2
     assert verify_versions(store).ok

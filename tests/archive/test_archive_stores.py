@@ -259,27 +259,6 @@ def test_no_connection_is_worth_another_try():
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "step"),
-    [
-        ("SlowDown", 503, "run again later"),
-        ("TooManyRequests", 429, "run again later"),
-        ("429", 429, "run again later"),
-        ("RequestTimeoutException", 408, "run again later"),
-        ("ExpiredToken", 400, "renew them"),
-        ("RequestTimeTooSkewed", 403, "set it by a time server"),
-        ("BadDigest", 400, "damaged on the way"),
-        ("XAmzContentChecksumMismatch", 400, "damaged on the way"),
-    ],
-)
-def test_what_passes_or_is_mended_outside_ends_no_paid_run(code, status, step):
-    answer = {"Error": {"Code": code, "Message": "m"}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    error = s3_module.archive_error("s3://b/k", ClientError(answer, "PutObject"))
-    assert isinstance(error, ArchiveUnavailable)
-    assert error.retriable
-    assert step in error.message
-
-
-@pytest.mark.parametrize(
     ("status", "code", "kind", "step"),
     [
         (400, "ExpiredToken", ArchiveUnavailable, "renew them"),

@@ -17,6 +17,7 @@ from prefect_assay.archive import (
 )
 from prefect_assay.archive.store import Digest
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable
+from support.archive.stores import DyingStore
 
 NOW = datetime(2025, 3, 1, 12, tzinfo=UTC)
 PLACE = ("lab", "round 1", "EGFR-001")
@@ -117,27 +118,11 @@ def test_paths_that_cannot_stand_together_are_refused_before_anything_is_written
     assert snapshot(store) == {}
 
 
-class Dying:
-    """A store whose process dies after a number of writes."""
-
-    def __init__(self, store: LocalStore, writes: int) -> None:
-        self._store, self._left = store, writes
-
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    def put_if_absent(self, key, data, content_type, *, sha256=None):
-        if not self._left:
-            raise KeyboardInterrupt
-        self._left -= 1
-        return self._store.put_if_absent(key, data, content_type, sha256=sha256)
-
-
 @pytest.mark.parametrize("writes", [1, 2, 3])
 def test_an_interrupted_version_is_finished_by_the_same_content(store, writes):
     found = documents(results=b"1", quote=b"2")
     with pytest.raises(KeyboardInterrupt):
-        archive(Dying(store, writes), found)
+        archive(DyingStore(store, writes), found)
     assert read_latest(store, *PLACE) is None
     report = verify_versions(store, "lab")
     assert [finding.kind for finding in report.findings] == ["incomplete"]
@@ -150,7 +135,7 @@ def test_an_interrupted_version_is_finished_by_the_same_content(store, writes):
 @pytest.mark.parametrize("writes", [1, 2, 3])
 def test_an_interrupted_version_is_left_behind_by_other_content(store, writes):
     with pytest.raises(KeyboardInterrupt):
-        archive(Dying(store, writes), documents(results=b"1", quote=b"2"))
+        archive(DyingStore(store, writes), documents(results=b"1", quote=b"2"))
     assert archive(store, documents(results=b"new", quote=b"2")).version == 2
     assert [(state.version, state.complete) for state in list_versions(store, *PLACE)] == [
         (1, False),
@@ -171,7 +156,7 @@ def test_a_version_that_lost_a_file_is_archived_again_as_the_next(store):
 
 def test_a_damaged_leftover_is_never_sealed(store):
     with pytest.raises(KeyboardInterrupt):
-        archive(Dying(store, 3), documents(results=b"1", quote=b"2"))
+        archive(DyingStore(store, 3), documents(results=b"1", quote=b"2"))
     leftover = store.root / "lab"
     (file,) = leftover.rglob("quote.json")
     file.write_bytes(b"X")

@@ -7,10 +7,10 @@ import boto3
 import pytest
 
 from prefect_assay.archive import sources
-from prefect_assay.archive.s3 import S3Store, archive_error
+from prefect_assay.archive.s3 import S3Store
 from prefect_assay.archive.verify import verify_versions
 from prefect_assay.blocks import S3Archive
-from prefect_assay.errors import ArchiveError, ArchiveUnavailable, AssayError, ServiceUnavailable
+from prefect_assay.errors import ArchiveUnavailable, AssayError, ServiceUnavailable
 from prefect_assay.orders.ledger import Books
 from support.archive.foreign_server import foreign_server
 from support.archive.stores import bucket_store
@@ -317,40 +317,6 @@ def test_a_marker_below_the_ledger_is_no_ledger(moto_endpoint):
         store._client.put_object(Bucket=store.bucket, Key=key, Body=b"")
     assert Books.list_all(store, "lab") == []
     assert list(Books.open(store, "lab", "https://lab.example", "org-1").list_orders()) == []
-
-
-# --- refusals with a next step ---
-
-
-@pytest.mark.parametrize(
-    ("code", "step"),
-    [
-        ("QuotaExceeded", "raise the quota"),
-        ("XMinioAdminBucketQuotaExceeded", "raise the quota"),
-        ("AccountProblem", "account is suspended"),
-        ("UserSuspended", "account is suspended"),
-        ("InvalidObjectState", "restore it there"),
-    ],
-)
-def test_refusals_that_a_person_ends_say_how(moto_endpoint, code, step):
-    from botocore.exceptions import ClientError
-
-    answer = {"Error": {"Code": code, "Message": "m"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
-    error = archive_error("s3://b/k", ClientError(answer, "PutObject"))
-    assert isinstance(error, ArchiveUnavailable)
-    assert step in error.message
-
-
-def test_a_bucket_elsewhere_says_so():
-    from botocore.exceptions import ClientError
-
-    answer = {
-        "Error": {"Code": "PermanentRedirect", "Message": "m"},
-        "ResponseMetadata": {"HTTPStatusCode": 301},
-    }
-    error = archive_error("s3://b/k", ClientError(answer, "PutObject"))
-    assert type(error) is ArchiveError
-    assert "correct region and endpoint" in error.message
 
 
 def test_a_client_of_another_is_watched_too():

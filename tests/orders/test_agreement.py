@@ -16,10 +16,7 @@ from prefect_assay.service.models.vocabulary import ExperimentType
 FOUR = {
     "One": "MKTAYIAKQR",
     "two": {"aa_string": "gshmklvffa", "control": True},
-    "fab": {
-        "aa_string": "ACD:EFG",
-        "metadata": {"type": "FAB", "framework_regions": {"ch": "x", "cl": "y"}},
-    },
+    "fab": {"aa_string": "ACD:EFG", "metadata": {"type": "FAB", "framework_regions": {"ch": "x", "cl": "y"}}},
     "four": {"aa_string": "ACDEFGHIKL", "metadata": {}},
 }
 TARGET = "2f1a3c55-0000-4000-8000-00000000abcd"

@@ -19,6 +19,7 @@ from prefect_assay.campaigns import advance as advancing
 from prefect_assay.errors import AssayError
 from prefect_assay.orders.ledger.log import ACTIONS
 from prefect_assay.orders.next_action import next_action
+from prefect_assay.orders.open_items import OpenKind
 from prefect_assay.orders.question import REJECT, QuestionKind
 from prefect_assay.orders.stages import OVER, Stage
 from support.lab.campaign import PlayedCampaign
@@ -29,7 +30,11 @@ METHODS = ("x402-exact", "mpp-spt", "async_invoice")
 CALLS = st.integers(1, 75)
 FATES = st.builds(Fate, CALLS, st.sampled_from(["kill", "kill", "lose", "leave"]), st.booleans())
 SKEWS = st.sampled_from([timedelta(), timedelta(minutes=-4), timedelta(minutes=4), timedelta(days=40)])
-EVENTS = ["cancel", "expire_quote", "reject_quote", "void_invoice", "pay_invoice", "partial_results"]
+EVENTS = [
+    *((name, {}) for name in ("cancel", "expire_quote", "reject_quote", "void_invoice", "pay_invoice")),
+    ("partial_results", {}),
+    ("force_status", {"status": "canceled"}),
+]
 ROUNDS = 14  # of looks without faults, after which an order is over or waits for a person
 
 
@@ -60,7 +65,9 @@ class AnyCampaign(RuleBasedStateMachine):
     )
     def begin(self, orders, **options):
         self.campaign = PlayedCampaign(orders=orders, **options)
-        self.again = dict.fromkeys(self.campaign.keys, 0)  # orders that a person let be sent again
+        self.again = {
+            key: set() for key in self.campaign.keys
+        }  # revisions in which a person let it be sent again
         self.is_cap_raised = False
 
     @rule(fate=FATES, skew=SKEWS)
@@ -103,28 +110,27 @@ class AnyCampaign(RuleBasedStateMachine):
     @rule(number=st.integers(0, 1), event=st.sampled_from(EVENTS))
     def happen(self, number, event):
         with suppress(Refusal):
-            self.campaign.happen(event, self.campaign.keys[number % len(self.campaign.keys)])
+            name, details = event
+            self.campaign.happen(name, self.campaign.keys[number % len(self.campaign.keys)], **details)
 
     def stop(self):
         for key in self.campaign.keys:
             self.campaign.book(key).stop("ada", "cancel")
 
-    @rule()
-    def cancel(self):
-        self.stop()
-
-    @rule()
     def reopen(self):
         for key in self.campaign.keys:
             self.campaign.book(key).reopen("ada")
 
-    @rule(number=st.integers(0, 3))
-    def answer(self, number):
+    @rule(what=st.sampled_from(["answer", "answer", "stop", "reopen"]), number=st.integers(0, 3))
+    def ask_a_person(self, what, number):
+        if what != "answer":
+            getattr(self, what)()
+            return
         self.campaign.answer(lambda question: question.decisions[number % len(question.decisions)])
         for asked, answered in self.campaign.log().read().decisions.values():
-            if asked.question.kind is QuestionKind.ORDER_AGAIN and answered.decision != REJECT:
-                self.again[asked.order_key] += 1
-            if asked.question.kind is QuestionKind.SPENDING and answered.decision != REJECT:
+            if answered.decision != REJECT and asked.question.kind is QuestionKind.ORDER_AGAIN:
+                self.again[asked.order_key].add(asked.revision)
+            if answered.decision != REJECT and asked.question.kind is QuestionKind.SPENDING:
                 self.is_cap_raised = True
 
     def are_all_stopped(self):
@@ -137,7 +143,7 @@ class AnyCampaign(RuleBasedStateMachine):
             kinds = [record.kind for record in records]
             assert kinds.count("ordered") <= 1
             assert kinds.count("settled") <= 1
-            assert len(self.campaign.bills(key)) <= 1 + self.again[key], "a second experiment is billed"
+            assert len(self.campaign.bills(key)) <= 1 + len(self.again[key]), "a second experiment is billed"
             by_machine = [
                 one for one in self.campaign.settlements(key) if one["payment_method"] in METHODS[:2]
             ]
@@ -170,6 +176,10 @@ class AnyCampaign(RuleBasedStateMachine):
         )
         assert self.is_cap_raised or paid <= self.campaign.policy["rolling_cents"]
 
+    def the_lists_and_the_labs_books_agree_to_the_cent(self):
+        money = self.campaign.list_open_money().money
+        assert {kind: money.cents(kind) for kind in OpenKind} == self.campaign.booked_money()
+
     def teardown(self):
         if self.campaign is None:
             return
@@ -183,6 +193,7 @@ class AnyCampaign(RuleBasedStateMachine):
         self.campaign.transport.is_lagging = False
         self.campaign.transport.unlisted.clear()
         stages = None
+        self.the_lists_and_the_labs_books_agree_to_the_cent()
         for number in range(ROUNDS):
             stages = attempt(self.campaign)
             assert stages is not None, "without faults a look fails"
@@ -195,6 +206,7 @@ class AnyCampaign(RuleBasedStateMachine):
                     with suppress(Refusal):
                         self.campaign.happen("pay_invoice", key)
         self.one_experiment_counts_and_is_paid_once_as_approved()
+        self.the_lists_and_the_labs_books_agree_to_the_cent()
         assert all(stage in {*OVER, Stage.ASKS} for stage in stages), stages
 
 

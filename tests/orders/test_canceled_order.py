@@ -82,12 +82,3 @@ def test_what_was_sent_before_the_stop_is_found_and_recorded(run):
     order = Run(run.book.books.store, lost).order()
     assert (order.experiment_id, lost.creates) == ("id-1", 1)
     assert run.book.read().ordered.experiment_id == "id-1"
-
-
-def test_a_reopened_order_is_placed_once(run):
-    run.stop()
-    with pytest.raises(OrderStopped):
-        run.order()
-    books_in(run.book.books.store).open_order("camp", KEY).reopen("ada")
-    assert run.order().experiment_id == "id-1"
-    assert (run.service.creates, run.reserved()) == (1, 3000)

@@ -8,13 +8,7 @@ from prefect_assay.errors import OrderMismatch
 from prefect_assay.orders.find import confirm_order, find_order, record_choice
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.job import OrderRoute
-from prefect_assay.orders.ledger.log import (
-    Accepted,
-    Ordered,
-    Refused,
-    Sending,
-    Surplus,
-)
+from prefect_assay.orders.ledger.log import Accepted, Ordered, Refused, Sending, Surplus
 from prefect_assay.service.models.experiment import Experiment
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod

@@ -1,9 +1,5 @@
 """Find, else create; after a lost answer look first. One log, and a service in memory that counts."""
 
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
 from prefect_assay.errors import (
@@ -22,16 +18,11 @@ from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.find import confirm_order, find_order
 from prefect_assay.orders.identity import experiment_name, order_key
 from prefect_assay.orders.job import OrderRoute
-from prefect_assay.orders.ledger.log import (
-    Confirming,
-    Ordered,
-    Sending,
-    Withdrawn,
-)
+from prefect_assay.orders.ledger.log import Confirming, Sending, Withdrawn
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import PaymentMethod
-from support.services.order_service import OrderService, ScheduledService, books
+from support.services.order_service import OrderService, books
 
 SPEC = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
@@ -211,20 +202,6 @@ def test_an_order_that_its_answer_names_stands_while_it_cannot_be_read(book, tro
     assert (book.read().ordered.experiment_id, book.state.ordered.adopted) == ("id-1", False)
 
 
-def test_the_answer_is_recorded_before_anything_else_is_asked(book):
-    service = OrderService()
-    asked = []
-
-    def experiment(experiment_id):
-        asked.append([*kinds(new_view), experiment_id])  # another run sees what the answer named
-        return service._read(experiment_id)
-
-    new_view = book.books.open_order("camp", KEY)
-    service.experiments.get = experiment
-    ordered(service, book)
-    assert asked[0] == ["planned", "sending", "named", "id-1"]
-
-
 def test_an_acceptance_that_names_no_experiment_is_resolved_by_its_invoice(book):
     service = OrderService(answer="accepted", lag=NEVER)
     order, slept = ordered(service, book, MACHINE)
@@ -398,41 +375,6 @@ def test_a_create_that_is_answered_after_another_is_committed_is_surplus(book):
     assert (order.experiment_id, order.adopted, order.surplus) == ("id-2", True, ("id-1",))
 
 
-def test_many_writers_of_one_log_agree_and_all_but_one_experiment_are_surplus(tmp_path):
-    service, lock = OrderService(lag=3), threading.Lock()
-
-    def locked(call):
-        def run(*arguments, **options):
-            with lock:
-                value = call(*arguments, **options)
-                return list(value) if isinstance(value, Iterator) else value
-
-        return run
-
-    barrier = threading.Barrier(8)
-
-    def run(_):
-        barrier.wait(20)
-        return find_or_create(
-            ScheduledService(service, locked),
-            QUOTED,
-            new_book(tmp_path),
-            sleep=lambda s: None,
-            patience=(0, 0),
-        )
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(run, range(8)))
-    service.hidden.clear()
-    book = new_book(tmp_path)
-    kept = confirm_order(service, SPEC, book)
-    records = list(book.records())
-    assert sum(isinstance(r, Ordered) for r in records) == 1
-    # Usually the oldest; rarely the second, if its answer was recorded while the search did not list the oldest yet.
-    assert kept == book.state.ordered.experiment_id
-    assert {kept, *book.state.surplus} >= {e.id for e in service.orders}
-
-
 def test_every_run_agrees_on_the_oldest_of_several(book):
     service = OrderService()
     for days in (3, 1, 2):
@@ -476,16 +418,6 @@ def test_an_experiment_that_carries_the_key_and_is_another_one_stops_the_order(b
     assert "ORG-001-001" in said
     assert not [advice for advice in ("ename", "another id") if advice in said]  # which could order it twice
     assert "id-1" in {one.experiment_id for one in caught.value.candidates}
-
-
-def test_once_the_log_knows_the_order_no_forged_name_stands_in_its_way(book):
-    service = OrderService()
-    ordered(service, book)
-    for _ in range(101):
-        service.add(f"notes {QUOTED.name}", OTHER, days=-1)
-    assert ordered(service, book)[0].experiment_id == "id-1"
-    assert confirm_order(service, SPEC, book) == "id-1"
-    assert book.state.surplus == ()
 
 
 def test_a_name_that_only_contains_the_token_inside_a_word_is_not_the_order(book):

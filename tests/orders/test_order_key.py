@@ -15,21 +15,11 @@ RESIDUES = st.text(alphabet="ACDEFGHIKLMNPQRSTVWY", min_size=1, max_size=30)
 SEQUENCES = st.dictionaries(NAMES, RESIDUES, min_size=1, max_size=6)
 KEYS = st.text(alphabet="0123456789abcdef", min_size=20, max_size=20)
 TWO = {"a": {"aa_string": "ACDEF"}, "b": {"aa_string": "GHIKL", "control": True}}
-FAB = {
-    "type": "FAB",
-    "framework_regions": {"ch": "x", "cl": "y"},
-    "VH": None,
-    "tag_location": "",
-}
+FAB = {"type": "FAB", "framework_regions": {"ch": "x", "cl": "y"}, "VH": None, "tag_location": ""}
 
 
 def spec(sequences, **changes):
-    values = {
-        "experiment_type": "affinity",
-        "method": "bli",
-        "target_id": TARGET,
-        "sequences": sequences,
-    }
+    values = {"experiment_type": "affinity", "method": "bli", "target_id": TARGET, "sequences": sequences}
     return ExperimentSpec.model_validate(values | changes)
 
 

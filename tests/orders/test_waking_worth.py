@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.orders.wait_decision import (
-    NotYet,
-    WaitsFor,
-    decide_wait,
-    is_worth_waking,
-    waits_for,
-)
+from prefect_assay.orders.wait_decision import NotYet, WaitsFor, decide_wait, is_worth_waking, waits_for
 from prefect_assay.service.models.experiment import ExperimentSummary
 from prefect_assay.service.models.vocabulary import ExperimentStatus, ResultsStatus
 

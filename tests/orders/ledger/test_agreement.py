@@ -9,12 +9,7 @@ from prefect_assay.archive import LocalStore
 from prefect_assay.errors import ArchiveError, ConfigurationError, DecisionNeeded, PaymentOutcomeUnknown
 from prefect_assay.orders.job import OrderRoute, PaymentState
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.ledger.log import (
-    Approved,
-    Confirming,
-    Ordered,
-    Sending,
-)
+from prefect_assay.orders.ledger.log import Approved, Confirming, Ordered, Sending
 from prefect_assay.orders.ledger.state import NotBegun
 from prefect_assay.orders.payments import RollingCap
 from prefect_assay.orders.question import QuestionKind
@@ -213,11 +208,7 @@ class Forgetful(MemoryStore):
 
 
 @pytest.mark.parametrize(
-    ("word", "record"),
-    [
-        (b'"sending"', SENDING),
-        (b'"ordered"', Ordered(experiment_id="exp_1")),
-    ],
+    ("word", "record"), [(b'"sending"', SENDING), (b'"ordered"', Ordered(experiment_id="exp_1"))]
 )
 def test_a_record_that_precedes_an_action_is_read_back(word, record):
     store = Forgetful(word)

@@ -1,8 +1,6 @@
 """The log of a campaign: one sequence of records whoever writes, answers to exactly what was shown, an index of what is open."""
 
 import json
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -10,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from prefect_assay.archive import LocalStore
 from prefect_assay.errors import ArchiveError, ArchiveUnavailable, Conflict, InputError
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import (
@@ -25,12 +22,7 @@ from prefect_assay.orders.ledger.campaign_log import (
     list_all,
     list_open,
 )
-from prefect_assay.orders.question import (
-    REJECT,
-    UNNAMED,
-    Question,
-    QuestionKind,
-)
+from prefect_assay.orders.question import REJECT, UNNAMED, Question, QuestionKind
 from support.archive.campaign_records import NOW, a_log, some_terms, started
 from support.archive.memory_store import MemoryStore
 
@@ -137,20 +129,6 @@ def test_a_log_in_the_folder_of_another_campaign_is_refused(store, log):
 # --- several writers ---
 
 
-def test_of_writers_at_once_each_record_has_a_number_of_its_own(any_store):
-    barrier = threading.Barrier(4)
-
-    def write(number):
-        log = a_log(any_store)
-        barrier.wait(20)
-        log.append(Ran(run=str(number), name="x"))
-        return log.read()
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, range(4)))
-    assert sorted(a_log(any_store).read().runs) == ["0", "1", "2", "3"]
-
-
 def test_of_two_starts_at_once_under_other_terms_one_counts(store):
     first, second = a_log(store), a_log(store)
     first.read()
@@ -183,12 +161,6 @@ def test_an_end_that_was_decided_before_another_start_closes_nothing(store, log)
     assert open_names(store) == ["c"]
     assert log.finish("all measured", complete=True).over.words == "all measured"
     assert open_names(store) == []
-
-
-def test_records_of_others_do_not_keep_an_end_from_being_recorded(store, log):
-    a_log(store).note_run("run1", "x")
-    assert log.finish("all measured", complete=True).over is not None
-    assert a_log(store).finish("all measured", complete=True).count == 3
 
 
 # --- cancel and reopen ---
@@ -225,26 +197,6 @@ def test_the_report_of_an_earlier_cancellation_does_not_settle_a_later_one(store
     assert open_names(store) == ["c"]
     log.settle()
     assert log.read().settled
-
-
-def test_a_campaign_that_was_not_stopped_is_not_settled(log, store):
-    log.settle()
-    assert log.read().count == 1
-    assert open_names(store) == ["c"]
-
-
-@pytest.mark.parametrize("how", ["stop", "finish"])
-def test_what_was_stopped_or_has_ended_is_opened_again(store, log, how):
-    if how == "stop":
-        log.stop("ada", "cancel")
-        log.settle()
-    else:
-        log.finish("failed before anything was ordered", complete=False)
-    assert open_names(store) == []
-    state = a_log(store).reopen("bob")
-    assert (state.is_open, state.over, state.stopped, state.settled) == (True, None, None, False)
-    assert open_names(store) == ["c"]
-    assert a_log(store).reopen("bob").count == state.count
 
 
 def test_a_stop_that_the_store_promised_and_did_not_write_is_written_again(store, log, waits, monkeypatch):
@@ -397,26 +349,6 @@ def test_a_question_is_answered_once(store, log):
     assert a_log(store).read().decision_for("q1", a_question()).answerer == "ada"
 
 
-def test_of_two_answers_at_once_one_counts(any_store):
-    log = a_log(any_store)
-    log.start(started())
-    ask(log)
-    barrier = threading.Barrier(2)
-
-    def race(decision):
-        own = a_log(any_store)
-        own.read()
-        barrier.wait(20)
-        try:
-            return answer(own, decision=decision)
-        except Conflict:
-            return None
-
-    with ThreadPoolExecutor(2) as pool:
-        (counted,) = [one for one in pool.map(race, ("approve", REJECT)) if one]
-    assert log.read().decision_for("q1", a_question()) == counted
-
-
 def test_an_answer_to_figures_that_change_at_that_moment_is_refused(store, log):
     ask(log)
     own = a_log(store)
@@ -563,30 +495,6 @@ class Away(MemoryStore):
 def test_an_archive_that_is_unreachable_is_an_error_and_never_an_empty_one(call):
     with pytest.raises(ArchiveUnavailable):
         call(Away())
-
-
-def test_a_folder_that_cannot_be_listed_is_an_error_and_never_an_empty_one(tmp_path, monkeypatch):
-    store = LocalStore(tmp_path / "archive")
-    a_log(store).start(started())
-
-    def unreachable(path):
-        raise OSError(116, "Stale file handle", str(path))
-
-    monkeypatch.setattr("os.scandir", unreachable)
-    for call in (list_open, list_all):
-        with pytest.raises(ArchiveUnavailable, match="Stale file handle"):
-            list(call(store, "lab"))
-
-
-def test_a_log_with_a_gap_or_damage_is_an_error(store, log):
-    log.note_run("1", "x")
-    log.note_run("2", "x")
-    store.objects["lab/BOOKS/CAMPAIGNS/c/000002.json"] = b"{"
-    with pytest.raises(Exception, match="cannot be read"):
-        a_log(store).read()
-    del store.objects["lab/BOOKS/CAMPAIGNS/c/000002.json"]
-    with pytest.raises(ArchiveError, match="is missing, and the record after it exists"):
-        a_log(store).read()
 
 
 def test_no_record_holds_a_block_with_its_secrets(log, store):

@@ -4,13 +4,9 @@ import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from prefect_assay.errors import ArchiveError, OrderStopped
-from prefect_assay.orders.job import OrderRoute, PaymentState
-from prefect_assay.orders.ledger import Books, OrderLedger
+from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger.log import (
     ACTIONS,
     Accepted,
@@ -29,12 +25,10 @@ from prefect_assay.orders.ledger.log import (
     Surplus,
     Withdrawn,
 )
-from prefect_assay.orders.payments import RollingCap
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, a_book, an_attempt
 
 SEEN = datetime(2026, 11, 27, 12, tzinfo=UTC)
-CAP = RollingCap(max_cents=100_000, since=SEEN - timedelta(days=30), at=SEEN)
 
 
 def sending(attempt=1, route=OrderRoute.QUOTED):
@@ -238,53 +232,6 @@ def test_a_stopped_log_with_an_action_after_it_is_damaged():
 # --- payments ---
 
 
-def test_a_stopped_order_reserves_nothing_and_begins_no_payment():
-    store = MemoryStore()
-    run, ledger = a_book(store), OrderLedger(a_book(store))
-    assert ledger.get() is None
-    run.stop("ada", "cancel")
-    with pytest.raises(OrderStopped):
-        ledger.reserve(3000, CAP)
-    assert run.books.budget.read().reservations == {}
-    with pytest.raises(OrderStopped):
-        ledger.begin(an_attempt(), previous=None)
-    assert kinds(store) == ["planned", "ordered", "stopped"]
-
-
-def test_a_stop_between_the_reservation_and_the_payment_releases_it():
-    store = MemoryStore()
-    ledger = OrderLedger(a_book(store))
-    ledger.get()
-    ledger.reserve(3000, CAP)
-    assert spent(store) == 3000
-    a_book(store).stop("ada", "cancel")
-    with pytest.raises(OrderStopped):
-        ledger.begin(an_attempt(), previous=None)
-    assert spent(store) == 0
-
-
-def test_a_payment_in_doubt_of_a_stopped_order_counts_on_and_is_settled():
-    store = MemoryStore()
-    ledger = OrderLedger(a_book(store))
-    ledger.get()
-    ledger.reserve(3000, CAP)
-    sent = ledger.begin(an_attempt(), previous=None)
-    a_book(store).stop("ada", "cancel")
-    again = OrderLedger(a_book(store))
-    previous = again.get()
-    with pytest.raises(OrderStopped):
-        again.begin(an_attempt(), previous=previous)
-    assert spent(store) == 3000
-    assert ledger.end(sent, PaymentState.UNKNOWN)
-    assert again.paid("inv_1", 3000)
-    assert a_book(store).read().payment.state is PaymentState.SETTLED
-    assert spent(store) == 3000
-
-
-def spent(store):
-    return Books(store, "", "org-1").budget.read().paid_cents(CAP.since)
-
-
 # --- partial results ---
 
 
@@ -310,140 +257,3 @@ def test_partial_results_are_those_of_the_orders_experiment():
 
 
 # --- any story, with several writers ---
-
-RUNS = st.integers(0, 2)
-
-
-class AnyStory(RuleBasedStateMachine):
-    """Three runs with states of any age write what they would, while persons stop and reopen the order."""
-
-    @initialize()
-    def begin(self):
-        self.store = MemoryStore()
-        self.runs = [a_book(self.store, experiment=None) for _ in range(3)]
-        self.ledgers = [OrderLedger(run) for run in self.runs]
-        self.sent = [None, None, None]
-        self.by_machine = False  # what was settled had left as a machine payment
-
-    def present(self):
-        return a_book(self.store, experiment=None).read()
-
-    @rule(which=RUNS)
-    def stop(self, which):
-        self.runs[which].stop("ada", "cancel")
-        assert self.present().stopped is not None
-
-    @rule(which=RUNS)
-    def reopen(self, which):
-        self.runs[which].reopen("ada")
-        assert self.present().stopped is None
-
-    def act(self, which, decide):
-        """Write an action: it is written or refused, never both, and refused only while the order is stopped."""
-        before = self.present()
-        try:
-            written = self.runs[which].record(decide)
-        except OrderStopped:
-            assert before.stopped is not None
-            assert self.present() == before
-            return
-        assert written is None or before.stopped is None
-
-    @rule(which=RUNS)
-    def send(self, which):
-        self.act(which, lambda state: None if state.ordered else sending(state.attempts + 1))
-
-    @rule(which=RUNS)
-    def confirm(self, which):
-        self.act(
-            which,
-            lambda state: Confirming(amount_cents=3000) if state.ordered and not state.confirmed else None,
-        )
-
-    def new_ledger(self, which):
-        """Each call of `settle` has its own; a run whose payment has no outcome yet makes no other call."""
-        if not self.sent[which]:
-            self.ledgers[which] = OrderLedger(self.runs[which])
-        return self.ledgers[which]
-
-    @rule(which=RUNS)
-    def pay(self, which):
-        ledger, before = self.new_ledger(which), self.present()
-        previous = ledger.get()
-        if before.ordered is None or self.sent[which]:
-            return
-        try:
-            ledger.reserve(3000, CAP)
-            self.sent[which] = ledger.begin(an_attempt(), previous=previous)
-            assert before.stopped is None
-        except OrderStopped:
-            assert before.stopped is not None
-
-    @rule(which=RUNS, stale=RUNS)
-    def pay_after_a_stop(self, which, stale):
-        """A run reserves, another stops the order, and the first one begins."""
-        ledger, before = self.new_ledger(which), self.present()
-        previous = ledger.get()
-        if before.ordered is None or before.stopped or before.settled or self.sent[which]:
-            return
-        ledger.reserve(3000, CAP)
-        self.runs[stale].stop("ada", "cancel")
-        with pytest.raises(OrderStopped):
-            ledger.begin(an_attempt(), previous=previous)
-
-    @rule(which=RUNS)
-    def order(self, which):
-        self.runs[which].record(lambda state: ORDERED if state.open_attempts and not state.ordered else None)
-
-    @rule(which=RUNS)
-    def refuse(self, which):
-        self.runs[which].record(
-            lambda state: (
-                Refused(attempt=state.open_attempts[-1].attempt, reason="400")
-                if state.open_attempts
-                else None
-            )
-        )
-
-    @rule(which=RUNS)
-    def settle(self, which):
-        before = self.present()
-        if before.billed and self.ledgers[which].paid("inv_1", 3000):
-            self.by_machine = before.payment is not None and before.payment.in_doubt
-
-    @rule(which=RUNS, state=st.sampled_from([PaymentState.UNKNOWN, PaymentState.FAILED]))
-    def end(self, which, state):
-        """The outcome of the run's own sending."""
-        if self.sent[which]:
-            self.ledgers[which].end(self.sent[which], state)
-            self.sent[which] = None
-
-    @rule(which=RUNS)
-    def invoice(self, which):
-        self.runs[which].saw_invoice("inv_1", 3000)
-
-    @rule(which=RUNS)
-    def partial(self, which):
-        self.runs[which].see_partial(SEEN)
-
-    @rule(which=RUNS)
-    def deliver(self, which):
-        if self.present().ordered:
-            self.runs[which].deliver("SIM-001-001")
-
-    @invariant()
-    def no_action_follows_a_stop(self):
-        records = list(a_book(self.store, experiment=None).records())
-        assert actions_while_stopped(records) == []
-        assert sum(record.kind == "partial" for record in records) <= 1
-
-    @invariant()
-    def what_may_have_been_paid_counts_and_nothing_else(self):
-        state = self.present()
-        in_doubt = state.payment is not None and state.payment.in_doubt
-        counts = self.by_machine if state.settled else in_doubt
-        assert spent(self.store) == (3000 if counts else 0)
-
-
-AnyStory.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
-TestAnyStory = AnyStory.TestCase

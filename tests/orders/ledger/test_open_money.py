@@ -2,18 +2,8 @@
 
 import pytest
 
-from prefect_assay.orders.ledger.log import (
-    Delivered,
-    Settled,
-    Stopped,
-    Surplus,
-)
-from prefect_assay.orders.ledger.open_money import (
-    is_closed,
-    item_of,
-    of_logs,
-    read_logs,
-)
+from prefect_assay.orders.ledger.log import Delivered, Settled, Stopped, Surplus
+from prefect_assay.orders.ledger.open_money import is_closed, item_of, of_logs, read_logs
 from prefect_assay.orders.open_items import OpenKind
 from support.archive.memory_store import MemoryStore, a_book, books_in
 

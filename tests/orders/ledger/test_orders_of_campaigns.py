@@ -8,16 +8,7 @@ import pytest
 from prefect_assay.errors import ArchiveError
 from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger import Books
-from prefect_assay.orders.ledger.log import (
-    Approved,
-    Confirming,
-    Ordered,
-    Paying,
-    Planned,
-    Sending,
-    Withdrawn,
-)
-from prefect_assay.orders.ledger.open_money import of_logs, read_logs
+from prefect_assay.orders.ledger.log import Confirming, Ordered, Paying, Planned, Sending, Withdrawn
 from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import ACCOUNT, MemoryStore, a_book, books_in
 
@@ -92,13 +83,6 @@ def test_a_scope_differs_by_service_organisation_and_archive(store):
     assert books_in(store).derive_scope(a) == scopes[0]
 
 
-def test_an_alias_of_the_services_address_leads_to_the_same_log(store):
-    """The folder follows from the organisation alone."""
-    a_book(store, experiment="exp_1")
-    assert books_in(store).open_order("c", "k").read().ordered.experiment_id == "exp_1"
-    assert books_in(store, "org-2").open_order("c", "k").read().count == 0
-
-
 def test_no_account_or_campaign_leads_another_one_into_its_log(store):
     pairs = [
         ("org-1", "c"),
@@ -164,19 +148,6 @@ def test_of_decisions_that_race_each_sees_the_records_before_it(any_store):
     assert kinds(book) == ["planned", "ordered"]
 
 
-def test_one_log_that_threads_share_is_read_and_written_as_by_several_runs(store):
-    book = books_in(store).open_order("c", "k")
-
-    def count(_):
-        for _ in range(5):
-            book.record(lambda state: sending(state.attempts + 1))
-            book.read()
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(count, range(8)))
-    assert book.read().attempts == books_in(store).open_order("c", "k").read().attempts == 40
-
-
 def test_a_writer_that_was_paused_between_reading_and_writing_finds_its_number_taken(store):
     book, seen = a_book(store, experiment=None), []
 
@@ -217,48 +188,6 @@ def test_a_contradiction_that_is_in_the_log_stops_the_order(store):
     for call in (book.read, lambda: book.record(order("exp_3")), lambda: a_book(store)):
         with pytest.raises(ArchiveError, match=r"`ordered` .*contradicts"):
             call()
-
-
-def test_the_open_money_of_a_damaged_log_is_missing_and_the_sum_says_so(store):
-    books = books_in(store)
-    for key in ("damaged", "k"):
-        books.open_order("c", key).record(order(f"exp of {key}"))
-    assert of_logs(*read_logs(books_in(store))).complete
-    store.objects[next(key for key in store.objects if key.endswith("damaged/000002.json"))] = b"{"
-    money = of_logs(*read_logs(books_in(store)))
-    assert [item.order_key for item in money.items] == ["k"]
-    assert (len(money.notes), money.complete) == (1, False)
-
-
-@pytest.mark.parametrize("suffix", ["k/000001.json", "k/000002.json"])
-def test_a_record_that_is_shown_late_changes_no_decision(store, suffix):
-    a_book(store, experiment="exp_1")
-    book = books_in(store).open_order("c", "k")
-    store.hide(suffix)
-    assert book.record(order("exp_2")) is None
-    assert book.read().ordered.experiment_id == "exp_1"
-
-
-@pytest.mark.parametrize("fault", ["lose_answer", "fail_before_writing"])
-def test_lost_answers_leave_each_record_once(store, waits, fault):
-    book = books_in(store).open_order("c", "k")
-    assert book.books.archive_id
-    getattr(store, fault)(3)
-    book.record(lambda state: Approved(amount_cents=state.count, approver="x"))
-    getattr(store, fault)(2)
-    book.record(order("exp_1"))
-    assert kinds(a_book(store)) == ["planned", "approved", "ordered"]
-
-
-def test_a_write_whose_fate_is_unknown_is_found_by_the_next_reading(store, waits):
-    """The record was written, and no answer ever came: nothing was done, and the next run sees it."""
-    book = a_book(store, experiment=None)
-    book.record(lambda _: None)
-    store.lose_answer(4)
-    with pytest.raises(ArchiveError, match="answer was lost"):
-        book.record(lambda state: sending(state.attempts + 1))
-    assert len(a_book(store, experiment=None).read().open_attempts) == 1
-    assert len(book.read().open_attempts) == 1
 
 
 def test_no_field_of_a_payment_can_hold_a_secret():

@@ -32,10 +32,7 @@ PAY_PATH = "/api/v1/invoices/inv_1/pay"
 
 def policy_for(base_url):
     return PaymentPolicy(
-        enabled=True,
-        max_cents_per_payment=5000,
-        max_cents_rolling=5000,
-        allowed_origins=(base_url,),
+        enabled=True, max_cents_per_payment=5000, max_cents_rolling=5000, allowed_origins=(base_url,)
     )
 
 
@@ -174,16 +171,6 @@ def test_a_broadcast_that_x402s_facilitator_takes_for_a_failure_stays_in_doubt(c
     assert len(chain.transfers) == 1
 
 
-def test_a_used_nonce_leaves_the_payment_in_doubt_for_a_run_that_did_not_send_it(chain):
-    """Another log, the same wallet: the refusal comes of a settlement that the invoice does not show yet."""
-    chain.hidden = True
-    with served(x402_service(chain)) as base_url:
-        for _ in range(2):
-            with pytest.raises(PaymentOutcomeUnknown):
-                pay(base_url, X402Rail(SecretStr(KEY), LIMITS))
-    assert (len(chain.transfers), chain.refused > 0) == (1, True)
-
-
 def test_pympps_client_pays_the_lab(lab):
     from mpp.client import Mpp
     from mpp.methods.stripe import client as spt
@@ -294,18 +281,6 @@ def test_a_replay_that_pympps_server_refuses_with_403_is_unknown_until_the_invoi
         provider.hidden = False
         assert pay(base_url, rail, store).already_paid
     assert len(provider.charges) == 1
-
-
-def test_a_charge_that_the_invoice_does_not_show_is_made_once():
-    provider, store, asked = Provider(), MemoryStore(), []
-    rail = MppRail(lambda limits: asked.append(limits) or "spt_ours", [PROFILE])
-    provider.hidden = True
-    with served(mpp_service(provider)) as base_url:
-        with pytest.raises(PaymentOutcomeUnknown, match="status 200"):
-            pay(base_url, rail, store)
-        with pytest.raises(PaymentOutcomeUnknown, match="no other one is issued"):
-            pay(base_url, rail, store)
-    assert len(provider.charges) == len(asked) == 1
 
 
 def test_pympps_server_without_a_header_of_its_own_is_refused_before_a_token_is_issued():

@@ -164,26 +164,6 @@ def test_a_machine_with_a_wrong_clock_is_told_and_pays_nothing(skew):
     assert world.largest() == CAP
 
 
-def test_reservations_of_a_clock_that_is_ahead_hide_no_payment_behind_a_checkpoint():
-    world = World()
-    world.settle(1, CAP)
-    budget = a_book(world.store, key="other").books.budget
-    for number in range(100):  # a machine that only orders; no time of its own is written
-        budget.reserve(f"ordered-{number}", "c", 1)
-    with pytest.raises(BudgetExceeded):
-        world.settle(2, CAP)
-
-
-def test_a_window_counts_what_settled_later_than_it_is_dated():
-    """A credential that was on its way for four minutes, and then a clock that is four minutes ahead."""
-    world = World()
-    world.settle(1, CAP, pauses={"on the way": timedelta(minutes=4)})
-    world.time += timedelta(days=DAYS, minutes=-1)
-    with pytest.raises(BudgetExceeded):
-        world.settle(2, CAP, skew=timedelta(minutes=4))
-    assert world.largest() == CAP
-
-
 @pytest.mark.parametrize("skew", [timedelta(), timedelta(minutes=4), timedelta(minutes=-4)])
 def test_with_right_clocks_the_cap_is_free_again_when_the_window_has_passed(skew):
     world = World()

@@ -2,147 +2,22 @@
 
 from datetime import UTC, datetime, timedelta
 
-import httpx
 import pytest
 from prefect.logging import disable_run_logger
-from pydantic import SecretStr
 
 from lab_support.core import spec
-from prefect_assay.archive import LocalStore
 from prefect_assay.blocks import AssayCredentials, SharedPaymentTokens, SpendingPolicy, X402Wallet
-from prefect_assay.errors import (
-    ExperimentCanceled,
-    PaymentFailed,
-    PaymentOutcomeUnknown,
-    PaymentRefused,
-    TransientError,
-)
+from prefect_assay.errors import ExperimentCanceled, PaymentOutcomeUnknown, PaymentRefused, TransientError
 from prefect_assay.orders.job import Order, PaymentState
 from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.log import Ordered
-from prefect_assay.orders.payments import PaymentPolicy, settle
 from prefect_assay.orders.payments.interfaces import PaymentAttempt
-from prefect_assay.orders.payments.rails.mpp import MppRail
-from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.models.experiment import CreateRequest
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS, PaymentMethod
 from prefect_assay.tasks import pay as pay_task
 from support.archive.memory_store import MemoryStore, a_book
 from support.lab.orders import booked, client_of, open_invoice
 from support.services.issuer import ISSUER_KEY, issuer_server
-
-
-class Payer:
-    """The client, a rail and an order's log in a folder. Each payment is another run's."""
-
-    def __init__(self, lab, method, folder):
-        self.lab = lab
-        self.invoice_id = open_invoice(lab, method)
-        self.store = LocalStore(folder)
-        self.tokens = 0
-        offer = lab.rail("x402-exact")
-        limits = X402Limits(networks=(offer["network"],), assets=(offer["asset"],), pay_to=(offer["pay_to"],))
-        self.rail = (
-            X402Rail(SecretStr("0x" + "11" * 32), limits)
-            if method == "x402-exact"
-            else MppRail(self.issue, [lab.rail("mpp-spt")["network_id"]])
-        )
-        self.policy = PaymentPolicy(
-            enabled=True,
-            max_cents_per_payment=10_000_000,
-            max_cents_rolling=10_000_000,
-            allowed_origins=(lab.base_url,),
-        )
-
-    def issue(self, limits):
-        self.tokens += 1
-        return f"spt_{self.invoice_id.replace('-', '')}_{self.tokens}"
-
-    def settle(self):
-        with client_of(self.lab) as client:
-            invoice = client.invoices.get(self.invoice_id)
-            return settle(
-                client.invoices,
-                self.invoice_id,
-                self.rail,
-                self.policy,
-                OrderLedger(a_book(self.store, experiment=invoice.experiment_id)),
-                expected_cents=invoice.amount,
-                experiment_id=invoice.experiment_id,
-                sleep=lambda _: None,
-            )
-
-    @property
-    def pay_path(self):
-        return f"/invoices/{self.invoice_id}/pay"
-
-
-@pytest.fixture(params=["x402-exact", "mpp-spt"])
-def payer(request, lab, tmp_path):
-    return Payer(lab, request.param, tmp_path)
-
-
-def test_an_order_is_paid_once_and_a_replay_charges_nothing(payer):
-    credentials = []
-    made = payer.rail.make_credential
-
-    def remember(*args, **kwargs):
-        credentials.append(made(*args, **kwargs))
-        return credentials[-1]
-
-    payer.rail.make_credential = remember
-    paid = payer.settle()
-    assert (paid.state, paid.already_paid) == (PaymentState.SETTLED, False)
-    assert paid.receipt
-
-    replayed = httpx.post(
-        f"{payer.lab.base_url}/api/v1{payer.pay_path}",
-        headers={"Authorization": f"Bearer {payer.lab.token}", **credentials[0]},
-    )
-    assert (replayed.status_code, replayed.json()["already_paid"]) == (200, True)
-    assert payer.settle().already_paid
-    assert len(credentials) == len(booked(payer.lab, payer.invoice_id)) == 1
-
-
-def test_a_payment_refused_for_want_of_funds_has_failed_with_the_reason(payer):
-    payer.lab.payment_fault("insufficient_funds")
-    with pytest.raises(PaymentFailed, match="insufficient_funds"):
-        payer.settle()
-    assert booked(payer.lab, payer.invoice_id) == []
-
-
-def test_a_lost_answer_is_found_settled_by_reading_the_invoice(payer):
-    payer.lab.fault("lose_answer", payer.pay_path, "POST", after=1)
-    assert payer.settle().state is PaymentState.SETTLED
-    assert len(booked(payer.lab, payer.invoice_id)) == 1
-
-
-def test_while_the_invoice_cannot_be_read_the_outcome_is_unknown_and_later_it_is_paid(payer):
-    payer.lab.fault("lose_answer", payer.pay_path, "POST", after=1)
-    reading = payer.lab.fault("status", f"/invoices/{payer.invoice_id}", "GET", status=404, after=2, count=50)
-    with pytest.raises(PaymentOutcomeUnknown, match="the invoice is not readable"):
-        payer.settle()
-    reading.remove()
-
-    again = payer.settle()
-    assert (again.state, again.already_paid) == (PaymentState.SETTLED, True)
-    assert len(booked(payer.lab, payer.invoice_id)) == 1
-
-
-def test_a_credential_that_never_arrived_is_sent_again_only_where_it_can_settle_once(payer):
-    payer.lab.fault("reset", payer.pay_path, "POST", after=1)
-    with pytest.raises(PaymentOutcomeUnknown):
-        payer.settle()
-    assert booked(payer.lab, payer.invoice_id) == []
-
-    if payer.rail.is_repeatable:
-        assert payer.settle().state is PaymentState.SETTLED
-        assert len(booked(payer.lab, payer.invoice_id)) == 1
-    else:
-        with pytest.raises(PaymentOutcomeUnknown, match="no other one is issued"):
-            payer.settle()
-        assert booked(payer.lab, payer.invoice_id) == []
-        assert payer.tokens == 1
 
 
 @pytest.mark.parametrize("network_ids", [["profile_other"], None])
@@ -152,12 +27,7 @@ def test_the_pay_task_pays_with_the_tokens_of_the_block_and_only_a_listed_receiv
     invoice_id = open_invoice(lab, "mpp-spt")
     with client_of(lab) as client:
         invoice = client.invoices.get(invoice_id)
-    order = Order(
-        order_key="k",
-        experiment_id=invoice.experiment_id,
-        status="draft",
-        adopted=False,
-    )
+    order = Order(order_key="k", experiment_id=invoice.experiment_id, status="draft", adopted=False)
     store = MemoryStore()
     policy = SpendingPolicy(
         per_experiment_cents=invoice.amount,

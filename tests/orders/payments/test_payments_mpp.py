@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from prefect_assay.errors import (
-    PaymentRefused,
-)
+from prefect_assay.errors import PaymentRefused
 from prefect_assay.orders.payments import PaymentPolicy, guard
 from prefect_assay.orders.payments.rails.headers import parse_challenges
 from prefect_assay.orders.payments.rails.mpp import MppRail, TokenLimits, read_offers, read_settlement
@@ -42,10 +40,7 @@ PARAMETERS = {
 }
 INVOICE = Invoice(id="inv_1", status="open", currency="usd", amount=5000)
 POLICY = PaymentPolicy(
-    enabled=True,
-    max_cents_per_payment=10_000_000,
-    max_cents_rolling=20_000_000,
-    allowed_origins=(BASE,),
+    enabled=True, max_cents_per_payment=10_000_000, max_cents_rolling=20_000_000, allowed_origins=(BASE,)
 )
 
 

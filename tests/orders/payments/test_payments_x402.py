@@ -15,16 +15,7 @@ from prefect_assay.orders.payments import guard
 from prefect_assay.orders.payments.rails.headers import BRACKETS_MAX, HEADER_MAX
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail, read_offers, read_settlement
 from prefect_assay.orders.payments.terms import Offers, SettlementNotice
-from support.x402 import (
-    CANARY_ADDRESS,
-    CANARY_KEY,
-    NETWORK,
-    RECEIVER,
-    USDC,
-    decode,
-    encode,
-    recover,
-)
+from support.x402 import CANARY_ADDRESS, CANARY_KEY, NETWORK, RECEIVER, USDC, decode, encode, recover
 
 RAIL = X402Rail(SecretStr(CANARY_KEY), X402Limits())
 ENTRY = {

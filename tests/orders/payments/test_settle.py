@@ -21,10 +21,11 @@ from prefect_assay.errors import (
     PaymentRefused,
     PaymentsDisabled,
     ServiceUnavailable,
+    TransientError,
 )
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger.log import Surplus
-from prefect_assay.orders.payments import PaymentAttempt, PaymentPolicy, describe_hosted
+from prefect_assay.orders.payments import PaymentPolicy, describe_hosted
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.orders.payments.settle import utc_now
 from prefect_assay.service.models.vocabulary import PaymentMethod
@@ -146,6 +147,16 @@ def test_a_paid_invoice_is_done_without_asking_the_pay_path(world):
     assert (payment.state, payment.already_paid, world.api.probes) == (PaymentState.SETTLED, True, 0)
 
 
+def test_an_invoice_that_reads_as_paid_once_is_not_recorded_as_paid(world):
+    statuses = iter(["paid"])
+    world.api.shown["status"] = lambda: next(statuses, "open")
+    with pytest.raises(TransientError, match="read as paid, and a second later it reads as open"):
+        world.settle()
+    assert world.is_untouched()
+    world.api.shown.clear()
+    require_paid(world)
+
+
 def test_an_invoice_paid_between_reading_and_asking_is_done(world):
     def pay_elsewhere(_):
         world.api.shown["status"] = "paid"
@@ -215,7 +226,11 @@ REFUSED = [
     ),
     *((show(amount=one), PaymentRefused, "amount") for one in ("50.00", "5000", True, -5, 5000.5, None)),
     (show(amount=5100), PaymentRefused, r"asks for 51.00 USD, but .* USD was approved"),
+    (show(amount=51), PaymentRefused, r"asks for 0.51 USD, but .* USD was approved"),
+    (show(amount_cents=51), PaymentRefused, "."),
     (show(currency="eur"), PaymentRefused, "its currency is 'eur', not USD"),
+    (show(currency={"code": "usd"}), PaymentRefused, "currency"),
+    (show(currency=["usd"]), PaymentRefused, "currency"),
     (show(experiment_id="exp_2"), PaymentRefused, "belongs to experiment 'exp_2', and the order is"),
     (show(experiment_id="exp_2", status="paid"), PaymentRefused, "belongs to experiment 'exp_2'"),
     (fault("wrong_amount"), PaymentRefused, "the challenge asks for"),
@@ -317,13 +332,6 @@ def test_the_same_wallet_may_pay_at_once_after_a_refusal(x402):
     assert x402.could_settle() == 1
 
 
-def test_a_402_that_gives_a_reason_from_before_a_broadcast_is_a_failure_that_names_it(x402):
-    x402.api.fault("insufficient_funds", after=1, count=1)
-    with pytest.raises(PaymentFailed, match="insufficient_funds"):
-        x402.settle()
-    require_paid(x402)
-
-
 @pytest.mark.parametrize("status", ["void", "frozen", "unreadable"])
 def test_a_refusal_is_believed_only_while_the_invoice_reads_as_open(world, status):
     def shown():
@@ -342,13 +350,6 @@ def test_a_refusal_is_believed_only_while_the_invoice_reads_as_open(world, statu
 def test_a_second_402_without_a_statement_is_not_followed_and_is_unknown(world):
     leave_in_doubt(world, refuse_without_reason, "status 402")
     assert (len(world.api.sent), world.api.probes, world.state()) == (1, 1, "unknown")
-
-
-def test_a_declined_token_leaves_the_question_to_a_person(mpp):
-    mpp.api.answers = lambda _: Answer(402, {}, {"detail": "the payment was declined"})
-    with pytest.raises(PaymentOutcomeUnknown, match="the payment was declined"):
-        mpp.settle()
-    assert mpp.state() == "unknown"
 
 
 # --- what is in doubt ---
@@ -502,6 +503,24 @@ def test_a_repeated_challenge_gets_one_token_and_does_not_end_the_wait_for_a_ref
         assert len(world.issued) == len(world.api.sent) == 1
 
 
+def test_a_log_restored_from_an_older_backup_gets_no_second_token(mpp):
+    """Played: with the log's tail gone, `mpp-spt` issued a second token in 2 of 3 tries."""
+    mpp.book()
+    backup = {
+        key: body
+        for key, body in mpp.store.objects.items()
+        if key.endswith(("/k/000001.json", "/k/000002.json"))
+    }
+    leave_in_doubt(mpp)
+    for key in [key for key in mpp.store.objects if "/k/" in key]:
+        del mpp.store.objects[key]
+    mpp.store.objects.update(backup)
+    for _ in range(2):
+        with pytest.raises(PaymentOutcomeUnknown, match="lost records that its budget knows"):
+            mpp.settle(rail=mpp.new_rail())
+    assert (len(mpp.issued), len(mpp.api.sent)) == (1, 1)
+
+
 # --- crashes, races and archives that fail ---
 
 
@@ -542,19 +561,6 @@ def test_of_runs_that_race_for_one_invoice_one_sends_a_credential(world, is_refu
     assert world.spent() == world.cents
 
 
-def test_runs_that_race_without_order_settle_once_and_one_says_so(world):
-    def pay(_):
-        try:
-            return world.settle(rail=world.new_rail(), read_delays=(0, 0.01, 0.02), sleep=time.sleep).state
-        except PaymentOutcomeUnknown:
-            return None
-
-    with ThreadPoolExecutor(6) as pool:
-        states = list(pool.map(pay, range(6)))
-    assert PaymentState.SETTLED in states
-    assert (len(world.settlements()), world.could_settle(), world.state()) == (1, 1, "settled")
-
-
 def test_a_ledger_that_fails_after_the_settlement_does_not_hide_it(world, caplog):
     ledger, calls = world.another_run(), []
 
@@ -571,18 +577,6 @@ def test_a_ledger_that_fails_after_the_settlement_does_not_hide_it(world, caplog
     require_paid(world)
 
 
-@pytest.mark.parametrize("step", ["get", "reserve", "begin"])
-def test_a_ledger_that_cannot_be_written_stops_the_payment_before_it_is_sent(world, step):
-    def broken(*_, **__):
-        raise OSError("disk full")
-
-    ledger = world.another_run()
-    setattr(ledger, step, broken)
-    with pytest.raises(OSError, match="disk full"):
-        world.settle(ledger=ledger)
-    assert world.api.sent == []
-
-
 @pytest.mark.parametrize("fail", ["fail_before_writing", "lose_answer"])
 def test_an_archive_that_goes_away_before_the_record_stops_the_payment(world, monkeypatch, fail):
     monkeypatch.setattr("prefect_assay.orders.ledger.log.time.sleep", lambda _: None)
@@ -593,35 +587,6 @@ def test_an_archive_that_goes_away_before_the_record_stops_the_payment(world, mo
         assert world.entry().in_doubt
     else:
         require_paid(world)
-
-
-def test_an_archive_that_goes_away_after_the_settlement_does_not_hide_it(world, monkeypatch):
-    monkeypatch.setattr("prefect_assay.orders.ledger.log.time.sleep", lambda _: None)
-    world.api.before = lambda: world.store.fail_before_writing(4)
-    assert world.settle().state is PaymentState.SETTLED
-    assert world.state() == "sent"
-    require_paid(world)
-
-
-def test_a_run_that_another_one_overtakes_sends_nothing(world):
-    others = []
-
-    def overtake():
-        attempt = PaymentAttempt(
-            invoice_id=world.invoice_id,
-            rail=PaymentMethod(world.method),
-            amount_cents=world.cents,
-            nonce="0x01",
-            network=NETWORK,
-            asset=USDC,
-            pay_to=PAY_TO,
-            expires_at=utc_now(),
-        )
-        others.append(world.another_run().begin(attempt, previous=None))
-
-    with pytest.raises(PaymentOutcomeUnknown, match="another run is paying"):
-        world.settle(rail=world.signing(overtake))
-    assert (world.api.sent, [world.entry()]) == ([], others)
 
 
 def test_an_order_that_becomes_another_experiment_meanwhile_is_not_paid(world):

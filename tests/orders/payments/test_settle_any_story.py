@@ -1,33 +1,12 @@
-"""Any story of one payment: runs that die or stand still at any call, lost answers, odd clocks, a person who cancels.
-
-Whatever happens, what was sent can be settled once, the lab settles at most once, and the cap counts what may be paid.
-"""
-
-from datetime import timedelta
+"""One payment whose runs die or stand still at any of their calls: what was sent can be settled once, and the cap counts it."""
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from lab_support.core import lab_core
 from prefect_assay.errors import AssayError, PaymentOutcomeUnknown
 from prefect_assay.orders.job import PaymentState
 from prefect_assay.orders.ledger import OrderLedger
-from prefect_assay.orders.payments.settle import utc_now
 from support.archive.memory_store import a_book
-from support.lab.pay import (
-    MPP,
-    OTHER_RAIL,
-    X402,
-    PayWorld,
-    arrive,
-    drop_answer,
-    fail_after,
-    lose,
-    refuse,
-    refuse_without_reason,
-)
+from support.lab.pay import MPP, OTHER_RAIL, X402, PayWorld, lose
 from support.services.order_service import Killed, Killer, KillingStore
 
 
@@ -116,83 +95,6 @@ def test_a_run_that_stands_still_at_any_call_while_another_pays_or_dies_leaves_o
             world = PayWorld(core, method)
             attempt(world, Pause(call, lambda w=world, d=death: attempt(w, Killer(d)), after=after))
             judge(world)
-
-
-WAYS = st.sampled_from([arrive, lose, drop_answer, fail_after, refuse, refuse_without_reason])
-CALLS = st.integers(0, 45)
-SKEWS = st.sampled_from([timedelta(minutes=minutes) for minutes in (0, -4, 2, 6, 60)])
-
-
-class AnyStory(RuleBasedStateMachine):
-    """Runs, kills, persons and faults in any order on one invoice."""
-
-    core = lab_core()
-
-    @initialize(method=st.sampled_from([X402, MPP]))
-    def begin(self, method):
-        self.world = PayWorld(self.core, method)
-        self.is_stopped = False
-
-    def play(self, killer, **changes):
-        sent = len(self.world.api.sent)
-        state = attempt(self.world, killer, **changes)
-        assert len(self.world.api.sent) <= sent + 1
-        assert not self.is_stopped or len(self.world.api.sent) == sent, "of a stopped order nothing leaves"
-        if state is PaymentState.SETTLED:
-            assert len(self.world.settlements()) == 1
-
-    @rule(ways=WAYS, call=CALLS, after=st.booleans(), skew=SKEWS)
-    def pay(self, ways, call, after, skew):
-        self.world.api.answers = ways
-        self.play(Killer(call, after=after), now=lambda: utc_now() + skew)
-        self.world.api.answers = arrive
-
-    @rule(call=CALLS, death=CALLS, after=st.booleans(), ways=WAYS)
-    def pay_while_another_pays(self, call, death, after, ways):
-        if not self.is_stopped:
-            self.world.api.answers = ways
-            attempt(self.world, Pause(call, lambda: attempt(self.world, Killer(death)), after=after))
-            self.world.api.answers = arrive
-
-    @rule(fault=st.sampled_from(["fail_before_writing", "lose_answer"]), puts=st.integers(0, 6))
-    def pay_on_a_failing_archive(self, fault, puts):
-        self.world.store.pass_puts(puts)
-        getattr(self.world.store, fault)()
-        self.play(Killer())
-        self.world.store._puts.clear()
-
-    @rule()
-    def pay_by_another_wallet(self):
-        if self.world.method == X402:
-            self.play(Killer(), rail=OTHER_RAIL)
-
-    @rule()
-    def stop(self):
-        self.world.book().stop("ada", "cancel")
-        self.is_stopped = True
-
-    @rule()
-    def reopen(self):
-        self.world.book().reopen("ada")
-        self.is_stopped = False
-
-    @invariant()
-    def it_is_paid_once(self):
-        """An authorisation that was refused, in so many words, and has been followed by another is no danger."""
-        assert len(self.world.settlements()) <= 1
-        assert self.world.could_settle() - self.world.records().count("not_settled") <= 1
-
-    @invariant()
-    def what_may_be_paid_counts(self):
-        entry = self.world.entry()
-        spent = self.world.spent()
-        assert spent in (0, self.world.cents)
-        if self.world.settlements() or (entry and entry.in_doubt):
-            assert spent == self.world.cents
-
-
-AnyStory.TestCase.settings = settings(max_examples=60, stateful_step_count=12, deadline=None)
-TestAnyStory = AnyStory.TestCase
 
 
 def test_the_judge_sees_a_second_authorisation(core):

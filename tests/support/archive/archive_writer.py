@@ -1,8 +1,7 @@
 """A process that archives one experiment, and kills itself at a chosen step: `python archive_writer.py ...`.
 
-Arguments: `local ROOT` or `s3 ENDPOINT BUCKET`, then the step (0: run to the end) and a tag for the content.
-A step is a call of the operating system that touches a file, or a request to the server; at an even step of
-the S3 server the request was sent and its answer is lost.
+Arguments: the folder, the step (0: run to the end), and a tag for the content. A step is a call of the operating system
+that touches a file.
 """
 
 import os
@@ -61,20 +60,10 @@ class DiesAt:
 
 def main() -> None:
     """Archive, counting steps; prints the number of steps when it gets to the end."""
-    kind, *place, step, tag = sys.argv[1:]
+    root, step, tag = sys.argv[1:]
     dies = DiesAt(int(step))
-    if kind == "local":
-        store: Store = LocalStore(Path(place[0]))
-        sys.addaudithook(lambda event, _: dies() if event in FILE_EVENTS else None)
-    else:
-        sys.path.insert(0, str(Path(__file__).parents[2]))
-        from prefect_assay.archive.s3 import S3Store
-        from support.archive.swift_server import s3_client
-
-        client = s3_client(place[0])
-        client.meta.events.register("before-send.s3", dies)
-        client.meta.events.register("needs-retry.s3", dies)
-        store = S3Store(place[1], client)
+    sys.addaudithook(lambda event, _: dies() if event in FILE_EVENTS else None)
+    store = LocalStore(Path(root))
     archive(store, tag)
     sys.stdout.write(str(dies.seen))
 

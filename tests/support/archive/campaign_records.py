@@ -2,12 +2,7 @@
 
 from datetime import UTC, datetime
 
-from prefect_assay.orders.ledger.campaign_log import (
-    CampaignLog,
-    Started,
-    StartedKind,
-    Terms,
-)
+from prefect_assay.orders.ledger.campaign_log import CampaignLog, Started, StartedKind, Terms
 from prefect_assay.service.models.vocabulary import PaymentMethod
 
 PREFIX = "lab"

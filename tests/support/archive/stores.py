@@ -12,3 +12,19 @@ def bucket_store(endpoint):
     bucket = f"archive-{uuid4().hex[:12]}"
     client.create_bucket(Bucket=bucket)
     return S3Store(bucket, client)
+
+
+class DyingStore:
+    """A store whose process dies after a number of writes."""
+
+    def __init__(self, store, writes):
+        self._store, self._left = store, writes
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def put_if_absent(self, key, data, content_type, *, sha256=None):
+        if not self._left:
+            raise KeyboardInterrupt
+        self._left -= 1
+        return self._store.put_if_absent(key, data, content_type, sha256=sha256)

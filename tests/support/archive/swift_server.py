@@ -139,13 +139,7 @@ def _configure(root: Path, ports: dict[str, int]) -> None:
     for kind, port in ports.items():
         template = _PROXY_CONF if kind == "proxy" else _BACKEND_CONF
         (root / f"{kind}.conf").write_text(
-            template.format(
-                kind=kind,
-                port=port,
-                root=root,
-                user=getpass.getuser(),
-                users=users,
-            )
+            template.format(kind=kind, port=port, root=root, user=getpass.getuser(), users=users)
         )
     for kind in BACKENDS:
         builder = RingBuilder(part_power=2, replicas=1, min_part_hours=0)

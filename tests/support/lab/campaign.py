@@ -28,6 +28,9 @@ from prefect_assay.orders.create import find_or_create
 from prefect_assay.orders.identity import order_key
 from prefect_assay.orders.ledger import Books
 from prefect_assay.orders.ledger.campaign_log import CampaignLog
+from prefect_assay.orders.ledger.open_money import is_closed, read_logs
+from prefect_assay.orders.open_items import OpenKind
+from prefect_assay.orders.open_money import look_at_orders
 from prefect_assay.orders.payments import settle
 from prefect_assay.orders.payments.reconciliation import require_paid_again
 from prefect_assay.service.client import AssayClient
@@ -170,9 +173,13 @@ class PlayedCampaign:
 
     # --- persons and the laboratory ---
 
+    def books(self):
+        """The ledgers, as another process reads them."""
+        return Books.find_recorded(self.store, "", BASE_URL)
+
     def book(self, key):
-        """The ledger of an order, as another process reads it."""
-        return Books.find_recorded(self.store, "", BASE_URL).open_order(CAMPAIGN, key)
+        """The ledger of an order, likewise."""
+        return self.books().open_order(CAMPAIGN, key)
 
     def states(self):
         return [self.book(key).read() for key in self.keys]
@@ -227,6 +234,49 @@ class PlayedCampaign:
     def settlements(self, key):
         ids = {one["id"] for one in self.experiments(key)}
         return [one for one in self.rows("SELECT * FROM settlements") if one["experiment_id"] in ids]
+
+    def list_open_money(self):
+        """What is open by the ledgers and the service."""
+        logs, notes = read_logs(self.books())
+        with self.replaced(), self._client(self.setup().credentials) as client:
+            looks = look_at_orders(logs, client, self._lab_time())
+        assert notes == looks.notes == ()
+        assert all(item.url for item in looks.money.items if item.amount_cents)
+        return looks
+
+    def _lab_time(self):
+        return self.core.lab.clock.now(self.core.seeded.organization_id)
+
+    def booked_money(self):
+        """What is open by the lab's books, in cents by kind.
+
+        An experiment that no ledger names is left out: of one order, two without an answer may have been made.
+        """
+        logs, _ = read_logs(self.books())
+        sums = [self._booked(log, self._lab_time().isoformat()) for log in logs if not is_closed(log.state)]
+        return {kind: sum(one[kind] for one in sums) for kind in OpenKind}
+
+    def _booked(self, log, now):
+        state, found = log.state, sorted(self.experiments(log.order_key), key=lambda one: one["seq"])
+        is_lost = state.ordered is None and state.open_attempts
+        current = (
+            state.ordered.experiment_id if state.ordered else found[0]["id"] if found and is_lost else None
+        )
+        booked = Counter()
+        for one in found:
+            beside = one["id"] != current
+            if beside and one["id"] not in state.surplus:
+                continue
+            is_void = beside or one["status"] == "canceled"
+            for bill in self.rows("SELECT * FROM invoices WHERE experiment_id = ?", one["id"]):
+                if bill["status"] in {"draft", "open"}:
+                    booked[OpenKind.TO_VOID if is_void else OpenKind.TO_PAY] += bill["amount_cents"]
+                elif bill["status"] == "paid" and (is_void or state.delivered is None):
+                    booked[OpenKind.TO_REFUND if is_void else OpenKind.TO_DELIVER] += bill["amount_cents"]
+            for quote in self.rows("SELECT * FROM quotes WHERE experiment_id = ?", one["id"]):
+                if quote["status"] == "pending" and one["status"] == "quote_sent" and not beside:
+                    booked[OpenKind.QUOTE] += quote["total_cents"] if quote["valid_until"] > now else 0
+        return booked
 
     def acting(self):
         """The requests that have arrived and act: creates, confirmations, credentials."""

@@ -79,10 +79,7 @@ def refuse_without_reason(send):
 def refuse(send):
     """Stated as each protocol states that nothing was moved."""
     reason = {"payment-response": encode({"success": False, "errorReason": "insufficient_funds"})}
-    problem = {
-        "type": "https://paymentauth.org/problems/payment-expired",
-        "detail": "insufficient_funds",
-    }
+    problem = {"type": "https://paymentauth.org/problems/payment-expired", "detail": "insufficient_funds"}
     return Answer(402, reason, problem)
 
 
