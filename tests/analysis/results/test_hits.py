@@ -87,7 +87,29 @@ def test_values_of_several_campaigns_are_averaged_and_limits_left_out():
     ]
     (joined,) = join_repeats(table)
     assert (joined.kd_M, joined.qualifier) == (pytest.approx(2e-9), None)
+    assert joined.doubts == ("1 of 3 measurements are limits, and no part of a mean",)
     assert (joined.kd_low_M, joined.kd_high_M, joined.simulated) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("temperatures", "expected"),
+    [
+        ([(95.0, ">"), (94.0, ">")], (94.0, ">")),
+        ([(90.0, None), (92.0, None), (120.0, ">")], (91.0, None)),
+        ([(90.0, None), (95.0, ">"), (95.0, ">")], (95.0, ">")),
+        ([(95.0, ">"), (25.0, "<")], (None, None)),
+    ],
+)
+def test_melting_temperatures_that_are_limits_are_no_part_of_a_mean_over_campaigns(temperatures, expected):
+    kind = {"residues": "MKV", "kd_M": None, "binding": None}
+    table = [
+        design("d", campaign_id=f"c-{number}", tm_C=tm, qualifier=sign, **kind)
+        for number, (tm, sign) in enumerate(temperatures)
+    ]
+    (joined,) = join_repeats(table)
+    assert (joined.tm_C, joined.qualifier) == expected
+    is_mixed = len({sign for _, sign in temperatures}) > 1
+    assert any("limits" in doubt for doubt in joined.doubts) is is_mixed
 
 
 def test_two_targets_are_two_measurements():

@@ -231,7 +231,7 @@ def test_reasons_are_given_once_and_name_the_replicate_that_differs():
         (">", [], "> 95.0 °C", True),
         ("<", [], "< 95.0 °C", None),
         (">", [(90.0, None)], "> 95.0 °C", True),
-        (None, [(94.0, None), (120.0, ">")], "94.0 °C", True),
+        (None, [(94.0, None), (120.0, ">")], "95.0 °C", True),
     ],
 )
 def test_a_limit_of_the_melting_temperature_keeps_its_sign(sign, parts, shown, is_a_hit):
@@ -244,6 +244,39 @@ def test_a_limit_of_the_melting_temperature_keeps_its_sign(sign, parts, shown, i
     assert value_text(design) == shown
     assert is_hit(design, Objective.MELTING, 90.0) is is_a_hit
     assert objective_value(design, Objective.EXPRESSION) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown", "doubt"),
+    [
+        ([(95.0, ">"), (94.0, ">")], "> 94.0 °C", None),
+        ([(25.0, "<"), (26.0, "<")], "< 26.0 °C", None),
+        ([(90.0, None), (91.0, None), (95.0, ">")], "90.5 °C", "1 of 3 replicates are limits"),
+        ([(90.0, None), (95.0, ">"), (95.0, ">")], "> 95.0 °C", "2 of 3 replicates are limits"),
+        ([(90.0, None), (95.0, ">")], "measured", "1 of 2 replicates are limits"),
+        ([(95.0, ">"), (25.0, "<")], "measured", "limits on both sides"),
+    ],
+)
+@pytest.mark.parametrize("column", ["tm_C", "kd_M"])
+def test_limits_of_replicates_are_a_limit_or_a_doubt_where_the_laboratory_gives_no_mean(
+    column, parts, shown, doubt
+):
+    kind = {"result_type": "thermostability" if column == "tm_C" else "affinity"}
+    replicas = [
+        row(
+            "d1",
+            level="replicate",
+            replicate=number,
+            qualifier=mark,
+            **{column: value * (1e-9 if column == "kd_M" else 1)},
+            **kind,
+        )
+        for number, (value, mark) in enumerate(parts, start=1)
+    ]
+    (design,) = summarize([row("d1", **kind), *replicas])
+    assert value_text(design) == (shown.replace("°C", "nM") if column == "kd_M" else shown)
+    assert [line for line in design.doubts if doubt and doubt in line] == list(design.doubts)
+    assert bool(design.doubts) is bool(doubt)
 
 
 def test_a_limit_of_the_concentration_is_none_of_the_melting_temperature():

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from prefect_assay.analysis.kinetics.analysis import Verdict
-from prefect_assay.analysis.results.row import Outcome, add_quantity_columns
+from prefect_assay.analysis.results.row import Outcome, ResultRow, add_quantity_columns
 from prefect_assay.service.assays import KD, MAIN_QUANTITIES, QuantityKind
 from prefect_assay.service.models.base import StoredModel
 
@@ -73,8 +73,8 @@ class DesignSummary(StoredModel):
 MADE_UP: Final = frozenset({"model", "landscape"})
 
 
-def find_main_quantity(design: DesignSummary) -> QuantityKind | None:
-    """The quantity that ranks a design: the first of the table of assay types that it has a value of."""
+def find_main_quantity(design: DesignSummary | ResultRow) -> QuantityKind | None:
+    """The quantity that ranks a design, and that its qualifier is about: the first of the table of assay types that it has a value of."""
     return next(
         (kind for kind in MAIN_QUANTITIES if getattr(design, kind.column) is not None),
         None,

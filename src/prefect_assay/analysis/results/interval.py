@@ -6,9 +6,10 @@ closed formulas, which need no SciPy.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import Final
 
 from prefect_assay.analysis.kinetics.analysis import Estimate, ReplicateKinetics
@@ -140,6 +141,34 @@ def measured(replicates: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
         and math.isfinite(row.kd_M)
         and row.kd_M > 0
     )
+
+
+def join_values(
+    values: Iterable[tuple[float | None, str | None]], *, by_factors: bool, noun: str = "replicates"
+) -> tuple[float | None, str | None, tuple[str, ...]]:
+    """The mean of the exact values, or the limit that all limits agree with where more are limits; its sign, and a doubt.
+
+    As many limits as exact values have no value, and neither have limits on both sides.
+
+    Args:
+        values: each with `<` or `>` if it is a limit.
+        by_factors: the mean is the geometric one.
+        noun: what has these values, for the doubt.
+    """
+    by_sign: defaultdict[str | None, list[float]] = defaultdict(list)
+    for value, sign in values:
+        if value is not None and (value > 0 or not by_factors):
+            by_sign[sign].append(value)
+    exact = by_sign.pop(None, [])
+    limits = sum(map(len, by_sign.values()))
+    doubts = (f"{limits} of {len(exact) + limits} {noun} are limits, and no part of a mean",) if exact else ()
+    if len(exact) > limits:
+        mean = exact[0] if len(exact) == 1 else (geometric_mean if by_factors else fmean)(exact)
+        return mean, None, doubts if limits else ()
+    if len(exact) == limits or len(by_sign) != 1:
+        return None, None, doubts or ((f"the {noun} are limits on both sides",) if limits else ())
+    ((sign, found),) = by_sign.items()
+    return (min if sign == ">" else max)(found), sign, doubts
 
 
 def fitted_interval(kd: float, curves: Sequence[ReplicateKinetics]) -> Interval:

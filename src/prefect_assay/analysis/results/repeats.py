@@ -6,12 +6,12 @@ experiment.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from statistics import fmean, geometric_mean
 from typing import Any
 
-from prefect_assay.analysis.results.design import DesignSummary
+from prefect_assay.analysis.results.design import DesignSummary, find_main_quantity
+from prefect_assay.analysis.results.interval import join_values
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN, Outcome
-from prefect_assay.service.assays import KD, MAIN_QUANTITIES
+from prefect_assay.service.assays import MAIN_QUANTITIES
 
 _INTERVALS = dict.fromkeys(("kd_low_M", "kd_high_M", "tm_low_C", "tm_high_C", "group", "reference", "fold"))
 
@@ -24,8 +24,8 @@ def residues_of(design: DesignSummary) -> str:
 def join_repeats(designs: Iterable[DesignSummary]) -> tuple[DesignSummary, ...]:
     """One row per design and target, at the place of its first row: its outcome is that of most of its measurements.
 
-    As many measurements that bind as others count as binding. K_D is the geometric mean of those that are no limits. A mean
-    over several experiments has no interval. A row without a target is about the only target of its design, if there is one.
+    As many measurements that bind as others count as binding. A value is the mean of the exact ones, and a limit where more
+    measurements are limits; a doubt says so. A mean over several experiments has no interval. A row without a target is about the only target of its design, if there is one.
     """
     groups: defaultdict[tuple[str, ...], list[DesignSummary]] = defaultdict(list)
     for design in designs:
@@ -60,15 +60,30 @@ def _join(rows: Sequence[DesignSummary]) -> DesignSummary:
         outcome = Counter(row.outcome for row in known if row not in positive).most_common(1)[0][0]
         kept = [row for row in known if row.outcome is outcome]
     verdicts = {row.verdict for row in kept}
+    joined = {
+        kind: join_values(
+            (
+                (getattr(row, kind.column), row.qualifier if find_main_quantity(row) is kind else None)
+                for row in kept
+            ),
+            by_factors=kind.has_log_mean,
+            noun="measurements",
+        )
+        for kind in MAIN_QUANTITIES
+    }
+    main = next((kind for kind in MAIN_QUANTITIES if joined[kind][0] is not None), None)
     values: dict[str, Any] = {
         **_INTERVALS,
-        **_join_kd(kept),
+        **{kind.column: value for kind, (value, sign, _) in joined.items() if sign is None or kind is main},
+        "qualifier": joined[main][1] if main else None,
+        "doubts": tuple(
+            dict.fromkeys(
+                doubt
+                for part in (*(row.doubts for row in kept), *(parts[2] for parts in joined.values()))
+                for doubt in part
+            )
+        ),
         "outcome": outcome,
-        **{
-            kind.column: _mean(getattr(row, kind.column) for row in kept)
-            for kind in MAIN_QUANTITIES
-            if kind is not KD
-        },
         "replicates": sum(row.replicates for row in kept),
         "verdict": verdicts.pop() if len(verdicts) == 1 else None,
         "extrapolated": any(row.extrapolated for row in kept),
@@ -76,22 +91,3 @@ def _join(rows: Sequence[DesignSummary]) -> DesignSummary:
         "attributes": attributes,
     }
     return kept[0].model_copy(update=values)
-
-
-def _join_kd(rows: Iterable[DesignSummary]) -> dict[str, Any]:
-    """K_D in M and its qualifier: a limit only where all are limits on the same side."""
-    by_sign: defaultdict[str | None, list[float]] = defaultdict(list)
-    for row in rows:
-        if row.kd_M:
-            by_sign[row.qualifier].append(row.kd_M)
-    if None in by_sign:
-        return {"qualifier": None, "kd_M": geometric_mean(by_sign[None])}
-    if len(by_sign) != 1:
-        return {"qualifier": None, "kd_M": None}
-    ((sign, limits),) = by_sign.items()
-    return {"qualifier": sign, "kd_M": min(limits) if sign == ">" else max(limits)}
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None

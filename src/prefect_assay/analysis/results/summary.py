@@ -29,6 +29,7 @@ from prefect_assay.analysis.results.interval import (
     averaged,
     fitted_interval,
     fitted_limit,
+    join_values,
     mean_of,
     measured,
     pooled,
@@ -143,8 +144,16 @@ def _log_kds(replicates: Iterable[ResultRow]) -> list[float]:
 
 
 def _tms(replicates: Iterable[ResultRow]) -> list[float]:
-    exact = (row for row in replicates if row.qualifier is None or row.kd_M is not None)
-    return [value for row in exact if (value := _counted_number(row, "tm_C")) is not None]
+    return [value for value, sign in _signed_tms(replicates) if sign is None]
+
+
+def _signed_tms(replicates: Iterable[ResultRow]) -> list[tuple[float, str | None]]:
+    """Melting temperatures, each with its sign if it is a limit."""
+    return [
+        (value, row.qualifier if row.kd_M is None else None)
+        for row in replicates
+        if (value := _counted_number(row, "tm_C")) is not None
+    ]
 
 
 def _latest_of_each_kind(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
@@ -186,6 +195,7 @@ def _summary(
     temperature, tm = _melting_values(entries, replicates, scatters.tm_C)
     if binding.get("kd_M") is not None or temperature["tm_C"] is None:
         del temperature["qualifier"]  # a design has one sign, that of its main value
+    doubts = (*binding.pop("doubts", ()), *temperature.pop("tm_doubts"))
     extra = _extra(row)
     values = {
         "name": row.name,
@@ -198,6 +208,7 @@ def _summary(
         "replicates": len(measurements),
         "verdict": verdict,
         "reasons": reasons,
+        "doubts": doubts,
         "expects_binding": expects_binding(row.control, extra, own["attributes"]),
         "data_source": next((word for entry in entries if (word := _data_source(entry))), None),
         "aa_string": next((entry.aa_string for entry in entries if entry.aa_string), None),
@@ -284,13 +295,16 @@ def _stated_kd(
         values = {"kd_M": 10**mean.value, "replicates_averaged": mean.count, "doubts": doubts}
         return {**values, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, mean
     kd = _positive(row.kd_M) or _apparent(row)
+    if found:  # some are limits
+        said: tuple[str, ...] = (
+            f"{len(found) - len(exact)} of {len(found)} replicates are limits, so there is no mean over all",
+        )
+        sign = None
+        if kd is None:
+            kd, sign, said = join_values(((each.kd_M, each.qualifier) for each in found), by_factors=True)
+        return {"kd_M": kd, "qualifier": sign, "doubts": said}, None
     if kd is None:
         return {}, None
-    if found:  # some are limits
-        said = (
-            f"{len(found) - len(exact)} of {len(found)} replicates are limits, so there is no mean over all"
-        )
-        return {"kd_M": kd, "qualifier": None, "doubts": (said,)}, None
     low, high = fitted_interval(kd, curves)
     return {"kd_M": kd, "qualifier": None, "kd_low_M": low, "kd_high_M": high}, None
 
@@ -304,11 +318,8 @@ def _limit(
     reported = _positive(row.kd_M)
     if reported is not None and row.qualifier is not None:
         return row.qualifier, reported
-    signs = {each.qualifier for each in found}
-    values = [each.kd_M for each in found if each.kd_M]
-    if signs == {">"}:
-        return ">", min(values)
-    return ("<", max(values)) if signs == {"<"} else None
+    kd, sign, doubts = join_values(((each.kd_M, each.qualifier) for each in found), by_factors=True)
+    return (sign, kd) if kd is not None and sign is not None and not doubts else None
 
 
 def _row_doubts(row: ResultRow) -> tuple[str, ...]:
@@ -334,15 +345,28 @@ def _melting_values(
 ) -> tuple[dict[str, Any], Mean | None]:
     """T_m as the mean over the replicates of the entry that reports one, with its interval; a limit stays one."""
     entry = next((each for each in entries if _counted_number(each, "tm_C") is not None), None)
-    values = next((found for each in entries if (found := _tms(replicates.get(_place(each), ())))), [])
+    parts = next((found for each in entries if (found := _signed_tms(replicates.get(_place(each), ())))), [])
+    values = [value for value, sign in parts if sign is None]
     reported = entry.tm_C if entry is not None else None
     sign = entry.qualifier if entry is not None and entry.kd_M is None else None
-    if not values or sign is not None:
-        return {"tm_C": reported, "reported_tm_C": reported, "qualifier": sign}, None
+    doubts: tuple[str, ...] = ()
+    if len(values) < len(parts):
+        value, joined_sign, doubts = join_values(parts, by_factors=False)
+        if reported is None:
+            reported, sign = value, joined_sign
+    if not values or sign is not None or doubts:
+        shown = {"tm_C": reported, "qualifier": sign, "tm_doubts": doubts}
+        return {**shown, "reported_tm_C": entry.tm_C if entry is not None else None}, None
     mean = mean_of(values, scatter)
     low, high = mean.interval
     interval = {"tm_low_C": low, "tm_high_C": high}
-    return {"tm_C": mean.value, **interval, "reported_tm_C": reported, "qualifier": None}, mean
+    return {
+        "tm_C": mean.value,
+        **interval,
+        "reported_tm_C": reported,
+        "qualifier": None,
+        "tm_doubts": (),
+    }, mean
 
 
 def _apparent(row: ResultRow) -> float | None:

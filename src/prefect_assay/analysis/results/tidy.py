@@ -9,10 +9,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import Any, Final
 
 from prefect_assay.analysis.results.calls import CALL_FIELDS, read_call
+from prefect_assay.analysis.results.design import find_main_quantity
+from prefect_assay.analysis.results.interval import join_values
 from prefect_assay.analysis.results.mapping import ResultMapping
 from prefect_assay.analysis.results.matching import Matched, match
 from prefect_assay.analysis.results.measurements import (
@@ -41,7 +42,6 @@ from prefect_assay.service.words import many
 # Consumed by columns of their own, beside the fields that a reading has taken.
 _ROW_FIELDS: Final = frozenset({"result_type", "sequence_name", "name", "replicates"})
 _SEQUENCE_COLUMNS: Final = frozenset({"name", "aa_string", "control"})
-_BY_FACTORS: Final = frozenset(kind.column for kind in QUANTITIES if kind.has_log_mean)
 UNCLEAR_UNIT: Final = "not clear"
 
 
@@ -227,17 +227,19 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
     else:
         outcome = most[0][0]
     used = [row for row in replicates if row.outcome in HAS_RESULT] if outcome is Outcome.MEASURED else []
-    exact = [row for row in used if row.qualifier is None]
     if used and all(row.outcome is Outcome.BINDING for row in used):
         outcome = Outcome.BINDING
-    signs = {row.qualifier for row in used if row.kd_M is not None}
-    values: dict[str, Any] = {kind.column: _average(kind.column, exact) for kind in QUANTITIES}
-    if len(signs) == 1 and (sign := next(iter(signs))) is not None:
-        limits = [row.kd_M for row in used if row.kd_M is not None]
-        values |= {"kd_M": min(limits) if sign == ">" else max(limits), "qualifier": sign}
-    elif len(signs) > 1:
-        values["kd_M"] = None
-        doubts.append("some replicates are limits, so there is no mean over all")
+    values: dict[str, Any] = {"qualifier": None}
+    for kind in QUANTITIES:
+        parts = [
+            (getattr(row, kind.column), row.qualifier)
+            for row in used
+            if row.qualifier is None or find_main_quantity(row) is kind
+        ]
+        value, sign, said = join_values(parts, by_factors=kind.has_log_mean)
+        if sign is None or values["qualifier"] is None:
+            values |= {kind.column: value, "qualifier": sign or values["qualifier"]}
+        doubts += said
     first = replicates[0]
     words = {
         name: next((word for row in used or replicates if (word := getattr(row, name)) is not None), None)
@@ -249,7 +251,6 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
             "level": Level.SUMMARY,
             "replicate": None,
             "outcome": outcome,
-            "qualifier": None,
             "kd_log_std": None,
             "fit_quality": None,
             **values,
@@ -265,13 +266,6 @@ def _join_replicates(entries: Sequence[Sequence[ResultRow]]) -> Iterator[ResultR
         yield row.model_copy(
             update={"level": Level.REPLICATE, "replicate": row.replicate if is_numbered else number}
         )
-
-
-def _average(column: str, replicates: Sequence[ResultRow]) -> float | None:
-    numbers = [value for row in replicates if (value := getattr(row, column)) is not None]
-    if not numbers:
-        return None
-    return 10 ** fmean(map(math.log10, numbers)) if column in _BY_FACTORS else fmean(numbers)
 
 
 def _control(entry: ResultEntry) -> bool | None:

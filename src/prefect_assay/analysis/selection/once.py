@@ -7,7 +7,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import geometric_mean
 from typing import Any, Final
 
 from prefect_assay.analysis.results import (
@@ -16,7 +15,7 @@ from prefect_assay.analysis.results import (
     Outcome,
     ResultRow,
 )
-from prefect_assay.analysis.results.interval import averaged
+from prefect_assay.analysis.results.interval import averaged, join_values
 from prefect_assay.analysis.results.repeats import residues_of
 from prefect_assay.analysis.results.row import HAS_RESULT, OPEN
 from prefect_assay.analysis.results.tables import guarded
@@ -221,25 +220,18 @@ def _row_of(design: DesignSummary) -> ResultRow:
 def summary_of(replicates: Sequence[ResultRow]) -> dict[str, Any]:
     """Outcome and K_D of replicates: what most of them say; equals favour the better one.
 
-    K_D is the geometric mean of those with this outcome. Limits are left out of it; where all are limits, the one that all
-    agree with is kept.
+    K_D is that of those with this outcome, by `join_values`.
     """
     counts = Counter(row.outcome for row in replicates)
     outcome = min(counts, key=lambda found: (-counts[found], _TIERS[found]))
-    qualifier, kd = _constant(replicates) if outcome is Outcome.MEASURED else (None, None)
-    return {"outcome": outcome, "qualifier": qualifier, "kd_M": kd, "replicates": len(replicates)}
-
-
-def _constant(replicates: Iterable[ResultRow]) -> tuple[str | None, float | None]:
-    """K_D in M, with `<` or `>` for a limit."""
-    found: defaultdict[str | None, list[float]] = defaultdict(list)
-    for row in replicates:
-        if row.kd_M and row.outcome is Outcome.MEASURED:
-            found[row.qualifier].append(row.kd_M)
-    if None in found:
-        exact = found[None]
-        return None, exact[0] if len(exact) == 1 else geometric_mean(exact)
-    if len(found) != 1:  # nothing, or limits on both sides
-        return None, None
-    ((qualifier, limits),) = found.items()
-    return qualifier, min(limits) if qualifier == ">" else max(limits)
+    kd, qualifier, doubts = join_values(
+        ((row.kd_M, row.qualifier) for row in replicates if Outcome.MEASURED is row.outcome is outcome),
+        by_factors=True,
+    )
+    return {
+        "outcome": outcome,
+        "qualifier": qualifier,
+        "kd_M": kd,
+        "doubts": doubts,
+        "replicates": len(replicates),
+    }
