@@ -1,5 +1,6 @@
 """The environment's proxies and certificates: each client that cannot be made of them says which variable is wrong."""
 
+import itertools
 import os
 import ssl
 import string
@@ -189,6 +190,7 @@ def test_a_command_and_its_children_go_on_without_what_httpx_cannot_read(monkeyp
     assert os.environ["NO_PROXY"] == then
 
 
+WRONG = [("HTTPS_PROXY", "ftp://h:1"), ("ALL_PROXY", "socks5:"), ("SSL_CERT_FILE", "/nowhere")]
 COMMANDS = [
     ("status",),
     ("check",),
@@ -204,12 +206,11 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("HTTPS_PROXY", "ftp://h:1"), ("ALL_PROXY", "socks5:"), ("SSL_CERT_FILE", "/nowhere")],
+    ("arguments", "variable"), [*zip(COMMANDS, itertools.cycle(WRONG))], ids=lambda value: value[0]
 )
-def test_a_command_ends_with_the_variable_and_no_traceback(tmp_path, arguments, name, value):
+def test_a_command_ends_with_the_variable_and_no_traceback(tmp_path, arguments, variable):
+    name, value = variable
     (tmp_path / "designs.csv").write_text("name,sequence\na,MKTAYIAKQR\n")
     env = {
         "PREFECT_API_URL": "http://127.0.0.1:9/api",

@@ -206,7 +206,7 @@ def quoted(lab, catalog):
     words = WireWords(provider="acme", service="Foo")
     once = Caller(lab.base_url, {"words": words}, token=lab.token)
     made = []
-    for number in range(4):
+    for number in range(2):
         wanted = spec(catalog["priced"], **{f"more-{number}": "MKTAYIAKQR" + "ACDE"[number]})
         order = CreateRequest(experiment_spec=wanted, name=f"more {number}", skip_draft=True)
         made.append(once("experiments.create", order).experiment_id)
@@ -276,15 +276,6 @@ def test_a_custom_target_is_requested(call):
         call("custom_targets.request", "Again", product, pdb_id="1ABC")
 
 
-def test_targets_are_narrowed_in_every_way(call):
-    one = call("targets.list", limit=1).items[0]
-    assert [t.id for t in call("targets.iterate", name=one.name)] == [one.id]
-    assert one.id in {
-        t.id for t in call("targets.iterate", vendor_name=one.vendor_name, show_conjugated=True)
-    }
-    assert call("targets.list", where=[p.equ("name", one.name)], detailed=True).items[0].details is not None
-
-
 def test_quotes_and_invoices_are_lists_and_files(call, lab, quoted):
     mine = quoted.pop()
     assert call("experiments.download_quote_pdf", mine).startswith(b"%PDF")
@@ -312,32 +303,6 @@ def test_quotes_and_invoices_are_lists_and_files(call, lab, quoted):
     }
     with pytest.raises(errors.Conflict):
         call("quotes.confirm", row.id)
-
-
-def test_sequences_of_the_whole_organization(call, quoted):
-    names = {s.name for s in call("sequences.iterate", search="more-", page_size=2)}
-    assert names == {"more-0", "more-1", "more-2", "more-3"}
-    (own,) = call("sequences.iterate", experiment_id=quoted[0])
-    assert (own.name, own.experiment_id) == ("more-0", quoted[0])
-    assert call("sequences.list", where=[p.equ("name", "more-1")], sort=f.desc("name")).total == 1
-
-
-def test_experiments_are_narrowed_by_parameters(call, quoted):
-    wanted = call("experiments.get", quoted[0])
-    span = [
-        p.geq("created_at", wanted.created_at),
-        p.leq("created_at", wanted.created_at),
-        p.equ("id", wanted.id),
-    ]
-    assert [e.id for e in call("experiments.iterate", where=span, experiment_type="affinity")] == [wanted.id]
-    assert call("experiments.list", where=span, experiment_type="screening").total == 0
-    this = f.eq("id", wanted.id)
-    for options in ({"where": span}, {"filter": this}, {"filter": str(this)}):
-        assert call("experiments.list", results_status="none", **options).items[0].id == wanted.id
-        assert call("experiments.list", results_status="all", **options).total == 0
-        assert [e.id for e in call("experiments.iterate", results_status="none", **options)] == [wanted.id]
-    with pytest.raises(errors.RequestRefused):
-        call("experiments.list", experiment_type="tasting")
 
 
 def test_the_service_itself(call, lab):
