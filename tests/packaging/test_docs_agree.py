@@ -117,3 +117,19 @@ def test_every_code_block_of_the_readme_is_played():
 def test_docs_name_no_machine_path():
     machine = re.compile(r"/work/|/root/|/home/\w+/|\.\./shared")
     assert [page.name for page in PAGES if machine.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_the_layout_page_names_what_is_there():
+    """`name` in `path`: a function or a class of that file."""
+    page = (DOCS / "developing.md").read_text(encoding="utf-8")
+    table = page[page.index("## Where to look first") : page.index("## Packages")]
+    named = []
+    for names, path in re.findall(r"((?:`\w+`[^`|]*?)+) in `([\w/]+\.py)`", table):
+        (file,) = [top / path for top in (ROOT, ROOT / "src" / "prefect_assay") if (top / path).is_file()]
+        text = file.read_text(encoding="utf-8")
+        named += [(path, name, text) for name in re.findall(r"`(\w+)`", names)]
+    assert len(named) > 20
+    missing = [
+        f"{path}: {name}" for path, name, text in named if not re.search(rf"(?:def|class) {name}\b", text)
+    ]
+    assert missing == []
