@@ -6,7 +6,7 @@ repository compares the two statements.
 
 import re
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final
 
 
 class ExperimentType(StrEnum):
@@ -92,7 +92,6 @@ UNDER_WORK: Final = frozenset(
 )
 """The laboratory works on it."""
 MACHINE_RAILS: Final = frozenset(PaymentMethod) - {PaymentMethod.ASYNC_INVOICE}
-MachineRail = Literal["x402-exact", "mpp-spt"]  # the same words, as request bodies take them
 
 AMINO_ACIDS: Final = frozenset("ACDEFGHIKLMNPQRSTVWY")
 CHAIN_SEPARATOR: Final = ":"

@@ -1,7 +1,5 @@
 """The table of rails: each machine rail of the vocabulary has one, and an invoice never falls to another rail."""
 
-from typing import get_args
-
 import pytest
 
 from assay_lab import rails
@@ -11,7 +9,9 @@ from assay_lab.rails import RAILS, require_rail
 from assay_lab.rails.credentials import CredentialVerdict
 from assay_lab.rails.rail import Challenge, LabRail
 from assay_lab.rails.x402 import X402Rail
-from assay_lab.vocabulary import MACHINE_RAILS, MachineRail, PaymentMethod
+from assay_lab.requests.schemas import PaymentSelector
+from assay_lab.requests.validation import shape
+from assay_lab.vocabulary import MACHINE_RAILS, PaymentMethod
 from lab_support.core import order
 
 
@@ -21,8 +21,12 @@ def test_every_machine_rail_is_registered_once_with_a_header_of_its_own(method):
     assert [rail.credential_header for rail in RAILS].count(require_rail(method).credential_header) == 1
 
 
-def test_request_bodies_take_the_machine_rails():
-    assert set(get_args(MachineRail)) == MACHINE_RAILS
+@pytest.mark.parametrize("word", PaymentMethod)
+def test_request_bodies_take_the_machine_rails(word):
+    refused = shape(PaymentSelector, {"method": word})[1]
+    assert [one.text for one in refused] == (
+        [] if word in MACHINE_RAILS else ["method: Input should be 'mpp-spt' or 'x402-exact'"]
+    )
 
 
 @pytest.mark.parametrize("method", sorted(MACHINE_RAILS))

@@ -12,8 +12,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import Field, PrivateAttr
 
-from assay_lab.kernel.refusals import Body
-from assay_lab.vocabulary import MachineRail
+from assay_lab.kernel.refusals import Body, MachineRail
 
 PaymentAction = Literal[
     "always_402",

@@ -1,9 +1,11 @@
 """The refusals of the lab (contract 7), and the base of strict request bodies. Knows no HTTP library."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from assay_lab.vocabulary import MACHINE_RAILS
 
 
 class Refusal(Exception):
@@ -38,6 +40,16 @@ class Body(BaseModel):
     """A request body: strict types, no unknown fields."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def _require_machine_rail(word: str) -> str:
+    if word not in MACHINE_RAILS:
+        raise ValueError(f"Input should be {' or '.join(map(repr, map(str, sorted(MACHINE_RAILS))))}")
+    return word
+
+
+MachineRail = Annotated[str, AfterValidator(_require_machine_rail)]
+"""The word of a machine rail in a body."""
 
 
 def integral(value: Any) -> Any:

@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from assay_lab.kernel.refusals import Body, integral
+from assay_lab.kernel.refusals import Body, MachineRail, integral
 from assay_lab.vocabulary import (
     REPLICATES_MAX,
     REPLICATES_MIN,
     WEBHOOK_SECRET_MIN_LENGTH,
     ExperimentType,
-    MachineRail,
     Method,
 )
 
