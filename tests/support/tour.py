@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
+from assay_lab.measure.assays import ASSAY_TYPES
 from lab_support.core import BY_LOT, PRICED, UNPRICED, advance, spec
 from lab_support.described import find_places, find_strict_problems
 from lab_support.sim_client import Served
@@ -44,18 +45,18 @@ FULL = spec(
     antigen_concentrations=[100.0, 0.0],
     parameters={"temperature": 25},
 )
-_OTHER_TYPES = ("thermostability", "fluorescence", "expression", "enzyme_activity")
-_BINNING = spec(
-    experiment_type="epitope_binning", method=None, sequences={name: f"MKT{name}" for name in "ACDE"}
-)
-_SPECS = {
-    **{kind: spec(experiment_type=kind, method=None, target_id=None) for kind in _OTHER_TYPES},
-    "screening": spec(experiment_type="screening"),
-    "affinity": spec(
-        sequences={**spec()["sequences"], "control": {"aa_string": "MKTWWAIAKQR", "control": True}}
-    ),
-    "epitope_binning": _BINNING,
-}
+_CONTROL = {"control": {"aa_string": "MKTWWAIAKQR", "control": True}}
+_SPECS = [
+    spec(
+        experiment_type=kind.experiment_type,
+        method="bli" if kind.takes_method else None,
+        target_id=PRICED["id"] if kind.takes_target else None,
+        sequences={name: f"MKT{name}" for name in "ACDE"}
+        if kind.sequence_counts
+        else {**spec()["sequences"], **_CONTROL},
+    )
+    for kind in ASSAY_TYPES.values()
+]
 _HOOK = {"url": "https://example.org/hook", "secret": "s" * 32, "headers": {"X-A": "b"}}
 
 
@@ -155,8 +156,9 @@ def _order(tour: Tour) -> None:
         draft = tour.create(specification)
         tour.ask("GET", f"/experiments/{draft['experiment_id']}")
     tour.create(FULL, skip_draft=True, webhook_url="https://example.org/hook", webhook_secret="s" * 32)
-    for kind in _OTHER_TYPES:
-        tour.create(_SPECS[kind])
+    for specification in _SPECS:
+        tour.ask("POST", "/experiments/cost-estimate", json={"experiment_spec": specification})
+        tour.create(specification)
     draft = tour.create(FULL)
     entry = {"name": "c", "aa_string": "MKV", "control": False, "metadata": {"free": 1}}
     added = {"experiment_code": draft["experiment_code"], "sequences": [entry]}
@@ -227,7 +229,7 @@ def _pay(tour: Tour) -> None:
 
 def _measure(tour: Tour) -> None:
     """Results of every type, while the laboratory works and when it is done."""
-    for specification in _SPECS.values():
+    for specification in _SPECS:
         done = tour.create(specification, skip_draft=True)["experiment_id"]
         tour.advance(hours=1)
         tour.ask("POST", f"/experiments/{done}/quote/confirm", json={})
