@@ -14,6 +14,7 @@ from prefect_assay.blocks.wallets import WALLETS
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.orders.payments import can_pay_again, get_rail_kind, name_rail, rails
 from prefect_assay.orders.payments.rails import RAILS
+from prefect_assay.orders.payments.terms import Terms
 from prefect_assay.service.models.vocabulary import MACHINE_RAILS
 from prefect_assay.tasks.pay import require_rail
 from support.accounts import make_account
@@ -157,21 +158,12 @@ def test_a_rail_that_is_not_registered_is_refused_before_money(monkeypatch, meth
 
 
 # Where a single rail or archive kind may be named: its own places, and what is about a lab, which pays in one way.
-NAMES = {
-    "X402_EXACT",
-    "MPP_SPT",
-    "X402Wallet",
-    "SharedPaymentTokens",
-    "X402Rail",
-    "MppRail",
-    "X402Terms",
-    "MppTerms",
-}
-PLACES = {
+RAIL_MODULES = {kind.__module__ for kind in RAILS}
+TERMS = {kind for kind in Terms.__subclasses__() if kind.__module__ in RAIL_MODULES}
+NAMES = {method.name for method in MACHINE_RAILS} | {kind.__name__ for kind in (*RAILS, *WALLETS, *TERMS)}
+PLACES = {f"src/{module.replace('.', '/')}.py" for module in RAIL_MODULES} | {
     "src/prefect_assay/service/models/vocabulary.py",
     "src/prefect_assay/orders/payments/rails/__init__.py",
-    "src/prefect_assay/orders/payments/rails/mpp.py",
-    "src/prefect_assay/orders/payments/rails/x402.py",
     "src/prefect_assay/cli/services/lab.py",
     "src/prefect_assay/cli/services/saved_blocks.py",
     "blocks/__init__.py",
