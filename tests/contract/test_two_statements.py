@@ -40,10 +40,9 @@ def test_both_state_the_rules_of_an_assay_type_alike(kind):
     lab, client = lab_types[kind], client_types[kind]
     assert lab.takes_target == client.takes_target
     assert lab.takes_method == bool(client.methods)
-    assert lab.takes_replicates == client.takes_replicates
+    assert lab.takes == client.takes
     counts = client.sequence_counts
     assert lab.sequence_counts == (counts and (counts.least, counts.most, counts.step))
-    assert (lab.concentrations_nm if lab.takes_concentrations else ()) == client.concentrations_nM
 
 
 def test_both_agree_when_work_has_begun():

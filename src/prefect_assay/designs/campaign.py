@@ -18,7 +18,6 @@ from prefect_assay.errors import InvalidSpec
 from prefect_assay.service.assays import ASSAY_TYPES, SequenceCounts
 from prefect_assay.service.models.sequences import Batch, ProteinSequence, Sequences
 from prefect_assay.service.models.spec import Assay
-from prefect_assay.service.models.vocabulary import REPLICATES_DEFAULT
 from prefect_assay.service.words import many
 
 
@@ -141,11 +140,7 @@ def _assay(assay: Assay) -> dict[str, object]:
     chosen: dict[str, object] = assay.model_dump(mode="json", exclude_none=True)
     if assay.effective_method:
         chosen["method"] = assay.effective_method.value
-    kind = ASSAY_TYPES[assay.experiment_type]
-    if kind.takes_replicates:
-        chosen.setdefault("n_replicates", REPLICATES_DEFAULT)
-    if kind.concentrations_nM:
-        chosen.setdefault("antigen_concentrations", list(kind.concentrations_nM))
+    ASSAY_TYPES[assay.experiment_type].fill_defaults(chosen)
     return chosen
 
 

@@ -15,7 +15,6 @@ from prefect_assay.service.models.identifiers import is_uuid
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.spec_rules import quoted
 from prefect_assay.service.models.vocabulary import (
-    REPLICATES_DEFAULT,
     ExperimentType,
     Method,
     snake_case,
@@ -56,11 +55,7 @@ def normalize_spec(spec: ExperimentSpec) -> dict[str, Any]:
             sequence["aa_string"] = sequence["aa_string"].upper()
         if not sequence.get("metadata"):
             sequence.pop("metadata", None)
-    kind = ASSAY_TYPES[spec.experiment_type]
-    if kind.takes_replicates:
-        wire.setdefault("n_replicates", REPLICATES_DEFAULT)
-    if kind.concentrations_nM:
-        wire.setdefault("antigen_concentrations", list(kind.concentrations_nM))
+    ASSAY_TYPES[spec.experiment_type].fill_defaults(wire)
     return wire
 
 

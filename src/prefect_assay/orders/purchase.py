@@ -144,7 +144,7 @@ def describe_assay(assay: Assay | ExperimentSpec, target: str | None) -> str:
     method = assay.effective_method if isinstance(assay, Assay) else assay.method
     by = f" by {method.upper()}" if method else ""
     against = f" against {target}" if target else ""
-    if not ASSAY_TYPES[assay.experiment_type].takes_replicates:
+    if "n_replicates" not in ASSAY_TYPES[assay.experiment_type].takes:
         return f"{in_words(assay.experiment_type)}{by}{against}"
     default = (
         ""

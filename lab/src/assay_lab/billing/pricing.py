@@ -66,7 +66,7 @@ def price(spec: Mapping[str, Any], n_sequences: int, target: Row | None) -> Pric
 
 def _assay(kind: str, replicates: int | None, n_sequences: int) -> dict[str, Any]:
     unit, addon = ASSAY_TYPES[kind].unit_cents, ASSAY_TYPES[kind].replicate_cents
-    count = (replicates or REPLICATES_DEFAULT) if ASSAY_TYPES[kind].takes_replicates else 1
+    count = (replicates or REPLICATES_DEFAULT) if "n_replicates" in ASSAY_TYPES[kind].takes else 1
     base_cents = unit * n_sequences
     addon_cents = addon * (count - 1) * n_sequences
     return {

@@ -8,10 +8,10 @@ from assay_lab.billing import pricing
 from assay_lab.kernel.refusals import integral
 from assay_lab.kernel.store import Db, Row, load
 from assay_lab.measure.assays import ASSAY_TYPES
+from assay_lab.requests.schemas import ExperimentSpec
 from assay_lab.requests.validation import Entry
-from assay_lab.vocabulary import REPLICATES_DEFAULT
 
-FIELDS = ("experiment_type", "method", "target_id", "n_replicates", "antigen_concentrations", "parameters")
+FIELDS = tuple(name for name in ExperimentSpec.model_fields if name != "sequences")
 
 
 def stored(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,21 +82,16 @@ def view(spec: Mapping[str, Any], target: Row | None, entries: Iterable[Entry]) 
 
 
 def _without_sequences(spec: Mapping[str, Any], target: Row | None) -> dict[str, Any]:
-    kind = spec["experiment_type"]
-    body: dict[str, Any] = {"experiment_type": kind}
-    if spec.get("method"):
-        body["method"] = spec["method"]
-    if target is not None:
-        body["target"] = {
-            "name": target["name"],
-            "target_catalog_id": target["id"],
-            "supplier_url": target["url"],
-        }
-    if ASSAY_TYPES[kind].takes_replicates:
-        body["n_replicates"] = spec.get("n_replicates") or REPLICATES_DEFAULT
-    if ASSAY_TYPES[kind].takes_concentrations:
-        concentrations = spec.get("antigen_concentrations")
-        body["antigen_concentrations"] = concentrations or list(ASSAY_TYPES[kind].concentrations_nm)
-    if spec.get("parameters") is not None:
-        body["parameters"] = spec["parameters"]
+    shown = {**ASSAY_TYPES[spec["experiment_type"]].takes, **spec}
+    body: dict[str, Any] = {}
+    for name in FIELDS:
+        if name == "target_id":
+            if target is not None:
+                body["target"] = {
+                    "name": target["name"],
+                    "target_catalog_id": target["id"],
+                    "supplier_url": target["url"],
+                }
+        elif shown.get(name) is not None:
+            body[name] = [*shown[name]] if isinstance(shown[name], tuple) else shown[name]
     return body

@@ -57,7 +57,7 @@ def _metadata(request: AssayRequest, entries: list[dict[str, Any]]) -> dict[str,
         "preliminary": request.partial,
         "method": request.method,
         "n_replicates": request.n_replicates
-        if ASSAY_TYPES[request.experiment_type].takes_replicates
+        if "n_replicates" in ASSAY_TYPES[request.experiment_type].takes
         else None,
         "measured_sequences": [name for name, entry in named if entry.get("data_source") == "measured"],
         "modelled_sequences": [name for name, entry in named if entry.get("data_source") == "model"],

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from assay_lab.kernel.refusals import Body, Refusal
-from assay_lab.measure.assays import ASSAY_TYPES, AssayType
+from assay_lab.measure.assays import ASSAY_TYPES, LIMITED_FIELDS, AssayType
 from assay_lab.requests.core import uuid_or_none
 from assay_lab.vocabulary import (
     AMINO_ACIDS,
@@ -176,8 +176,7 @@ def spec_violations(
     applicable = {
         "method": assay.takes_method,
         "target_id": assay.takes_target,
-        "n_replicates": assay.takes_replicates,
-        "antigen_concentrations": assay.takes_concentrations,
+        **{name: name in assay.takes for name in LIMITED_FIELDS},
     }
     needed = {"method", "target_id"} if target_needed else {"method"}
     for name, applies in applicable.items():

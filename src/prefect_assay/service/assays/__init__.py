@@ -49,6 +49,8 @@ FURTHER_QUANTITIES: Final = _list_quantities(
 )
 """Quantities that tables have a column for because a type declares them, and that no other rule knows."""
 BINDING_TYPES: Final = frozenset(one.experiment_type for one in _TYPES if one.takes_target)
+LIMITED_FIELDS: Final = tuple(dict.fromkeys(name for one in _TYPES for name in one.takes))
+"""The optional fields of a request that some types refuse."""
 METHOD_TYPES: Final = frozenset(one.experiment_type for one in _TYPES if one.methods)
 
 _OBJECTIVES: Final = {one.improves.objective: one.improves for one in _TYPES if one.improves}
@@ -83,6 +85,7 @@ __all__ = [
     "KD",
     "KOFF",
     "KON",
+    "LIMITED_FIELDS",
     "MAIN_QUANTITIES",
     "METHOD_TYPES",
     "QUANTITIES",

@@ -5,7 +5,12 @@ from typing import Final
 from prefect_assay.service.assays.assay_type import AssayType, ObjectiveValue, QuantityKind
 from prefect_assay.service.assays.expression import CONCENTRATION
 from prefect_assay.service.assays.objective import Objective
-from prefect_assay.service.models.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType, Method
+from prefect_assay.service.models.vocabulary import (
+    ANTIGEN_CONCENTRATIONS_NM,
+    REPLICATES_DEFAULT,
+    ExperimentType,
+    Method,
+)
 
 KD: Final = QuantityKind(
     "K_D",
@@ -58,7 +63,7 @@ AFFINITY: Final = AssayType(
     measures="K_D, k_on, k_off",
     takes_target=True,
     methods=tuple(Method),
-    concentrations_nM=ANTIGEN_CONCENTRATIONS_NM,
+    takes={"n_replicates": REPLICATES_DEFAULT, "antigen_concentrations": ANTIGEN_CONCENTRATIONS_NM},
     columns=(KD, KON, KOFF, CONCENTRATION),
     measured=(KD, KON, KOFF),
     main=KD,

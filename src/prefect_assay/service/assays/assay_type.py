@@ -6,10 +6,10 @@ Numbers of the contract (`contract 2.2`) are sections of the service's descripti
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from prefect_assay.service.assays.objective import Objective
-from prefect_assay.service.models.vocabulary import ExperimentType, Method
+from prefect_assay.service.models.vocabulary import REPLICATES_DEFAULT, ExperimentType, Method
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ class AssayType:
     """One assay type. Everything that differs between types is asked of it.
 
     Of the request (contract 2.2): `takes_target` needs a target, others reject one; `methods` needs one of them;
-    `concentrations_nM` is the default of a type that takes antigen concentrations; `sequence_counts` limits the sequences.
+    `takes` has the fields that some types refuse and this one takes, each with the service's default, or None where it has
+    none; `sequence_counts` limits the sequences.
 
     Of the result: `columns` are the quantities with a column of their own, `measured` those of them that are a measurement of
     the type, `main` the one that ranks designs. `other_fields` are measured fields without a column. `measured_by_call` is a
@@ -99,8 +100,7 @@ class AssayType:
 
     takes_target: bool = False
     methods: tuple[Method, ...] = ()
-    takes_replicates: bool = True
-    concentrations_nM: tuple[float, ...] = ()  # noqa: N815  units are spelled as scientists spell them
+    takes: Mapping[str, Any] = field(default_factory=lambda: {"n_replicates": REPLICATES_DEFAULT}, hash=False)
     sequence_counts: SequenceCounts | None = None
 
     columns: tuple[QuantityKind, ...] = ()
@@ -113,6 +113,17 @@ class AssayType:
 
     improves: ObjectiveValue | None = None
     hits_by: Objective | None = None
+
+    @property
+    def concentrations_nM(self) -> tuple[float, ...]:  # noqa: N802  units are spelled as scientists spell them
+        """The default antigen concentrations; empty for a type that takes none."""
+        return tuple(self.takes.get("antigen_concentrations", ()))
+
+    def fill_defaults(self, fields: dict[str, Any]) -> None:
+        """Add what the service takes for the fields that a request leaves out, as JSON."""
+        for name, default in self.takes.items():
+            if default is not None:
+                fields.setdefault(name, list(default) if isinstance(default, tuple) else default)
 
     @property
     def objective(self) -> Objective | None:

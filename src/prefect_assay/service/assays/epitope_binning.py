@@ -15,7 +15,7 @@ EPITOPE_BINNING: Final = AssayType(
     title="Epitope binning",
     measures="which designs compete for a site",
     takes_target=True,
-    takes_replicates=False,
+    takes={},
     sequence_counts=SequenceCounts(BINNING_SEQUENCES_MIN, BINNING_SEQUENCES_MAX, BINNING_SEQUENCES_STEP),
     other_fields=("bin", "responses"),
 )

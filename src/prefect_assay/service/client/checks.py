@@ -78,7 +78,6 @@ def check_changes(
             case "n_replicates" if isinstance(value, int):
                 found += check_replicates(value)
             case "antigen_concentrations" if isinstance(value, list):
-                found += [] if value else ["antigen_concentrations: empty; name at least one in nM"]
                 found += check_concentrations(value)
             case "webhook_url" if isinstance(value, str):
                 found += webhook_url(value)

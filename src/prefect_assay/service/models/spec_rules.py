@@ -7,10 +7,10 @@ module, and the client its requests.
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from prefect_assay.service.assays import ASSAY_TYPES
+from prefect_assay.service.assays import ASSAY_TYPES, LIMITED_FIELDS
 from prefect_assay.service.models.identifiers import is_uuid
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import (
@@ -42,8 +42,7 @@ def check_spec(spec: ExperimentSpec) -> tuple[str, ...]:
     return (
         *_method(spec),
         *_target(spec),
-        *_replicates(spec),
-        *_concentrations(spec),
+        *_fields(spec),
         *_json("parameters", spec.parameters),
         *_count(spec),
         *check_sequences(list(spec.sequences.items())),
@@ -78,13 +77,17 @@ def _target(spec: ExperimentSpec) -> Iterator[str]:
         yield f"target_id: {quoted(spec.target_id)} is no uuid of a catalog target"
 
 
-def _replicates(spec: ExperimentSpec) -> Iterator[str]:
-    if spec.n_replicates is None:
-        return
-    if ASSAY_TYPES[spec.experiment_type].takes_replicates:
-        yield from check_replicates(spec.n_replicates)
-    else:
-        yield f"n_replicates: {spec.experiment_type} takes none; leave it out"
+def _fields(spec: ExperimentSpec) -> Iterator[str]:
+    """The optional fields, in the order of the limited ones: does the type take them, and are they within their limits?"""
+    kind = ASSAY_TYPES[spec.experiment_type]
+    for name in dict.fromkeys((*LIMITED_FIELDS, *_LIMITS)):
+        value = getattr(spec, name)
+        if value is None:
+            continue
+        if name in LIMITED_FIELDS and name not in kind.takes:
+            yield f"{name}: {spec.experiment_type} takes none; leave it out"
+        elif name in _LIMITS:
+            yield from _LIMITS[name](value)
 
 
 def check_replicates(count: int) -> Iterator[str]:
@@ -93,23 +96,20 @@ def check_replicates(count: int) -> Iterator[str]:
         yield f"n_replicates: {count}; {REPLICATES_MIN} to {REPLICATES_MAX} are possible"
 
 
-def _concentrations(spec: ExperimentSpec) -> Iterator[str]:
-    values = spec.antigen_concentrations
-    if values is None:
-        return
-    if not ASSAY_TYPES[spec.experiment_type].concentrations_nM:
-        yield f"antigen_concentrations: {spec.experiment_type} takes none; leave them out"
-        return
-    if not values:
-        yield "antigen_concentrations: empty; name at least one in nM, or leave the field out"
-    yield from check_concentrations(values)
-
-
 def check_concentrations(values: Sequence[float]) -> Iterator[str]:
     """The limits of concentrations of every assay."""
+    if not values:
+        yield "antigen_concentrations: empty; name at least one in nM, or leave the field out"
     wrong = [value for value in values if not math.isfinite(value) or value < 0]
     if wrong:
         yield f"antigen_concentrations: {', '.join(map(str, wrong))}; only finite numbers from 0 on, in nM"
+
+
+_LIMITS: Final[Mapping[str, Callable[[Any], Iterator[str]]]] = {
+    "n_replicates": check_replicates,
+    "antigen_concentrations": check_concentrations,
+}
+"""What limits the values of a field, beyond its type."""
 
 
 def _json(place: str, value: object) -> Iterator[str]:

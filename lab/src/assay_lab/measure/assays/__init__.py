@@ -25,9 +25,11 @@ _TYPES: Final = (
 ASSAY_TYPES: Final[Mapping[str, AssayType]] = {one.experiment_type: one for one in _TYPES}
 """By the word of a request; each `ExperimentType` has one entry."""
 BINDING_TYPES: Final = frozenset(one.experiment_type for one in _TYPES if one.takes_target)
+LIMITED_FIELDS: Final = frozenset(name for one in _TYPES for name in one.takes)
+"""The optional fields of a request that some types refuse."""
 METHOD_TYPES: Final = frozenset(one.experiment_type for one in _TYPES if one.takes_method)
 
 if len(ASSAY_TYPES) < len(ExperimentType):
     raise LookupError("an experiment type has no module in assay_lab.measure.assays")
 
-__all__ = ["ASSAY_TYPES", "BINDING_TYPES", "METHOD_TYPES", "AssayType"]
+__all__ = ["ASSAY_TYPES", "BINDING_TYPES", "LIMITED_FIELDS", "METHOD_TYPES", "AssayType"]

@@ -14,7 +14,7 @@ from assay_lab.measure.bundled import Replicate
 from assay_lab.measure.model import interval, log_spread, mean, replicates
 from assay_lab.measure.request import AssayRequest, Design
 from assay_lab.measure.sensorgrams import binding_files
-from assay_lab.vocabulary import ANTIGEN_CONCENTRATIONS_NM, ExperimentType
+from assay_lab.vocabulary import ANTIGEN_CONCENTRATIONS_NM, REPLICATES_DEFAULT, ExperimentType
 
 _NOISE_PCT = 1.2
 _MISFIT_PCT_PER_DECADE = 12.0
@@ -137,7 +137,7 @@ AFFINITY: Final = AssayType(
     replicate_cents=3_000,
     takes_target=True,
     takes_method=True,
-    takes_concentrations=True,
+    takes={"n_replicates": REPLICATES_DEFAULT, "antigen_concentrations": ANTIGEN_CONCENTRATIONS_NM},
     concentrations_nm=ANTIGEN_CONCENTRATIONS_NM,
     list_entries=affinity_entries,
     make_files=binding_files,

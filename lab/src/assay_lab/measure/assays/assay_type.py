@@ -6,7 +6,7 @@ from typing import Any
 
 from assay_lab.measure.files import File
 from assay_lab.measure.request import AssayRequest
-from assay_lab.vocabulary import ExperimentType
+from assay_lab.vocabulary import REPLICATES_DEFAULT, ExperimentType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,8 @@ class AssayType:
     The price is in US cents per sequence: `unit_cents` for one replicate, `replicate_cents` for each further one.
 
     Of the request (contract 2.2): `sequence_counts` are the least, the most and the step of a limited number of sequences.
-    `concentrations_nm` are measured where a request has none; only a type that `takes_concentrations` accepts others.
+    `takes` has the fields that some types refuse and this one takes, each with its default, or None where it has none.
+    `concentrations_nm` are measured where a request has none.
 
     Of the result: `list_entries` makes the entries of the record, `make_files` those of the data package. `columns` are title,
     field and format of its numbers on the page of an experiment.
@@ -32,8 +33,7 @@ class AssayType:
 
     takes_target: bool = False
     takes_method: bool = False
-    takes_replicates: bool = True
-    takes_concentrations: bool = False
+    takes: Mapping[str, Any] = field(default_factory=lambda: {"n_replicates": REPLICATES_DEFAULT})
     concentrations_nm: tuple[float, ...] = ()
     sequence_counts: tuple[int, int, int] | None = None
 
