@@ -39,11 +39,17 @@ _METADATA = {
     "chain_order": "VH-VL",
     "framework_regions": {"ch": "a", "cl": "b"},
 }
+_LIMITED = {"n_replicates": 2, "antigen_concentrations": [100.0, 0.0]}  # fields that some types refuse
+
+
+def _limited_fields(experiment_type: str) -> dict[str, Any]:
+    return {name: _LIMITED[name] for name in ASSAY_TYPES[experiment_type].takes}
+
+
 FULL = spec(
     sequences={"a": {"aa_string": "MKTAYIAKQR", "control": True, "metadata": _METADATA}, "b": "GSHMKLVFFA"},
-    n_replicates=2,
-    antigen_concentrations=[100.0, 0.0],
     parameters={"temperature": 25},
+    **_limited_fields("affinity"),
 )
 _CONTROL = {"control": {"aa_string": "MKTWWAIAKQR", "control": True}}
 _SPECS = [
@@ -54,6 +60,7 @@ _SPECS = [
         sequences={name: f"MKT{name}" for name in "ACDE"}
         if kind.sequence_counts
         else {**spec()["sequences"], **_CONTROL},
+        **_limited_fields(kind.experiment_type),
     )
     for kind in ASSAY_TYPES.values()
 ]
