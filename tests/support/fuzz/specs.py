@@ -18,6 +18,7 @@ from prefect_assay.errors import InputError, InvalidRequest, InvalidSpec
 from prefect_assay.service.assays import BINDING_TYPES, METHOD_TYPES
 from prefect_assay.service.client.http.request import Request
 from prefect_assay.service.models.experiment import CreateRequest
+from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import ExperimentType
 from support.client import operations
 
@@ -131,17 +132,8 @@ class SpecFuzz:
         chance, spec = self._chance, order["experiment_spec"]
         match chance.randrange(8):
             case 7:
-                field = chance.choice(
-                    (
-                        "experiment_type",
-                        "method",
-                        "n_replicates",
-                        "parameters",
-                        "sequences",
-                        "antigen_concentrations",
-                    )
-                )
-                spec[field] = chance.choice((5, "x", "3", 2.5, ["a"], {"a": 1}, True))
+                fields = [name for name in ExperimentSpec.model_fields if name != "target_id"]
+                spec[chance.choice(fields)] = chance.choice((5, "x", "3", 2.5, ["a"], {"a": 1}, True))
             case 0:
                 spec["experiment_type"] = chance.choice(list(ExperimentType))
             case 1:
