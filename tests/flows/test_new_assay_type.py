@@ -147,9 +147,7 @@ def register(root):
             f"from {package}.assays.fluorescence",
             f"{line}from {package}.assays.fluorescence",
         )
-        change(
-            folder / "__init__.py", "    ENZYME_ACTIVITY,\n)", "    ENZYME_ACTIVITY,\n    MASS_PHOTOMETRY,\n)"
-        )
+        change(folder / "__init__.py", "\n)\nASSAY_TYPES", "\n    MASS_PHOTOMETRY,\n)\nASSAY_TYPES")
 
 
 def test_an_assay_type_is_one_module_beside_its_registration(tmp_path):

@@ -82,13 +82,9 @@ ADDED = (
     ("blocks/archives.py", "# Where an archive kind is registered", ARCHIVE),
 )
 REGISTERED = (
-    ("orders/payments/rails/__init__.py", "(X402Rail, MppRail)", "(X402Rail, MppRail, VoucherRail)"),
-    (
-        "blocks/wallets.py",
-        "X402Wallet | SharedPaymentTokens\n",
-        "X402Wallet | SharedPaymentTokens | VoucherBook\n",
-    ),
-    ("blocks/archives.py", "LocalArchive | S3Archive\n", "LocalArchive | S3Archive | MemoryArchive\n"),
+    ("orders/payments/rails/__init__.py", "type[Rail], ...]] = (", "type[Rail], ...]] = (VoucherRail, "),
+    ("blocks/wallets.py", "\nWallet = ", "\nWallet = VoucherBook | "),
+    ("blocks/archives.py", "\nArchive = ", "\nArchive = MemoryArchive | "),
 )
 
 
