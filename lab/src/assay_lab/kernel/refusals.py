@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from assay_lab.vocabulary import MACHINE_RAILS
+from assay_lab.vocabulary import MACHINE_RAILS, PaymentMethod
 
 
 class Refusal(Exception):
@@ -44,7 +44,8 @@ class Body(BaseModel):
 
 def _require_machine_rail(word: str) -> str:
     if word not in MACHINE_RAILS:
-        raise ValueError(f"Input should be {' or '.join(map(repr, map(str, sorted(MACHINE_RAILS))))}")
+        words = (repr(method.value) for method in PaymentMethod if method in MACHINE_RAILS)
+        raise ValueError(f"Input should be {' or '.join(words)}")
     return word
 
 
