@@ -240,7 +240,7 @@ def test_a_request_finds_its_operation():
         ("DateOrTime", ("2026-12-01",), ("2026-13-01",)),
         ("Uuid", ("00000000-0000-4000-8000-000000000000",), ("1",)),
         ("Url", ("https://example.org/a?b=c",), ("not an address",)),
-        ("HttpsUrl", ("https://example.org",), ("http://example.org",)),
+        ("HttpsUrl", ("https://example.org", "HTTPS://EXAMPLE.ORG"), ("http://example.org",)),
         ("Secret", ("s" * 32,), ("s" * 31,)),
         ("ExperimentStatus", ("WaitingForConfirmation",), (7,)),
         ("ResultsStatus", ("All",), (7,)),
