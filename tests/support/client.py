@@ -7,16 +7,8 @@ from operator import attrgetter
 import pytest
 
 from prefect_assay.service.client import AssayClient
-from prefect_assay.service.client.http.request import NO_BODY, Operation, Request
 
 CANARY = "canary-5f3e9b-bearer-token"
-
-
-def unchecked(method, path, body=NO_BODY, **fields):
-    """A request that no check of the client has seen; its value is the answer."""
-    return Operation(
-        request=Request(method=method, path=path, json=body, **fields), read=lambda answer: answer
-    )
 
 
 @dataclass
