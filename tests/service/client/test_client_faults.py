@@ -14,12 +14,12 @@ from prefect_assay.orders.payments.rails.mpp import MppRail
 from prefect_assay.orders.payments.rails.x402 import X402Limits, X402Rail
 from prefect_assay.service.client import AssayClient, RetryPolicy
 from prefect_assay.service.models.experiment import CreateRequest
-from prefect_assay.service.models.sequences import ProteinSequence
 from prefect_assay.service.models.service import WireWords
 from prefect_assay.service.models.spec import ExperimentSpec, SequenceValue
-from prefect_assay.service.models.tokens import Attenuation, MintRequest, NewOrg
+from prefect_assay.service.models.tokens import Attenuation
 from prefect_assay.service.models.vocabulary import ExperimentType
 from support.client import CANARY, Caller
+from support.client_calls import list_client_calls
 from support.services.fault_server import reply, reset, truncated
 
 SPEC = ExperimentSpec(
@@ -34,31 +34,29 @@ CREDENTIAL = {"PAYMENT-SIGNATURE": "credential-canary"}
 EXPERIMENT = {"id": "e1", "code": "c-1", "status": "done", "created_at": "2026-11-21T12:00:00Z"}
 ESTIMATE = {"breakdown": None, "incomplete": None, "warnings": []}
 
-ACTS = [
-    ("experiments.create", (ORDER,), errors.OrderOutcomeUnknown),
-    ("experiments.submit", ("e1",), errors.OutcomeUnknown),
-    ("experiments.confirm_quote", ("e1",), errors.OutcomeUnknown),
-    ("quotes.reject", ("q1", "price"), errors.OutcomeUnknown),
-    ("experiments.modify", ("e1",), errors.OutcomeUnknown),
-    ("sequences.add", ("c-1", [ProteinSequence(name="a", aa_string="MKT")]), errors.OutcomeUnknown),
-    ("quotes.confirm", ("q1",), errors.OutcomeUnknown),
-    ("custom_targets.request", ("n", "p", "MKT"), errors.OutcomeUnknown),
-    ("webhooks.create", ("https://h.example",), errors.OutcomeUnknown),
-    ("webhooks.modify", ("w1",), errors.OutcomeUnknown),
-    ("webhooks.delete", ("w1",), errors.OutcomeUnknown),
-    ("service.submit_feedback", ("feedback", "00000000-0000-4000-8000-000000000000"), errors.OutcomeUnknown),
-    ("tokens.attenuate", (PARENT, Attenuation(read_only=True), "narrow"), errors.OutcomeUnknown),
-    ("tokens.revoke", (), errors.OutcomeUnknown),
-    ("tokens.mint", (MintRequest(org=NewOrg(name="n"), email="a@b.example"),), errors.OutcomeUnknown),
-    ("invoices.pay", ("i1", CREDENTIAL), errors.PaymentOutcomeUnknown),
-]
-acts = pytest.mark.parametrize(("name", "arguments", "unknown"), ACTS, ids=[a[0] for a in ACTS])
+# Every call that changes something, from the description; with secrets where it takes any.
+UNKNOWN = {"experiments.create": errors.OrderOutcomeUnknown, "invoices.pay": errors.PaymentOutcomeUnknown}
+SECRETS = {
+    "experiments.create": {"request": ORDER},
+    "invoices.pay": {"headers": CREDENTIAL},
+    "tokens.attenuate": {"token": PARENT, "attenuation": Attenuation(read_only=True)},
+}
+ACTS = {
+    one.method: one.arguments[1] | SECRETS.get(one.method, {})
+    for one in list_client_calls()
+    if one.operation.acts
+}
+acts = pytest.mark.parametrize(
+    ("name", "arguments", "unknown"),
+    [(name, arguments, UNKNOWN.get(name, errors.OutcomeUnknown)) for name, arguments in ACTS.items()],
+    ids=ACTS,
+)
 
 
-def fails(call, name, *arguments):
+def fails(call, name, /, *positional, **named):
     """The error of a call; nothing secret may show in it, however it is printed."""
     with pytest.raises(errors.AssayError) as caught:
-        call(name, *arguments)
+        call(name, *positional, **named)
     error = caught.value
     shown = "".join(traceback.format_exception(error)) + repr(error.__dict__) + repr(error)
     for secret in (CANARY, SECRET, PARENT, CREDENTIAL["PAYMENT-SIGNATURE"]):
@@ -74,7 +72,7 @@ def test_an_act_whose_answer_is_lost_is_sent_once_and_its_outcome_is_unknown(
     call, server, name, arguments, unknown, fault
 ):
     server.will(fault(), reply(200, EXPERIMENT))
-    assert type(fails(call, name, *arguments)) is unknown
+    assert type(fails(call, name, **arguments)) is unknown
     assert len(server.seen) == 1
     assert call.waits == []
 
@@ -84,7 +82,7 @@ def test_an_act_without_a_connection_did_not_happen(name, arguments, unknown):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"http://127.0.0.1:{closed.getsockname()[1]}"
     call = Caller(address)
-    error = fails(call, name, *arguments)
+    error = fails(call, name, **arguments)
     assert type(error) is errors.ServiceUnavailable
     assert "nothing was sent" in str(error)
     assert call.waits == []
@@ -94,9 +92,9 @@ def test_an_act_without_a_connection_did_not_happen(name, arguments, unknown):
 def test_a_rate_limited_act_is_not_repeated(call, server, name, arguments, unknown):
     server.will(reply(429, {"error": "slow down"}, retry_after="0"), reply(200, EXPERIMENT))
     if name == "invoices.pay":  # every verdict on a credential is an answer
-        assert call(name, *arguments).status_code == 429
+        assert call(name, **arguments).status_code == 429
     else:
-        assert fails(call, name, *arguments).retry_after == 0
+        assert fails(call, name, **arguments).retry_after == 0
     assert len(server.seen) == 1
 
 
@@ -266,7 +264,7 @@ def test_a_refusal_that_is_not_the_services_leaves_an_act_unknown(
     every = name in {"experiments.create", "invoices.pay"} or status == 404
     for body in FOREIGN if every else FOREIGN[1:2]:
         server.will(reply(status, body))
-        error = fails(call, name, *arguments)
+        error = fails(call, name, **arguments)
         assert (type(error), error.status_code) == (unknown, status), body
         assert "whether it took effect is not known" in str(error)
         assert len(server.seen) == 1
@@ -275,7 +273,7 @@ def test_a_refusal_that_is_not_the_services_leaves_an_act_unknown(
 @acts
 def test_a_request_that_a_proxy_gave_up_is_unknown_whatever_the_body(call, server, name, arguments, unknown):
     server.will(reply(499, {"error": "client closed request", "request_id": "req_7"}))
-    assert type(fails(call, name, *arguments)) is unknown
+    assert type(fails(call, name, **arguments)) is unknown
 
 
 @pytest.mark.parametrize("body", [{"message": "echo"}, {"error": "echo"}, b"<html>echo</html>"])
