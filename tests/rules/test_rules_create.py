@@ -88,8 +88,8 @@ def test_orders_share_one_project(org):
 )  # fmt: skip
 def test_header_and_body_select_alike(org, in_body, in_header):
     def create(client):
-        wanted = request(auto_accept_quote=True, payment_method=in_body)
-        return client.experiments.create(wanted, payment_header=in_header)
+        order = request(auto_accept_quote=True, payment_method=in_body)
+        return client.experiments.create(order, payment_header=in_header)
 
     selected = {"payment": {"method": in_body}} if in_body else {}
     answer = org.http.post(

@@ -74,10 +74,10 @@ def three(lab):
         yield org
 
 
-@pytest.mark.parametrize(("built", "text", "found"), FILTERS, ids=[row[1] for row in FILTERS])
-def test_every_operator(three, built, text, found):
+@pytest.mark.parametrize(("built", "text", "total"), FILTERS, ids=[row[1] for row in FILTERS])
+def test_every_operator(three, built, text, total):
     assert str(built) == text
-    assert three.client.experiments.list(filter=built).total == found
+    assert three.client.experiments.list(filter=built).total == total
 
 
 @pytest.mark.parametrize(("form", "sort", "first"), SORTS, ids=[row[0] for row in SORTS])
@@ -86,13 +86,13 @@ def test_every_form_of_sort(three, form, sort, first):
     assert three.http.get("/experiments", params={"sort": str(sort)}).json()["items"][0]["name"] == first
 
 
-@pytest.mark.parametrize(("word", "build", "found"), TESTS, ids=[row[0] for row in TESTS])
+@pytest.mark.parametrize(("word", "build", "total"), TESTS, ids=[row[0] for row in TESTS])
 @pytest.mark.parametrize("method", ["experiments.list", "quotes.list", "results.list"])
-def test_every_test_of_a_field(three, method, word, build, found):
+def test_every_test_of_a_field(three, method, word, build, total):
     where = [build("created_at", "2000-01-01")]
     assert where[0].parameter == f"{word}(created_at)"
     assert attrgetter(method)(three.client)(where=where).total == (
-        found if method == "experiments.list" else 0
+        total if method == "experiments.list" else 0
     )
 
 
@@ -103,6 +103,15 @@ def test_search_and_plain_status(three):
     assert three.client.experiments.list(status="done").total == 0
     code = three.client.experiments.list().items[0].code
     assert three.client.experiments.list(search=code).total == 1
+
+
+@pytest.mark.parametrize("condition", [f.eq("name", "alpha"), "eq(name,alpha)"])
+def test_a_status_of_results_joins_the_filter(three, condition):
+    for results_status, total in (("none", 1), ("all", 0)):
+        narrowed = {"filter": condition, "results_status": results_status}
+        assert three.client.experiments.list(**narrowed).total == total
+        assert len([*three.client.experiments.iterate(**narrowed, page_size=2)]) == total
+    assert three.client.experiments.list(results_status="none").total == 3
 
 
 @client_holds("4.1.filter")

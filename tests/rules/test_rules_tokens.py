@@ -9,13 +9,13 @@ from support.rules.register import lab_holds
 
 
 def test_a_partner_brings_organisations_and_users(lab, org):
-    def wanted(name, existing=None):
+    def mint_request(name, existing=None):
         place = ExistingOrg(id=existing) if existing else NewOrg(name="Customer")
         return MintRequest(org=place, email=f"{name}@{org.id}.example")
 
     with AssayClient(lab.base_url, org.lab.partner_token) as partner:
-        first = partner.tokens.mint(wanted("a"))
-        again = wanted("b", first.organization_id)
+        first = partner.tokens.mint(mint_request("a"))
+        again = mint_request("b", first.organization_id)
         second = partner.tokens.mint(again)
         assert second.organization_id == first.organization_id != org.id
         with pytest.raises(Conflict):
@@ -23,7 +23,7 @@ def test_a_partner_brings_organisations_and_users(lab, org):
     with AssayClient(lab.base_url, second.token) as customer:
         assert customer.tokens.whoami().active_organization_id == first.organization_id
         assert customer.experiments.list().total == 0
-    org.reads(Forbidden, lambda client: client.tokens.mint(wanted("c")))
+    org.reads(Forbidden, lambda client: client.tokens.mint(mint_request("c")))
 
 
 @lab_holds("4.6.attenuate.capability")

@@ -165,8 +165,8 @@ AT_ONCE = [
 @pytest.mark.parametrize(("call", "wrong", "places"), AT_ONCE, ids=[case[0] for case in AT_ONCE])
 def test_all_findings_come_in_one_answer(shared, place, call, wrong, places):
     row = Row("2.2.all", call, wrong, "")
-    said, answer = str(client_refusal(shared, row)), place(row).json()["error"]
-    assert [word for word in places if word not in said] == [], said
+    finding, answer = str(client_refusal(shared, row)), place(row).json()["error"]
+    assert [word for word in places if word not in finding] == [], finding
     assert [word for word in places if word not in answer] == [], answer
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from assay_lab.kernel import schedule
+from assay_lab.kernel import schedule, times
 from assay_lab.kernel.faults import WebhookFault
 from assay_lab.words import WireWords
 from lab_support.core import EPOCH, advance, get, lab_core, order
@@ -43,6 +43,7 @@ def test_every_update_is_delivered_signed_and_in_order(core, hook):
     feed = get(core, f"/experiments/{body['experiment_id']}/updates")["items"]
     contents = [json.loads(raw) for _, raw in hook.received]
     assert [content["data"]["update_id"] for content in contents] == [update["id"] for update in feed]
+    assert contents[0]["data"]["eta"] == times.stamp(EPOCH + timedelta(days=15))
     for headers, raw in hook.received:
         content = json.loads(raw)
         assert headers["X-Acme-Signature"] == signature(raw, SECRET)
@@ -59,8 +60,8 @@ def test_every_update_is_delivered_signed_and_in_order(core, hook):
 
 def pauses(core):
     """Seconds of lab time between the attempts."""
-    times = [datetime.fromisoformat(row["sent_at"]) for row in journal(core)]
-    return [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
+    sent = [datetime.fromisoformat(row["sent_at"]) for row in journal(core)]
+    return [(later - earlier).total_seconds() for earlier, later in pairwise(sent)]
 
 
 def test_one_advance_over_the_back_off_sends_each_retry_at_its_own_lab_time(core, hook):

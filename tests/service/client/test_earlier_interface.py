@@ -54,11 +54,11 @@ def earlier_feed(connection, request):
 @pytest.mark.parametrize("only", [{}, {"experiment_id": "e1"}, {"experiment_id": "e0", "type": "progress"}])
 def test_the_feed_is_followed_by_its_cursor_with_its_own_filters(call, server, only):
     server.will(*[earlier_feed] * 30)
-    wanted = [(row["id"], row["update_type"], "running") for row in narrowed(only)]
-    found = call("updates.iterate", page_size=2, **only)
-    assert [(update.id, update.type, update.description) for update in found] == wanted
+    expected = [(row["id"], row["update_type"], "running") for row in narrowed(only)]
+    updates = call("updates.iterate", page_size=2, **only)
+    assert [(update.id, update.type, update.description) for update in updates] == expected
     assert [update.id for update in call("updates.list", limit=2, **only).items] == [
-        row[0] for row in wanted[:2]
+        row[0] for row in expected[:2]
     ]
 
 

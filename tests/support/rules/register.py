@@ -182,7 +182,7 @@ SHOWN: dict[tuple[str, str], str] = {
     ("6.1", "client"): "tests/service/test_signature.py::test_no_matching_secret",
     ("6.2", "lab"): f"{_LAB}/webhooks/test_organization_webhooks.py::test_the_secret_is_found_in_three_steps",
     ("6.5", "lab"): f"{_LAB}/webhooks/test_signed_delivery.py::test_every_update_is_delivered_signed_and_in_order",
-    **{(rule, "lab"): _TOUR for rule in ("7.body", "7.401", "7.404.absent", "7.429", "7.500")},
+    **{(rule, "lab"): _TOUR for rule in ("7.body", "7.401", "7.404.absent", "7.429", "7.500", "4.2.patch.4")},
     ("7.403", "lab"): f"{_LAB}/tokens/test_tokens.py::test_a_missing_capability_is_a_403_that_names_it",
     ("7.402", "lab"): f"{_LAB}/billing/test_billing.py::test_paying_by_x402_settles_once_and_starts_the_work",
     ("8.processing", "lab"): f"{_LAB}/experiments/test_state_machine.py::test_the_lab_window_is_5_to_15_days_and_decided_by_the_seed",
