@@ -191,7 +191,7 @@ def test_a_status_change_is_read_as_a_delivery(body):
         ({"event": "x", **OLD, "data": CHANGE | {"timestamp": "some time ago"}}, SECRET, "tolerance"),
         ({"event": "x", **OLD, "data": CHANGE | {"created_at": 7e99}}, SECRET, "tolerance"),
         *(
-            (odd, SECRET, "")
+            (odd, SECRET, None)
             for odd in (CHANGE | {"new_status": ""}, CHANGE | {"experiment_id": 7}, [CHANGE], 3)
         ),
         ({"update_id": "u", **CHANGE}, SECRET, None),
