@@ -55,8 +55,8 @@ $(VENV)/.installed: requirements.lock pyproject.toml lab/pyproject.toml
 	@echo "1 of 4: an environment of $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "2 of 4: uv, which installs several packages at once"
-	@$(PIP) --quiet --constraint requirements.lock uv || true
-	@echo "3 of 4: $$(grep -c == requirements.lock) packages in the versions of requirements.lock"
+	@$(PIP) --quiet "$$(grep -o '^uv==[^ ]*' requirements.lock)" || true
+	@echo "3 of 4: $$(grep -c '^[a-z0-9]' requirements.lock) packages in the versions of requirements.lock"
 	@{ test -x $(BIN)/uv && $(BIN)/uv pip install $$(test -t 2 || echo --quiet) --compile-bytecode --python $(BIN)/python -r requirements.lock; } || \
 	  { echo "        pip installs them without uv, step by step:"; $(PIP) -r requirements.lock; } || \
 	  { echo "$$NO_PACKAGES"; exit 1; }
@@ -110,8 +110,9 @@ lowest-env: $(VENV)/.installed
 	@test -x build/lowest-env/bin/python || $(PYTHON) -m venv build/lowest-env
 	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --no-annotate --extra all \
 	  --output-file build/lowest.txt pyproject.toml lab/pyproject.toml
-	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --extra test --constraint build/lowest.txt \
-	  --output-file build/lowest-test.txt pyproject.toml lab/pyproject.toml
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --extra all --group pyproject.toml:test \
+	  --group lab/pyproject.toml:test --constraint build/lowest.txt --output-file build/lowest-test.txt \
+	  pyproject.toml lab/pyproject.toml
 	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python -r build/lowest-test.txt
 	@$(BIN)/uv pip install --quiet --python build/lowest-env/bin/python --no-deps --reinstall-package prefect-assay . \
 	  --reinstall-package assay-lab ./lab
@@ -186,7 +187,8 @@ lock:
 	@$(PYTHON) -m venv build/lock-env
 	@build/lock-env/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
 	@build/lock-env/bin/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-find-links --all-extras --output-file requirements.lock pyproject.toml lab/pyproject.toml
+	  --no-emit-index-url --no-emit-find-links --generate-hashes --all-extras --group pyproject.toml:dev \
+	  --group lab/pyproject.toml:test --output-file requirements.lock pyproject.toml lab/pyproject.toml
 
 # The lab's copy of the description of the service, and the tables of the reference.
 description: $(VENV)/.installed

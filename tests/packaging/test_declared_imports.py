@@ -12,13 +12,13 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-pytest.importorskip("mypy_boto3_s3", reason="the extra dev is not installed")
+pytest.importorskip("mypy_boto3_s3", reason="the development group is not installed")
 
 ROOT = Path(__file__).parents[2]
-PROJECT, LAB = (
-    tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for folder in ("", "lab")
-)
+FILES = [
+    tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8")) for folder in ("", "lab")
+]
+PROJECT, LAB = (file["project"] for file in FILES)
 PRODUCT = ("src", "flows", "tasks", "blocks", "deployments")
 FOLDERS_OF_EXTRAS = {
     "kinetics": (
@@ -29,7 +29,6 @@ FOLDERS_OF_EXTRAS = {
     "design": ("src/prefect_assay/analysis/selection/", "src/prefect_assay/analysis/threads.py"),
     "report": ("src/prefect_assay/analysis/report/",),
     "demo": ("src/prefect_assay/cli/demo/",),
-    "dev": ("src/prefect_assay/archive/s3.py",),  # annotations only
 }
 ANYWHERE = (
     "tokens",
@@ -116,26 +115,28 @@ def test_the_labs_own_tests_need_neither_prefect_nor_the_product():
 def test_neither_distribution_requires_the_other(project):
     """The lab is on no index: whoever registered its name would run code beside a wallet."""
     both = {"prefect-assay", "assay-lab"}
-    declared = names(chain(project["dependencies"], *project["optional-dependencies"].values()))
+    declared = names(chain(project["dependencies"], *project.get("optional-dependencies", {}).values()))
     assert declared & both <= {project["name"]}
 
 
 def test_the_lock_satisfies_what_is_declared():
     pins = defaultdict(list)  # several of one name, for different systems
     for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            requirement = Requirement(line)
+        if line and not line.startswith(("#", " ")):
+            requirement = Requirement(line.removesuffix("\\"))
             pins[canonicalize_name(requirement.name)] += [pin.version for pin in requirement.specifier]
-    projects = (PROJECT, LAB)
     declared = chain(
-        *(project["dependencies"] for project in projects),
-        *chain(*(project["optional-dependencies"].values() for project in projects)),
+        *(file["project"]["dependencies"] for file in FILES),
+        *chain(*(file["project"].get("optional-dependencies", {}).values() for file in FILES)),
+        *chain(*(file["dependency-groups"].values() for file in FILES)),
     )
-    wanted = [one for one in map(Requirement, declared) if one.name != PROJECT["name"]]
-    assert [str(one) for one in wanted if not pins[canonicalize_name(one.name)]] == []
+    requirements = [Requirement(text) for text in declared if isinstance(text, str)]
+    others = [requirement for requirement in requirements if requirement.name != PROJECT["name"]]
+    unlocked = [str(other) for other in others if not pins[canonicalize_name(other.name)]]
+    assert unlocked == []
     assert [
-        (str(one), version)
-        for one in wanted
-        for version in pins[canonicalize_name(one.name)]
-        if not one.specifier.contains(version)
+        (str(other), version)
+        for other in others
+        for version in pins[canonicalize_name(other.name)]
+        if not other.specifier.contains(version)
     ] == []

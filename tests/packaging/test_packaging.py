@@ -52,12 +52,21 @@ def test_the_description_of_an_index_has_no_link_into_the_repository(wheel):
     assert re.findall(r"\]\((?!https://)[^)]*\)", text) == []
 
 
-def test_the_lock_pins_exact_versions_and_names_no_address():
+def test_the_lock_pins_versions_with_hashes_and_names_no_address():
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    requirements = [line for line in lines if line and not line.startswith("#")]
-    assert len(requirements) > 50
-    assert [line for line in requirements if "==" not in line.split(";")[0]] == []
+    starts = [number for number, line in enumerate(lines) if not line.startswith(("#", " "))]
+    assert len(starts) > 50
+    assert [lines[number] for number in starts if "==" not in lines[number].split(";")[0]] == []
+    assert [lines[number] for number in starts if not lines[number + 1].startswith("    --hash=sha256:")] == []
     assert [line for line in lines if "://" in line or line.startswith("-")] == []
+
+
+def test_tools_of_development_are_in_no_metadata(wheel):
+    archive = zipfile.ZipFile(wheel)
+    text = archive.read(next(name for name in archive.namelist() if name.endswith("METADATA"))).decode()
+    assert "Author: The prefect-assay developers" in text
+    assert "Requires-Dist: prefect" in text
+    assert [line for line in text.splitlines() if "pytest" in line or "hypothesis" in line] == []
 
 
 def test_every_runtime_dependency_has_a_floor():
