@@ -173,6 +173,7 @@ check: $(VENV)/.installed
 	@$(BIN)/vulture
 	@! $(BIN)/vulture --min-confidence 60 src flows tasks blocks deployments lab/src lab/tests tests bench | \
 	  grep -vE "^(tests|lab/tests|bench)/" | grep -E "unused (function|class)"
+	@$(BIN)/python .ci/audit.py $(AUDIT)
 
 # The linters of the deployment files, in an environment of their own.
 check-deployments:

@@ -30,8 +30,8 @@ def library() -> Pool:
 def propose(
     history: Iterable[DesignSummary],
     n: int,
-    budget_cents: int | None,  # noqa: ARG001 - part of the contract of designers
-    round: int,  # noqa: A002
+    budget_cents: int | None,
+    round: int,
 ) -> list[Candidate]:
     """The designs of one round (docs/loops.md)."""
     seed = int(os.environ[SEED])
