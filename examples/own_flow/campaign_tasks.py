@@ -23,6 +23,7 @@ from prefect_assay.tasks import (
     plan_campaign,
     poll_quote,
     read_designs,
+    resolve_target,
     retrieve_results,
 )
 
@@ -46,8 +47,9 @@ def measure(
     campaign_id: str = "own-flow",
 ) -> str:
     """Order one experiment once and pay it once; return where its results are archived."""
-    assay = Assay(experiment_type="thermostability")
-    plan = plan_campaign(read_designs(DESIGNS), assay, None, campaign_id=campaign_id, per_experiment=96)
+    assay = Assay(experiment_type="screening", target="Human EGFR, extracellular domain")
+    target = resolve_target(credentials, assay)
+    plan = plan_campaign(read_designs(DESIGNS), assay, target, campaign_id=campaign_id, per_experiment=96)
     (planned,) = plan.experiments
 
     price = estimate_cost(credentials, planned.spec)
