@@ -309,15 +309,15 @@ class Conflicting:
 
 
 @pytest.mark.parametrize(("conflicts", "written"), [(2, True), (99, False)])
-def test_a_conflict_is_tried_again_a_bounded_number_of_times(swift_store, monkeypatch, conflicts, written):
+def test_a_conflict_is_tried_again_a_bounded_number_of_times(moto_store, monkeypatch, conflicts, written):
     monkeypatch.setattr(s3_module, "_CONFLICT_WAITS", (0.0, 0.0))
-    store = s3_module.S3Store(swift_store.bucket, Conflicting(swift_store._client, conflicts))
+    store = s3_module.S3Store(moto_store.bucket, Conflicting(moto_store._client, conflicts))
     if written:
         assert store.put_if_absent("a", b"1", "text/plain") is True
     else:
         with pytest.raises(ArchiveError, match="ConditionalRequestConflict"):
             store.put_if_absent("a", b"1", "text/plain")
-    assert (swift_store.stat("a") is not None) is written
+    assert (moto_store.stat("a") is not None) is written
 
 
 HINTS = ["lab/BOOKS/OPEN/campaign-c.json", "BOOKS/OPEN/loop-x~1.json", "lab/BOOKS/HOMES/h1/2026-11-27.json"]

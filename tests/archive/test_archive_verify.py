@@ -46,16 +46,6 @@ def test_any_single_changed_byte_is_found(tmp_path_factory, data):
     assert kinds(verify_versions(store)) == [("changed", f"{FOLDER}/raw/{name}.json")]
 
 
-def test_a_changed_object_on_a_real_server_is_found(swift_store):
-    archive_writer.archive(swift_store, "x", large=False)
-    key = f"{FOLDER}/raw/results-1.json"
-    swift_store._client.put_object(Bucket=swift_store.bucket, Key=key, Body=b"replaced")
-    swift_store._client.delete_object(Bucket=swift_store.bucket, Key=f"{FOLDER}/raw/quote.json")
-    report = verify_versions(swift_store)
-    assert set(kinds(report)) == {("changed", key), ("missing", f"{FOLDER}/raw/quote.json")}
-    assert not report.ok
-
-
 class _Busy(LocalStore):
     """A store that is too busy for reading the files whose key ends so."""
 

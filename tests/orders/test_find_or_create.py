@@ -79,16 +79,6 @@ def test_what_stands_in_another_log_of_the_archive_is_not_ordered_again(tmp_path
     assert ordered(other, under_another_id)[0].experiment_id == "id-1"
 
 
-def test_an_experiment_of_an_order_in_another_log_is_not_adopted(tmp_path):
-    """The service is the same, under an address that the archive did not know."""
-    service = OrderService()
-    ordered(service, new_book(tmp_path))
-    changed = books(tmp_path, account="an alias").open_order("camp", KEY)
-    with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
-        ordered(service, changed)
-    assert (service.creates, changed.read().ordered) == (1, None)
-
-
 def test_what_is_withdrawn_in_another_log_can_be_ordered(tmp_path):
     before = new_book(tmp_path)
     ordered(OrderService(), before)

@@ -1,7 +1,5 @@
 """A gateway answers the create of one order with that of another: no order becomes another one's experiment."""
 
-import itertools
-
 import pytest
 
 from prefect_assay.errors import NotFound, OrderMismatch, OrderOutcomeUnknown, OrderPending, PartialOrder
@@ -12,7 +10,7 @@ from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.service.models.experiment import Created, CreateRequest, QuoteAcceptance
 from prefect_assay.service.models.spec import ExperimentSpec
 from prefect_assay.service.models.vocabulary import ExperimentStatus, PaymentMethod
-from support.services.order_service import Killed, Killer, OrderService, books
+from support.services.order_service import OrderService, books
 
 MINE = ExperimentSpec.model_validate(
     {"experiment_type": "expression", "sequences": {"a": {"aa_string": "ACD"}}}
@@ -201,37 +199,6 @@ def test_what_the_service_leaves_a_draft_is_submitted(book):
         experiment_id, status=ExperimentStatus.WAITING_FOR_CONFIRMATION
     )
     assert order(service, book, QUOTED).status == ExperimentStatus.WAITING_FOR_CONFIRMATION
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("names", ["created", "partial", "accepted", "invoice"])
-def test_a_kill_at_any_call_leaves_the_own_experiment_or_none(tmp_path, monkeypatch, names, after):
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
-
-    def play(service, folder, killer):
-        service.killer = killer
-        log = books(folder, killer).open_order("camp", KEY)
-        find_or_create(service, MACHINE, log, sleep=lambda seconds: None, patience=(1.0,))
-        return confirm_order(service, MINE, log)
-
-    for at in itertools.count(1):
-        service, folder = MixingService(names), tmp_path / str(at)
-        first = Killer(at, after=after)
-        kept = None
-        try:
-            kept = play(service, folder, first)
-        except Killed:
-            try:
-                kept = play(service, folder, Killer())
-            except OrderOutcomeUnknown:
-                assert service.creates <= 1, at
-        state = books(folder).open_order("camp", KEY).read()
-        assert kept in {None, "id-2"}, at
-        assert state.ordered is None or state.ordered.experiment_id == "id-2", at
-        assert (state.surplus, state.others) == ((), ()), at
-        assert service.creates <= 1, at
-        if first.calls < at:
-            return
 
 
 def test_find_order_by_the_key_finds_what_an_answer_has_named_and_no_list_shows(book):

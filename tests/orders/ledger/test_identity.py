@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from prefect_assay.errors import ArchiveError, OrderOutcomeUnknown, OtherOrganisation
 from prefect_assay.orders.find import adopt_experiment
-from prefect_assay.orders.job import OrderRoute
 from prefect_assay.orders.ledger import Books, OrderLedger
-from prefect_assay.orders.ledger.log import Ordered, Sending
+from prefect_assay.orders.ledger.log import Ordered
 from prefect_assay.orders.payments.interfaces import normalize_address
 from prefect_assay.service.client.http.address import checked_base_url
-from prefect_assay.service.models.vocabulary import PaymentMethod
 from support.archive.memory_store import MemoryStore, an_attempt
 from support.crash.races import a_cap
 
@@ -110,15 +108,6 @@ def test_an_order_that_stands_in_another_log_is_neither_adopted_nor_paid(store, 
     with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
         ledger.reserve(an_attempt().amount_cents, a_cap(10**6))
     assert not elsewhere.budget.read().reservations
-
-
-def test_an_order_whose_create_has_no_answer_in_another_log_is_not_placed_again(store):
-    sent = Sending(attempt=1, route=OrderRoute.SELF_SERVICE, rail=PaymentMethod.ASYNC_INVOICE)
-    opened(store, "org-1").open_order("c", "k").record(lambda _: sent)
-    book = opened(store, None, ALIAS).open_order("c", "k")
-    with pytest.raises(OrderOutcomeUnknown, match="is in another log"):
-        adopt_experiment(book, "exp_1")
-    assert book.read().ordered is None
 
 
 @pytest.mark.parametrize(

@@ -133,21 +133,6 @@ def test_a_decision_for_nothing_writes_no_more_than_the_plan(store):
     assert kinds(book) == ["planned"]
 
 
-def test_of_decisions_that_race_each_sees_the_records_before_it(any_store):
-    barrier = threading.Barrier(8)
-
-    def decide(number):
-        book = books_in(any_store).open_order("c", "k")
-        barrier.wait(60)
-        return book.record(order(f"exp_{number}"))
-
-    with ThreadPoolExecutor(8) as pool:
-        (own,) = [record for record in pool.map(decide, range(8)) if record]
-    book = books_in(any_store).open_order("c", "k")
-    assert book.read().ordered == own
-    assert kinds(book) == ["planned", "ordered"]
-
-
 def test_a_writer_that_was_paused_between_reading_and_writing_finds_its_number_taken(store):
     book, seen = a_book(store, experiment=None), []
 

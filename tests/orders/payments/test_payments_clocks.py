@@ -140,7 +140,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80)
 @given(STEPS)
 def test_within_no_true_window_is_more_paid_than_the_cap_whatever_the_clocks_say(steps):
     world = World()

@@ -84,7 +84,7 @@ def test_a_run_that_dies_at_any_call_leaves_one_payment(core, method, after):
         assert len(world.issued) <= 2
 
 
-@pytest.mark.parametrize(("method", "step"), [(X402, 12), (MPP, 5)])
+@pytest.mark.parametrize(("method", "step"), [(X402, 30), (MPP, 12)])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_run_that_stands_still_at_any_call_while_another_pays_or_dies_leaves_one_payment(
     core, method, step, after
