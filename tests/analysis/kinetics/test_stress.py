@@ -25,6 +25,20 @@ def test_another_mechanism_is_mostly_flagged(name):
     assert found.verdicts["not_1_to_1"] >= 1
 
 
+@pytest.mark.parametrize("name", ["two sites", "bivalent analyte"])
+def test_a_second_process_is_flagged_by_the_curves_themselves(name):
+    assert len(row(name, SETS, SEED).unflagged) <= 6
+
+
+@pytest.mark.parametrize(
+    "name", ["SPR, bulk of 20 RU", "SPR, 1 s of injection mixing", "SPR, curved baseline of 2 RU"]
+)
+def test_what_spr_adds_is_not_taken_for_another_mechanism(name):
+    found = row(name, SETS, SEED)
+    assert found.verdicts["not_1_to_1"] == 0
+    assert sum(found.sensors) >= 10
+
+
 def test_a_tight_binder_gets_a_limit_or_an_interval_near_the_truth():
     found = row("1:1, K_D 20 to 300 pM, wander of 4 pm", SETS, SEED)
     assert max(found.off, default=1.0) <= 3

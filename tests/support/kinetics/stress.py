@@ -5,7 +5,7 @@ are fitted. `kd_nominal` is the K_D that the nominal concentrations give, which 
 `kd` is the true one, which its uncertainty has to hold. The service's values are those of a faultless fit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.signal import lfilter
@@ -19,8 +19,9 @@ SCHEDULE = Schedule(step_s=1.0)
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What an instrument adds, in nm unless it says otherwise; each sensor has its own."""
+    """What an instrument adds, in the unit of its signal unless it says otherwise; each curve has its own."""
 
+    unit: str = "nm"
     noise: float = 0.004
     correlation: float = 0.0  # of the noise from one second to the next
     offset: float = 0.0
@@ -59,7 +60,22 @@ INSTRUMENT = {
     "no blank": Disturbance(blank="missing"),
     "the blank swapped with the lowest concentration": Disturbance(blank="swapped"),
 }
+SURFACE = Disturbance(
+    unit="RU", noise=0.3, offset=0.3, wander=0.1, own_drift=0.5, bulk=1.0, concentration=0.05, rmax=0.02
+)
+SPR = {
+    "SPR, bulk of 20 RU": replace(SURFACE, bulk=20.0),
+    "SPR, 1 s of injection mixing": replace(SURFACE, dispersion_s=1.0),
+    "SPR, curved baseline of 2 RU": replace(SURFACE, curved=2.0),
+    "SPR, the reference takes 5 % of the signal": replace(SURFACE, reference=0.05),
+    "SPR, all of these": replace(SURFACE, bulk=20.0, dispersion_s=1.0, curved=2.0, reference=0.05),
+    "SPR, 10 % of the sites five times slower": replace(SURFACE, slower=0.1),
+    "SPR, no blank": replace(SURFACE, blank="missing"),
+    "SPR, the blank swapped with the lowest concentration": replace(SURFACE, blank="swapped"),
+}
 MILD = ORDINARY["all of them, half as strong"]
+_RU = 40.0
+"""So many RU are taken for one nm."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,7 @@ class StressSet:
     kd: float
     kd_nominal: float
     association_s: float
+    unit: str = "nm"
 
 
 def one_site(kon, koff, rmax, c, times, association_s):
@@ -84,7 +101,7 @@ def disturbed(clean, rng, disturbance, schedule=SCHEDULE):
     """The curves of an instrument, with a blank: `clean` gives the signal of a concentration for Rmax = 1 share."""
     times, d = schedule.times, disturbance
     x = times / times[-1]
-    shared = -0.15 * rng.random() * x
+    shared = -(0.15 if d.unit == "nm" else 3.0) * rng.random() * x
     curves = []
     for nominal in (0.0, *CONCENTRATIONS_M):
         signal = shared + d.own_drift * rng.standard_normal() * x
@@ -132,8 +149,8 @@ def constants(rng, nanomolar=(1.0, 300.0)):
 def one_to_one_set(rng, disturbance, nanomolar=(1.0, 300.0), schedule=SCHEDULE):
     kon, koff, rmax = constants(rng, nanomolar)
     scale = np.exp(np.log1p(CONCENTRATION_ERROR) * rng.standard_normal())
-
     d = disturbance
+    rmax *= 1.0 if d.unit == "nm" else _RU
 
     def clean(c):
         rates = schedule.times, schedule.association_s
@@ -144,7 +161,7 @@ def one_to_one_set(rng, disturbance, nanomolar=(1.0, 300.0), schedule=SCHEDULE):
 
     curves = disturbed(clean, rng, disturbance, schedule)
     kd = koff / kon
-    return StressSet(curves, kon * scale, koff, kd, kd / scale, schedule.association_s)
+    return StressSet(curves, kon * scale, koff, kd, kd / scale, schedule.association_s, d.unit)
 
 
 def _two_sites(rng):

@@ -22,6 +22,7 @@ from support.kinetics.stress import (
     MECHANISMS,
     MILD,
     ORDINARY,
+    SPR,
     Disturbance,
     mechanism_set,
     one_to_one_set,
@@ -36,6 +37,7 @@ ROWS = {
         rng, Disturbance(wander=0.004), (0.02, 0.3)
     ),
     **{name: lambda rng, d=d: one_to_one_set(rng, d) for name, d in INSTRUMENT.items()},
+    **{name: lambda rng, d=d: one_to_one_set(rng, d) for name, d in SPR.items()},
     **{name: lambda rng, name=name: mechanism_set(rng, name) for name in MECHANISMS},
 }
 
@@ -62,7 +64,7 @@ def is_flagged(kinetics):
     return kinetics.verdict == "not_1_to_1" or any(
         word in reason
         for reason in kinetics.reasons
-        for word in ("misfit", "R_max", "concentration", "bulk", "plateaus", "do not bound")
+        for word in ("misfit", "R_max", "concentration", "bulk", "plateaus", "do not bound", "second")
     )
 
 
@@ -71,7 +73,7 @@ def judged(stress):
         binding="true", kon_per_M_s=stress.kon, koff_per_s=stress.koff, kd_M=stress.kd_nominal
     )
     start = Start(stress.association_s)
-    return analyze_replicate("design", 1, "nm", stress.curves, service, start).kinetics
+    return analyze_replicate("design", 1, stress.unit, stress.curves, service, start).kinetics
 
 
 def row(name, sets, seed=SEED):

@@ -78,6 +78,7 @@ _STEP: Final = 1e-3
 _EDGES: Final = 5.0
 _WIDE: Final = 10.0
 _BLIND_S: Final = 8.0
+_OTHER_RATE: Final = 1.6  # logarithm of the factor between the dissociations of two processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,9 @@ class GlobalFit:
     `misfit` is the deviation from 1:1 as a share of the signal. Per curve (c,): `rmax`, the logarithmic errors of the
     `concentration`s, and the `bulk` shifts. `kd_one_rmax` and `kd_free_rmax` (M) are what the fit gives if all curves have
     one R_max, or each its own; None where the curves are 1:1. `baseline` (c, n) is what the instrument adds at `times_s`.
-    `evidence` is by how many variances binding describes the curves better than steps and straight lines.
+    `evidence` is by how many variances binding describes the curves better than steps and straight lines. `second_process` is
+    by how many standard deviations a second process would improve the fit: sites that are slower or faster, or a dissociation
+    that slows down where few sites are taken, as that of an analyte with two arms.
     """
 
     rates: Rates
@@ -107,6 +110,7 @@ class GlobalFit:
     kd_one_rmax: float | None
     kd_free_rmax: float | None
     evidence: float
+    second_process: float
     times_s: FloatArray
     baseline: FloatArray
     association_s: float
@@ -218,6 +222,7 @@ class _Fitter:
         baseline = (self._baseline @ alpha.reshape(-1)).reshape(self._curves, self._bins)
         bulk = self._bulk**2 * (alpha @ self._before)
         theta, rmax = self._theta, self._rmax * self._ratio
+        second_process = self._test_second_process()
         intervals = profile(
             self._squares, theta, self._jacobian.T @ self._jacobian, _FUNCTIONS, self._growth(covariance)
         )
@@ -238,6 +243,7 @@ class _Fitter:
             kd_one,
             kd_free,
             self._evidence(),
+            second_process,
             self._data.times_s,
             baseline,
             self._data.association_s,
@@ -380,6 +386,23 @@ class _Fitter:
         shape = self._root @ (self._ratio[:, None] * self._unit).reshape(-1)
         along = max(float(shape @ self._target), 0.0)
         return along**2 / float(shape @ shape)
+
+    def _test_second_process(self) -> float:
+        """The largest score, in standard deviations, of curves that are added in a direction which 1:1 cannot take."""
+
+        def shift(logarithm: float) -> FloatArray:
+            shapes = self._shapes(self._theta[None] + np.array([0.0, logarithm]), self._error)[0]
+            return np.asarray(self._ratio[:, None] * shapes)
+
+        now, doses = shift(0.0), self._data.concentration_M
+        taken = doses / (doses + np.exp(self._theta[1] - self._theta[0]))
+        arms = (taken - taken.mean())[:, None] * (shift(_STEP) - shift(-_STEP))
+        directions = [shift(-_OTHER_RATE) - now, shift(_OTHER_RATE) - now, arms]
+        added = self._root @ np.stack([direction.reshape(-1) for direction in directions], axis=1)
+        known, _ = np.linalg.qr(np.column_stack([self._root @ now.reshape(-1), self._jacobian]))
+        added -= known @ (known.T @ added)
+        scores = self._residuals(self._theta)[0] @ added / np.maximum(np.linalg.norm(added, axis=0), 1e-12)
+        return float(np.max(scores))
 
     def _with_rmax(self, share: float) -> FloatArray:
         """The rates if R_max of a curve deviates by this share."""

@@ -28,6 +28,8 @@ WORST_MISFIT: Final = 0.03
 """From this one on, the constants are those of the nearest 1:1 curves only."""
 UNUSABLE_MISFIT: Final = 0.2
 """Beyond it there is no number."""
+SECOND_PROCESS: Final = 2.5
+"""From so many standard deviations on, a second process describes the curves better; 1:1 curves reach 2.2."""
 RMAX_FOLD: Final = 2.0
 CONCENTRATION_ERRORS: Final = 3.0
 BULK_ERRORS: Final = 4.0
@@ -180,6 +182,8 @@ class Judged:
         fit, doses = self.fit, self.data.concentration_M
         unit, highest = self.data.unit, float(doses.max())
         low, high = float(fit.rmax.min()), float(fit.rmax.max())
+        if fit.second_process > SECOND_PROCESS:
+            yield "a second process: slower or faster sites, or an analyte with two arms; K_D is that of the nearest 1:1 curves"
         if high > RMAX_FOLD * low:
             yield f"R_max runs from {low:.3g} to {high:.3g} {unit} over the curves"
         far = np.abs(fit.concentration) > CONCENTRATION_ERRORS * CONCENTRATION_SHARE
