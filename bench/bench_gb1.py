@@ -21,7 +21,7 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import OneHotEncoder
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
-from prefect_assay.analysis.selection import history_of, select
+from prefect_assay.analysis.selection import make_history, select_designs
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.service.models.sequences import Pool
@@ -78,7 +78,7 @@ def campaign(pool: Pool, fitness: Sequence[float], seed: int) -> list[float]:
         settings = SelectionSettings(
             policy="gp" if number else "random", aim="best" if number else None, seed=seed
         )
-        for choice in select(pool, history_of(bought), BATCH, settings).choices:
+        for choice in select_designs(pool, make_history(bought), BATCH, settings).choices:
             name, residues = choice.candidate.name, choice.candidate.sequence
             highest = max(highest, found[name])
             bought.append(measured(name, residues, found[name], chance))

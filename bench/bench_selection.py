@@ -22,7 +22,7 @@ from pathlib import Path
 from figures import Growth, Ratio, report
 
 from prefect_assay.analysis.results import DesignSummary, Outcome
-from prefect_assay.analysis.selection import History, history_of, select
+from prefect_assay.analysis.selection import History, make_history, select_designs
 from prefect_assay.designs import read_pool
 from prefect_assay.designs.selection import SelectionPolicy, SelectionSettings
 
@@ -53,7 +53,7 @@ def write(path: Path, designs: int) -> None:
 
 def history() -> History:
     chance = random.Random(8)
-    return history_of(
+    return make_history(
         DesignSummary(
             name=f"h{number}",
             experiment_code="",
@@ -71,7 +71,7 @@ def measure(path: str, policy: str) -> None:
     pool = read_pool(path)
     read, read_cpu = time.perf_counter() - start, time.process_time() - begun
     settings = SelectionSettings(policy=policy, score_column="ipTM", identity=0.9, max_per_parent=4)
-    chosen = select(pool, history(), BOUGHT, settings)
+    chosen = select_designs(pool, history(), BOUGHT, settings)
     selected, cpu = time.perf_counter() - start - read, time.process_time() - begun - read_cpu
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     print(

@@ -11,7 +11,7 @@ from typing import Final
 
 from assay_lab.measure import gb1
 from prefect_assay.analysis.results import DesignSummary
-from prefect_assay.analysis.selection import history_of, select
+from prefect_assay.analysis.selection import make_history, select_designs
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import SelectionSettings
@@ -40,5 +40,5 @@ def propose(
         if round == 1
         else SelectionSettings(aim="best", seed=seed)
     )
-    chosen = select(library(), history_of(history), n, settings)
+    chosen = select_designs(library(), make_history(history), n, settings)
     return [Candidate.of(choice.design()) for choice in chosen.choices]

@@ -11,9 +11,9 @@ from prefect_assay.analysis.selection.backtest import (
     Backtest,
     Plan,
     Played,
-    backtest,
+    play_purchases,
 )
-from prefect_assay.analysis.selection.identity import families
+from prefect_assay.analysis.selection.identity import number_families
 from prefect_assay.designs.selection import SelectionPolicy, SelectionSettings
 from prefect_assay.errors import InputError
 
@@ -52,14 +52,14 @@ def figures(found):
 
 def test_families_are_what_shares_words():
     designs = [design.aa_string for design in table()]
-    numbers = families(designs)
+    numbers = number_families(designs)
     assert len(set(numbers)) == 12
     assert all(len(set(numbers[at : at + 5])) == 1 for at in range(0, 60, 5))
 
 
 def test_what_is_known_is_used_and_the_difference_to_the_next_policy_is_said():
     told = []
-    found = backtest(
+    found = play_purchases(
         table(),
         SelectionSettings(score_column="ipTM", higher_is_better=True),
         Plan(rounds=2, batch=5, splits=6, warm=True),
@@ -71,13 +71,13 @@ def test_what_is_known_is_used_and_the_difference_to_the_next_policy_is_said():
     assert sum(by["gp"].first) > sum(by["random"].first)
     assert {"gp", RIDGE, "top_score", "random"} < set(by)
     assert told[0] == "gp: 6 splits"
-    verdict = found.verdict()
+    verdict = found.give_verdict()
     means = {each.policy: sum(each.last) / 6 for each in found.played}
     assert means[verdict.policy] == max(means[policy] for policy in SelectionPolicy)
     others = [mean for policy, mean in means.items() if policy != verdict.policy]
     assert verdict.difference == pytest.approx(means[verdict.policy] - max(others))
     assert verdict.splits == 6
-    assert not verdict.real
+    assert not verdict.is_real
 
 
 def played(policy, *last):
@@ -85,7 +85,7 @@ def played(policy, *last):
 
 
 def verdict_of(*policies, independent=12):
-    return Backtest(policies, 10, 5, 3, more_is_better=True, independent=independent).verdict()
+    return Backtest(policies, 10, 5, 3, more_is_better=True, independent=independent).give_verdict()
 
 
 def test_only_what_can_be_taken_is_recommended():
@@ -94,61 +94,60 @@ def test_only_what_can_be_taken_is_recommended():
     )
     assert (verdict.policy, verdict.beside) == ("gp", RIDGE)
     assert verdict.difference == pytest.approx(-17 / 3)
-    assert verdict.real
+    assert verdict.is_real
 
 
 def test_a_difference_is_real_from_twelve_independent_splits_on():
     policies = played("gp", *[9, 8] * 6), played("random", *[2, 3] * 6)
-    assert verdict_of(*policies).real
-    assert not verdict_of(*policies, independent=11).real
+    assert verdict_of(*policies).is_real
+    assert not verdict_of(*policies, independent=11).is_real
 
 
-def test_splits_of_few_families_or_of_one_pool_are_not_independent():
-    of_two = backtest(table(), SelectionSettings(), Plan(rounds=1, batch=5, splits=20, by="method"))
+def test_splits_of_few_families_are_not_independent():
+    of_two = play_purchases(table(), SelectionSettings(), Plan(rounds=1, batch=5, splits=20, by="method"))
     assert of_two.independent == 2
-    targets = [design.model_copy(update={"target": "one"}) for design in table()]
-    one_pool = backtest(targets, SelectionSettings(), Plan(rounds=1, batch=5, splits=20, others=True))
-    assert one_pool.independent == 1
 
 
 def test_fewest_edits_are_played_where_the_table_has_a_control():
     parent = table()[1]
     control = parent.model_copy(update={"control": True, "aa_string": parent.aa_string[:-1] + "W"})
-    found = figures(backtest([*table(), control], SelectionSettings(), Plan(rounds=1, batch=4, splits=4)))
+    found = figures(
+        play_purchases([*table(), control], SelectionSettings(), Plan(rounds=1, batch=4, splits=4))
+    )
     assert FEWEST_EDITS in found
     assert FEWEST_EDITS not in figures(
-        backtest(table(), SelectionSettings(), Plan(rounds=1, batch=4, splits=4))
+        play_purchases(table(), SelectionSettings(), Plan(rounds=1, batch=4, splits=4))
     )
 
 
 @pytest.mark.parametrize("splits", [1, 4])
 def test_purchases_that_cannot_differ_are_no_proof(splits):
-    assert not verdict_of(played("gp", *[9] * splits), played("random", *[2] * splits)).real
+    assert not verdict_of(played("gp", *[9] * splits), played("random", *[2] * splits)).is_real
 
 
-def test_what_is_random_differs_between_plays_of_one_pool():
+def test_designs_of_other_targets_are_not_played():
     own = [design.model_copy(update={"target": "one"}) for design in table()]
     others = [design.model_copy(update={"target": "two"}) for design in table(seed=2)]
-    settings = SelectionSettings(target="one")
-    found = backtest([*own, *others], settings, Plan(rounds=1, batch=10, splits=8, others=True))
-    assert found.pool == len({design.aa_string for design in own})
-    assert len(set(figures(found)["random"].first)) > 1
+    plan = Plan(rounds=1, batch=10, splits=8)
+    of_one = play_purchases([*own, *others], SelectionSettings(target="one"), plan)
+    assert of_one.designs == len({design.aa_string for design in own})
+    assert figures(of_one)["gp"] == figures(play_purchases(own, SelectionSettings(), plan))["gp"]
 
 
 def test_the_best_value_is_a_distance_in_decades():
-    found = backtest(table(), SelectionSettings(aim="best"), Plan(rounds=3, batch=60, splits=2))
+    found = play_purchases(table(), SelectionSettings(aim="best"), Plan(rounds=3, batch=60, splits=2))
     assert all(value == 0 for each in found.played for value in each.last)
     assert not found.more_is_better
 
 
 def test_groups_of_a_column_stay_together():
     with pytest.raises(InputError, match="no design has a cell in the column 'author'"):
-        backtest(table(), SelectionSettings(), Plan(splits=2, by="author"))
-    found = backtest(table(), SelectionSettings(), Plan(rounds=1, batch=5, splits=4, by="method"))
+        play_purchases(table(), SelectionSettings(), Plan(splits=2, by="author"))
+    found = play_purchases(table(), SelectionSettings(), Plan(rounds=1, batch=5, splits=4, by="method"))
     assert sum(figures(found)["random"].first) % 1 == 0
 
 
 @pytest.mark.parametrize("designs", [[], table()[:3], [design for design in table() if design.kd_M]])
 def test_a_table_that_cannot_tell_is_refused(designs):
     with pytest.raises(InputError, match="of which some hit and some do not"):
-        backtest(designs, SelectionSettings(), Plan(splits=2))
+        play_purchases(designs, SelectionSettings(), Plan(splits=2))

@@ -13,7 +13,7 @@ from prefect_assay.analysis.results import (
     objective_value,
 )
 from prefect_assay.analysis.selection import read_history
-from prefect_assay.analysis.selection.backtest import Plan, backtest
+from prefect_assay.analysis.selection.backtest import Plan, play_purchases
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import InputError
 from prefect_assay.service.assays import Objective
@@ -103,7 +103,9 @@ def test_a_backtest_counts_the_designs_that_do_not_bind():
         )
     )
     assert rate(history) == HitRate(10, 60)
-    played = backtest(history.designs, SelectionSettings(), Plan(rounds=1, batch=6, splits=2, warm=False))
+    played = play_purchases(
+        history.designs, SelectionSettings(), Plan(rounds=1, batch=6, splits=2, warm=False)
+    )
     assert (played.designs, played.designs_that_hit) == (60, 10)
 
 

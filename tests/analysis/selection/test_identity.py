@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefect_assay.analysis.selection import History, select
-from prefect_assay.analysis.selection.identity import Clusters, edits
+from prefect_assay.analysis.selection import History, select_designs
+from prefect_assay.analysis.selection.identity import Clusters, count_edits
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Fate, SelectionSettings
@@ -23,7 +23,7 @@ def reference(first, second):
 
 @given(WORDS, WORDS)
 def test_edits_are_those_of_the_table(first, second):
-    assert edits(first, second) == reference(first, second)
+    assert count_edits(first, second) == reference(first, second)
 
 
 @given(
@@ -38,7 +38,7 @@ def test_a_design_is_in_a_cluster_if_it_is_identical_enough_to_a_founder(sequenc
             for number, founder in enumerate(founders)
             if reference(founder, residues) <= (1 - identity) * max(len(founder), len(residues)) + 1e-9
         }
-        found = clusters.find(residues)
+        found = clusters.find_cluster(residues)
         assert found in similar if similar else found is None
         if found is None:
             founders.append(residues)
@@ -58,7 +58,7 @@ def test_a_cluster_takes_as_many_as_allowed():
         policy="top_score", score_column="score", higher_is_better=True, identity=0.9, max_per_cluster=2
     )
 
-    selection = select(pool, History(), 8, given)
+    selection = select_designs(pool, History(), 8, given)
 
     assert [choice.candidate.name for choice in selection.choices] == ["d0", "d1", "d6", "d7"]
     assert selection.counts() == {Fate.CHOSEN: 4, Fate.CLUSTER_LIMIT: 4}

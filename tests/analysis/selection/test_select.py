@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from prefect_assay.analysis.results import DesignSummary, Outcome
 from prefect_assay.analysis.selection import (
     History,
-    history_of,
+    make_history,
     read_history,
-    select,
+    select_designs,
 )
 from prefect_assay.designs import choices_csv, pool_of, read_pool, read_sequences
 from prefect_assay.designs.candidate import Candidate
@@ -65,7 +65,7 @@ def names(selection):
 
 
 def test_top_score_takes_the_highest_and_says_why():
-    selection = select(pool(), NOTHING, 3, TOP)
+    selection = select_designs(pool(), NOTHING, 3, TOP)
 
     assert names(selection) == ["d39", "d38", "d37"]
     assert selection.choices[0].reason == "ipTM 0.975, place 1 of 40"
@@ -74,15 +74,15 @@ def test_top_score_takes_the_highest_and_says_why():
 
 
 def test_the_function_can_be_imported_again_after_a_call():
-    select(pool(), NOTHING, 1, TOP)
+    select_designs(pool(), NOTHING, 1, TOP)
 
-    from prefect_assay.analysis.selection import select as again
+    from prefect_assay.analysis.selection import select_designs as again
 
-    assert again is select
+    assert again is select_designs
 
 
 def test_a_low_score_can_be_the_good_one():
-    selection = select(pool(), NOTHING, 2, TOP.model_copy(update={"higher_is_better": False}))
+    selection = select_designs(pool(), NOTHING, 2, TOP.model_copy(update={"higher_is_better": False}))
 
     assert names(selection) == ["d0", "d1"]
     assert selection.choices[1].reason.startswith("ipTM 0.025,")
@@ -93,10 +93,10 @@ def test_ties_are_broken_by_the_seed_and_not_by_the_order_of_the_pool(policy):
     designs = [candidate(n, ipTM=0.9, method="m") for n in range(60)]
     given = SelectionSettings(policy=policy, score_column="ipTM", seed=3)
 
-    chosen = set(names(select(designs, NOTHING, 10, given)))
+    chosen = set(names(select_designs(designs, NOTHING, 10, given)))
 
-    assert set(names(select(designs[::-1], NOTHING, 10, given))) == chosen
-    assert set(names(select(designs, NOTHING, 10, given.model_copy(update={"seed": 4})))) != chosen
+    assert set(names(select_designs(designs[::-1], NOTHING, 10, given))) == chosen
+    assert set(names(select_designs(designs, NOTHING, 10, given.model_copy(update={"seed": 4})))) != chosen
     assert chosen != {f"d{n}" for n in range(10)}
 
 
@@ -104,9 +104,9 @@ def test_the_choices_do_not_depend_on_the_process():
     code = (
         "import sys; sys.path.insert(0, 'tests/analysis/selection'); import test_select as t\n"
         "from prefect_assay.designs.selection import SelectionSettings\n"
-        "history = t.history_of([t.measured(n, method=f'm{n % 3}', ipTM=n / 50) for n in range(100, 140)])\n"
+        "history = t.make_history([t.measured(n, method=f'm{n % 3}', ipTM=n / 50) for n in range(100, 140)])\n"
         "for policy in ('gp', 'random'):\n"
-        "    print(t.names(t.select(t.pool(), history, 8, SelectionSettings(policy=policy, seed=5, score_column='ipTM'))))"
+        "    print(t.names(t.select_designs(t.pool(), history, 8, SelectionSettings(policy=policy, seed=5, score_column='ipTM'))))"
     )
     answers = {
         subprocess.run(
@@ -122,15 +122,15 @@ def test_the_choices_do_not_depend_on_the_process():
 
 
 def test_what_was_measured_or_ordered_is_not_bought_again_unless_asked():
-    history = history_of(
+    history = make_history(
         [measured(39), measured(38, Outcome.NO_BINDING), measured(37, Outcome.PENDING), measured(5)]
     )
 
-    selection = select(pool(), history, 2, TOP)
+    selection = select_designs(pool(), history, 2, TOP)
 
     assert names(selection) == ["d36", "d35"]
     assert selection.counts()[Fate.MEASURED] == 4
-    again = select(pool(), history, 2, TOP.model_copy(update={"repeat_measured": True}))
+    again = select_designs(pool(), history, 2, TOP.model_copy(update={"repeat_measured": True}))
     assert names(again) == ["d39", "d38"]
 
 
@@ -138,32 +138,32 @@ def test_controls_are_bought_in_any_case_and_count():
     designs = [*(candidate(n, ipTM=n) for n in range(20)), candidate(50, control=True)]
     given = TOP.model_copy(update={"controls": ("d1",)})
 
-    selection = select(designs, history_of([measured(1), measured(50)]), 4, given)
+    selection = select_designs(designs, make_history([measured(1), measured(50)]), 4, given)
 
     assert names(selection) == ["d1", "d50", "d19", "d18"]
     assert [choice.candidate.control for choice in selection.choices] == [True, True, False, False]
     with pytest.raises(InputError, match="room for 1 design, and 2 are controls"):
-        select(designs, NOTHING, 1, given)
+        select_designs(designs, NOTHING, 1, given)
     with pytest.raises(InputError, match="no design is called d77"):
-        select(designs, NOTHING, 4, TOP.model_copy(update={"controls": ("d77",)}))
+        select_designs(designs, NOTHING, 4, TOP.model_copy(update={"controls": ("d77",)}))
 
 
 def test_a_budget_caps_the_number():
-    selection = select(pool(), NOTHING, 30, TOP, price_cents=20_000, budget_cents=110_000)
+    selection = select_designs(pool(), NOTHING, 30, TOP, price_cents=20_000, budget_cents=110_000)
 
     assert len(selection.choices) == 5
     assert selection.price_cents == 100_000
     assert selection.notes == ("the budget pays for 5 of 30 designs",)
     with pytest.raises(InputError, match="does not pay for one design"):
-        select(pool(), NOTHING, 30, TOP, price_cents=20_000, budget_cents=19_999)
+        select_designs(pool(), NOTHING, 30, TOP, price_cents=20_000, budget_cents=19_999)
     with pytest.raises(InputError, match="needs the price per design"):
-        select(pool(), NOTHING, 30, TOP, budget_cents=19_999)
+        select_designs(pool(), NOTHING, 30, TOP, budget_cents=19_999)
 
 
 def test_limits_per_method_and_parent():
     designs = [candidate(n, ipTM=n, method=f"m{n % 2}", parents=(f"p{n % 4}",)) for n in range(40)]
 
-    selection = select(
+    selection = select_designs(
         designs, NOTHING, 10, TOP.model_copy(update={"max_per_method": 3, "max_per_parent": 2})
     )
 
@@ -175,7 +175,7 @@ def test_limits_per_method_and_parent():
 
 
 def test_more_than_the_pool_has_is_all_of_it():
-    selection = select(pool(5), NOTHING, 10, RANDOM)
+    selection = select_designs(pool(5), NOTHING, 10, RANDOM)
 
     assert sorted(names(selection)) == [f"d{n}" for n in range(5)]
     assert "only 5 of 10 places" in selection.notes[0]
@@ -185,7 +185,7 @@ def test_candidates_without_a_number_are_left_out_of_a_ranking_by_score():
     scores = ["0.5", "NaN", "inf", "", "high", "0.7"]
     designs = [candidate(n, ipTM=score) for n, score in enumerate(scores)]
 
-    selection = select(designs, NOTHING, 6, TOP)
+    selection = select_designs(designs, NOTHING, 6, TOP)
 
     assert names(selection) == ["d5", "d0"]
     assert selection.counts()[Fate.NO_SCORE] == 4
@@ -193,11 +193,11 @@ def test_candidates_without_a_number_are_left_out_of_a_ranking_by_score():
 
 def test_unknown_columns_are_named_with_those_that_exist():
     with pytest.raises(InputError, match=r"no column 'pTM' of scores .* its columns are: ipTM, method"):
-        select(pool(), NOTHING, 1, TOP.model_copy(update={"score_column": "pTM"}))
+        select_designs(pool(), NOTHING, 1, TOP.model_copy(update={"score_column": "pTM"}))
     with pytest.raises(InputError, match="no column 'made_by' of methods"):
-        select(pool(), NOTHING, 1, RANDOM.model_copy(update={"method_column": "made_by"}))
+        select_designs(pool(), NOTHING, 1, RANDOM.model_copy(update={"method_column": "made_by"}))
     with pytest.raises(InputError, match="top_score needs a score"):
-        select(pool(), NOTHING, 1, SelectionSettings(policy="top_score"))
+        select_designs(pool(), NOTHING, 1, SelectionSettings(policy="top_score"))
 
 
 def test_proposed_candidates_get_the_checks_of_a_file():
@@ -216,7 +216,9 @@ def test_choices_are_a_file_of_designs():
             metadata={"framework_regions": {"ch": "C", "cl": "D"}},
         ),
     ]
-    selection = select(made, NOTHING, 2, RANDOM.model_copy(update={"controls": ("b",)}), price_cents=150)
+    selection = select_designs(
+        made, NOTHING, 2, RANDOM.model_copy(update={"controls": ("b",)}), price_cents=150
+    )
 
     read = {d.name: d for d in read_sequences("next.csv", data=choices_csv(selection.choices)).items}
 
@@ -240,7 +242,7 @@ def test_choices_are_a_file_of_designs():
     ids=["table", "fasta"],
 )
 def test_a_column_of_the_designer_does_not_take_the_place_of_what_is_ordered(table, chosen):
-    selection = select(read_pool("pool.csv", text=table, reading=chosen), NOTHING, 1, RANDOM)
+    selection = select_designs(read_pool("pool.csv", text=table, reading=chosen), NOTHING, 1, RANDOM)
     (read,) = read_sequences("next.csv", data=choices_csv(selection.choices)).items
     assert (read.name, read.aa_string, read.control, read.metadata) == ("d1", "ACDE", False, {})
     assert {read.attributes[f"{title} (own)"] for title in ("name", "sequence", "tag")} == {
@@ -252,7 +254,7 @@ def test_a_column_of_the_designer_does_not_take_the_place_of_what_is_ordered(tab
 
 def test_a_pool_without_columns_is_enough_for_random():
     fasta = "".join(f">d{n}\n{residues(n)}\n" for n in range(9))
-    selection = select(read_pool("pool.fasta", text=fasta), NOTHING, 4, RANDOM)
+    selection = select_designs(read_pool("pool.fasta", text=fasta), NOTHING, 4, RANDOM)
     assert len(set(names(selection))) == 4
 
 
@@ -261,7 +263,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(monkeypatch):
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(ConfigurationError) as caught:
-        select(pool(), NOTHING, 1, RANDOM)
+        select_designs(pool(), NOTHING, 1, RANDOM)
     assert str(caught.value) == "selecting designs needs an extra: pip install 'prefect-assay[design]'"
 
 
@@ -284,12 +286,12 @@ def test_every_candidate_has_one_fate_and_no_limit_is_passed(rows, n, policy, mo
         candidate(at, method=f"m{method}", parents=(f"p{parent}",), ipTM=0.1 if score is None else score)
         for at, (method, parent, score, _) in enumerate(rows)
     ]
-    history = history_of(measured(at, method=f"m{row[0]}") for at, row in enumerate(rows) if row[3])
+    history = make_history(measured(at, method=f"m{row[0]}") for at, row in enumerate(rows) if row[3])
     given = SelectionSettings(
         policy=policy, score_column="ipTM", max_per_method=most, max_per_parent=most, identity=identity
     )
 
-    selection = select(designs, history, n, given)
+    selection = select_designs(designs, history, n, given)
 
     assert sum(selection.counts().values()) == selection.pool_size == len(rows)
     assert selection.counts().get(Fate.CHOSEN, 0) == len(selection.choices) <= n
@@ -319,13 +321,13 @@ def test_every_candidate_has_one_fate_and_no_limit_is_passed(rows, n, policy, mo
 )
 def test_a_limit_that_nothing_in_the_pool_is_about_is_refused(text, limits, message):
     with pytest.raises(InputError, match=message):
-        select(read_pool("pool", text=text), NOTHING, 1, SelectionSettings(policy="random", **limits))
+        select_designs(read_pool("pool", text=text), NOTHING, 1, SelectionSettings(policy="random", **limits))
 
 
 @pytest.mark.parametrize("title", ["parents", "Parent", "backbone", "parent_id"])
 def test_a_limit_per_parent_knows_the_usual_titles(title):
     text = f"name,sequence,{title}\na,ACD,p\nb,ACE,p\nc,ACF,q\n"
-    selection = select(
+    selection = select_designs(
         read_pool("pool", text=text), NOTHING, 3, SelectionSettings(policy="random", max_per_parent=1)
     )
     assert [choice.candidate.parents for choice in selection.choices].count(("p",)) == 1
@@ -336,10 +338,10 @@ def test_a_hit_limit_without_a_value_in_the_history_is_refused():
     called = read_history("name,sequence,binding\na,WWW,true\nb,WWY,false\n")
     limited = SelectionSettings(hit_limit=100)
     with pytest.raises(InputError, match=r"1 hit and no K_D.*--hit-limit.*has no effect"):
-        select(pool(), called, 2, limited)
+        select_designs(pool(), called, 2, limited)
     # Before the first hit there is nothing to compare.
     for history in (NOTHING, read_history("name,sequence,binding\nb,WWY,false\n")):
-        assert select(pool(), history, 2, limited).choices
+        assert select_designs(pool(), history, 2, limited).choices
 
 
 @pytest.mark.parametrize(
@@ -362,7 +364,7 @@ DATA = Path(__file__).parent / "data"
 
 def test_of_duplicates_the_best_score_counts_and_is_said():
     designs = read_pool(str(DATA / "pool_duplicate_scores.csv"))
-    selection = select(designs, NOTHING, 1, TOP)
+    selection = select_designs(designs, NOTHING, 1, TOP)
     assert names(selection) == ["b"]
     assert selection.choices[0].candidate.columns == {"ipTM": "0.9"}
     assert selection.choices[0].reason == "ipTM 0.9, place 1 of 2"
@@ -374,7 +376,7 @@ def test_of_duplicates_the_best_score_counts_and_is_said():
 
 def test_of_duplicates_the_lowest_score_counts_where_lower_is_better():
     text = "name,sequence,global_score\na,ACDE,1.2\nb,ACDE,0.7\nc,ACDE,\nd,ACDE,0.9\nx,ACDF,0.8\n"
-    selection = select(
+    selection = select_designs(
         read_pool("pool", text=text),
         NOTHING,
         2,
@@ -397,7 +399,7 @@ def test_a_pool_with_duplicates_ranks_as_one_of_their_best(scores, lower):
     text = "".join(f"d{at},{residues},{score}\n" for at, (residues, score) in enumerate(scores))
     given_settings = SelectionSettings(policy="top_score", score_column="s", higher_is_better=not lower)
     designs = read_pool("pool", text=f"name,sequence,s\n{text}")
-    selection = select(designs, NOTHING, 9, given_settings)
+    selection = select_designs(designs, NOTHING, 9, given_settings)
     best = min if lower else max
     assert {
         choice.candidate.sequence: float(choice.candidate.columns["s"]) for choice in selection.choices
@@ -438,7 +440,7 @@ BINDCRAFT = """Rank,Design,Sequence,Average_i_pTM,Average_pLDDT,Average_Binder_R
 def test_the_best_design_of_a_bindcraft_table_is_bought_by_any_of_its_scores(policy, score):
     """The first row is the best one by every score, and the last row the worst."""
     chosen = SelectionSettings(policy=policy, score_column=score)
-    selection = select(read_pool("pool", text=BINDCRAFT), NOTHING, 1, chosen, rounds_left=0)
+    selection = select_designs(read_pool("pool", text=BINDCRAFT), NOTHING, 1, chosen, rounds_left=0)
     assert names(selection) == ["d_l42_s0_mpnn1"]
 
 
@@ -464,7 +466,7 @@ def test_the_best_design_of_a_bindcraft_table_is_bought_by_any_of_its_scores(pol
 def test_no_policy_buys_the_worst_design_under_a_known_score(title, policy, values):
     designs = [candidate(at, **{title: value}) for at, value in enumerate(values)]
     chosen = SelectionSettings(policy=policy, score_column=title)
-    bought = select(designs, NOTHING, 1, chosen, rounds_left=0).choices[0].candidate
+    bought = select_designs(designs, NOTHING, 1, chosen, rounds_left=0).choices[0].candidate
     worst = max(values) if score_direction(title) is False else min(values)
     assert float(bought.columns[title]) != worst
 
@@ -474,23 +476,23 @@ def test_a_score_of_unknown_direction_is_refused_until_an_option_decides(policy)
     text = "name,sequence,magic\na,ACD,1\nb,ACE,2\n"
     unclear = SelectionSettings(policy=policy, score_column="magic")
     with pytest.raises(InputError, match=r"'magic' does not say .* --higher-is-better or --lower-is-better"):
-        select(read_pool("pool", text=text), NOTHING, 1, unclear)
+        select_designs(read_pool("pool", text=text), NOTHING, 1, unclear)
     magic = SelectionSettings(policy="top_score", score_column="magic")
     for direction, name in ((True, "b"), (False, "a")):
         chosen = magic.model_copy(update={"higher_is_better": direction})
-        selection = select(read_pool("pool", text=text), NOTHING, 1, chosen)
+        selection = select_designs(read_pool("pool", text=text), NOTHING, 1, chosen)
         assert (names(selection), selection.notes) == ([name], ())
 
 
 def test_a_direction_against_the_usual_one_is_said():
     settings = SelectionSettings(policy="top_score", score_column="ipTM", higher_is_better=False)
-    assert select(pool(), NOTHING, 1, settings).notes == (
+    assert select_designs(pool(), NOTHING, 1, settings).notes == (
         "ipTM: lower is better, as asked for; usually it is the other way round",
     )
 
 
 def test_a_pool_with_decimal_commas_has_scores():
-    selection = select(read_pool(str(DATA / "pool_decimal_comma.csv")), NOTHING, 2, TOP)
+    selection = select_designs(read_pool(str(DATA / "pool_decimal_comma.csv")), NOTHING, 2, TOP)
     assert names(selection) == ["p2", "p4"]
 
 
@@ -506,7 +508,7 @@ def test_of_duplicates_that_a_cut_has_made_the_best_score_counts_too():
     text = "name,sequence,ipTM\n" + "".join(f"{name},{residues},{score}\n" for name, residues, score in rows)
     designs = read_pool("pool", text=text, reading=ReadingOptions(chain="1"))
     assert len(designs.duplicates) == len(designs.duplicate_extras) == 1
-    assert names(select(designs, NOTHING, 2, TOP)) == ["b", "x"]
+    assert names(select_designs(designs, NOTHING, 2, TOP)) == ["b", "x"]
 
 
 SAMPLES = """>bb1, score=1.2, global_score=1.3, fixed_chains=[], designed_chains=['A'], model_name=v_48_020, seed={seed}
@@ -521,7 +523,7 @@ MKTAYIAKQRQISFVKSHFSRQ{ends[1]}EERLG
 def test_samples_of_proteinmpnn_are_ranked_by_their_lowest_score_within_a_backbone():
     text = SAMPLES.format(seed=1, ends="AC") + SAMPLES.format(seed=2, ends="DE").replace("bb1", "bb2")
     best = SelectionSettings(policy="top_score", score_column="score", max_per_parent=1)
-    selection = select(read_pool("mpnn.fa", text=text), NOTHING, 4, best)
+    selection = select_designs(read_pool("mpnn.fa", text=text), NOTHING, 4, best)
     assert sorted((choice.candidate.name, choice.candidate.parents) for choice in selection.choices) == [
         ("bb1_T=0.1_sample=2", ("bb1",)),
         ("bb2_T=0.1_sample=2", ("bb2",)),
@@ -542,7 +544,7 @@ def test_samples_of_proteinmpnn_are_ranked_by_their_lowest_score_within_a_backbo
     ],
 )
 def test_names_of_a_pool_keep_their_letters_and_their_run_also_in_the_file_of_choices(file, expected, note):
-    selection = select(read_pool(str(DATA / file)), NOTHING, 9, RANDOM)
+    selection = select_designs(read_pool(str(DATA / file)), NOTHING, 9, RANDOM)
     assert sorted(names(selection)) == sorted(expected)
     assert any(note in line for line in (*selection.notes, ""))
     again = read_sequences("next.csv", data=choices_csv(selection.choices))
@@ -551,6 +553,6 @@ def test_names_of_a_pool_keep_their_letters_and_their_run_also_in_the_file_of_ch
 
 def test_two_runs_of_proteinmpnn_in_one_file_keep_their_run_in_the_name():
     text = SAMPLES.format(seed=1, ends="AC") + SAMPLES.format(seed=2, ends="DE")
-    selection = select(read_pool("joined.fa", text=text), NOTHING, 9, RANDOM)
+    selection = select_designs(read_pool("joined.fa", text=text), NOTHING, 9, RANDOM)
     assert {name.partition("_T=")[0] for name in names(selection)} == {"bb1_run1", "bb1_run2"}
     assert any("the run is in the names" in note for note in selection.notes)

@@ -11,9 +11,9 @@ from scipy import stats
 from prefect_assay.analysis.results import DesignSummary, HitRate, Outcome
 from prefect_assay.analysis.selection import (
     MethodRecord,
-    calibration,
-    method_records,
-    score_record,
+    calibrate_chances,
+    correlate_score,
+    count_by_method,
 )
 from prefect_assay.designs.selection import SelectionSettings
 
@@ -36,14 +36,14 @@ def test_each_method_has_its_counts_and_the_best_comes_first():
         design(Method="new", kd_M=1e-8),
         design(Outcome.NO_EXPRESSION),
     ]
-    records = method_records(designs, SelectionSettings(), {"old": 7, None: 2}, {"late": 3})
+    records = count_by_method(designs, SelectionSettings(), {"old": 7, None: 2}, {"late": 3})
     assert records == (
         MethodRecord("new", 1, 1, HitRate(1, 1)),
         MethodRecord("old", 10, 3, HitRate(1, 2)),
         MethodRecord("(no method)", 3, 1, HitRate(0, 1)),
         MethodRecord("late", 3, 3, HitRate(0, 0)),
     )
-    strict = method_records(designs, SelectionSettings(hit_limit=1), {}, {})
+    strict = count_by_method(designs, SelectionSettings(hit_limit=1), {}, {})
     assert [each.rate.hits for each in strict] == [0, 0, 0]
 
 
@@ -56,19 +56,19 @@ def test_a_high_score_of_a_tight_binder_is_a_positive_correlation():
         design(score="n/a", kd_M=1),
         design(kd_M=1),
     ]
-    found = score_record([*designs, *ignored], "score", SelectionSettings())
+    found = correlate_score([*designs, *ignored], "score", SelectionSettings())
     assert (found.designs, found.rho) == (3, pytest.approx(1))
-    assert math.isnan(score_record(designs[:2], "score", SelectionSettings()).rho)
+    assert math.isnan(correlate_score(designs[:2], "score", SelectionSettings()).rho)
     alike = [each.model_copy(update={"attributes": {"score": "1"}}) for each in designs]
-    assert math.isnan(score_record(alike, "score", SelectionSettings()).rho)
+    assert math.isnan(correlate_score(alike, "score", SelectionSettings()).rho)
     melts = [design(score=score, tm_C=tm) for score, tm in ((1, 70), (2, 60), (3, 50))]
-    assert score_record(melts, "score", SelectionSettings(objective="melting")).rho == pytest.approx(-1)
+    assert correlate_score(melts, "score", SelectionSettings(objective="melting")).rho == pytest.approx(-1)
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 6)), min_size=3, max_size=40))
 def test_the_coefficient_is_that_of_scipy(pairs):
     first, second = zip(*pairs, strict=True)
-    found = score_record(
+    found = correlate_score(
         [design(score=score, tm_C=float(value)) for score, value in pairs],
         "score",
         SelectionSettings(objective="melting"),
@@ -88,7 +88,7 @@ def test_predicted_chances_are_compared_with_what_was_found_by_band():
             attributes={"selection_score": str(chance), "selection_reason": reason},
         )
 
-    found = calibration(
+    found = calibrate_chances(
         [
             chosen(0.2, Outcome.BINDING),
             chosen(0.12, Outcome.NO_BINDING),

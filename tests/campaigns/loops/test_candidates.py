@@ -8,7 +8,7 @@ import pytest
 
 from prefect_assay.analysis import tables
 from prefect_assay.analysis.results import Outcome, summary_csv
-from prefect_assay.analysis.selection import History, read_history, select
+from prefect_assay.analysis.selection import History, read_history, select_designs
 from prefect_assay.archive import LocalStore, verify_versions
 from prefect_assay.archive.layout import is_table, safe_name
 from prefect_assay.campaigns.loops import LoopBook, RoundFixed
@@ -103,7 +103,7 @@ def test_candidates_of_a_function_are_read_as_they_were_selected(store):
     proposed = [Candidate(name=f"f{at}", sequence=STEM[at:] + STEM, parents=("wt",)) for at in range(5)]
     proposed.insert(1, Candidate(name="again", sequence=STEM + STEM))
     book = LoopBook(store, "", LOOP)
-    chosen = select(pool_of(proposed), History(), 2, SelectionSettings(policy="random", seed=3))
+    chosen = select_designs(pool_of(proposed), History(), 2, SelectionSettings(policy="random", seed=3))
     fixed = RoundFixed(
         loop_id=LOOP,
         number=1,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from prefect_assay.analysis.results import Outcome, to_csv
-from prefect_assay.analysis.selection import history_of, read_history, select
+from prefect_assay.analysis.selection import make_history, read_history, select_designs
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.archive.layout import TABLE_CODE, TABLE_PATH
 from prefect_assay.blocks import LocalArchive
@@ -99,7 +99,7 @@ def campaign(tmp_path):
 
 def fates(designs):
     pool = pool_of([Candidate(name=name, sequence=text) for name, text in DESIGNS.items()])
-    found = select(pool, history_of(designs), 4, SelectionSettings(policy="random"))
+    found = select_designs(pool, make_history(designs), 4, SelectionSettings(policy="random"))
     return {name: found.fate(at) for at, name in enumerate(DESIGNS)}
 
 
@@ -107,7 +107,7 @@ def test_what_was_ordered_and_has_no_results_is_not_bought_again(campaign):
     campaign.table("a0", "a1")
     campaign.log(1, SENDING, ORDERED)
     found = {design.name: design for design in campaign.history()}
-    assert history_of(found.values()).residues() == set(DESIGNS.values())
+    assert make_history(found.values()).residues() == set(DESIGNS.values())
     assert set(fates(found.values()).values()) == {Fate.MEASURED}
     assert (found["b0"].outcome, found["b0"].result_type) == (Outcome.PENDING, "expression")
     assert found["b0"].attributes == {"m": "b0", "round": "1"}

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from prefect_assay.analysis.kinetics.analysis import Verdict
 from prefect_assay.analysis.results import summarize
 from prefect_assay.analysis.results.tables import summary_json
-from prefect_assay.analysis.selection import History, select
+from prefect_assay.analysis.selection import History, select_designs
 from prefect_assay.archive import Document, archive_version
 from prefect_assay.campaigns.loops import LoopBook, RoundEnded, RoundFixed
 from prefect_assay.designs import read_pool
@@ -52,7 +52,7 @@ def selected_round(store, prefix, pool=POOL + TWIN, n=4):
     settings = SelectionSettings(
         policy="top_score", score_column="ipTM", max_per_method=2, method_column="Method"
     )
-    chosen = select(designs, History(), n, settings, price_cents=19_900)
+    chosen = select_designs(designs, History(), n, settings, price_cents=19_900)
     return book.fix(
         RoundFixed(
             loop_id=LOOP,

@@ -24,7 +24,7 @@ from prefect_assay.analysis.results.ranked import (
     replicate_parts,
     verdict_parts,
 )
-from prefect_assay.analysis.selection import CALIBRATION, Calibration, calibration
+from prefect_assay.analysis.selection import CALIBRATION, Calibration, calibrate_chances
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.orders.open_items import OpenKind
@@ -210,7 +210,7 @@ def _calibration(contents: CampaignContents, designs: tuple[DesignSummary, ...])
     """Chances to hit that selection predicted, beside what was found; empty for assays that selection does not know."""
     kinds = {experiment.spec.experiment_type for experiment in contents.experiments if experiment.spec}
     objective = ASSAY_TYPES[kinds.pop()].objective if len(kinds) == 1 else None
-    return calibration(designs, SelectionSettings(objective=objective)) if objective else ()
+    return calibrate_chances(designs, SelectionSettings(objective=objective)) if objective else ()
 
 
 def _citation(contents: CampaignContents) -> Iterator[str]:

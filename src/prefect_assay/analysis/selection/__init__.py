@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from prefect_assay.analysis.selection.history import (
     History,
-    history_of,
-    once,
+    drop_repeats,
+    make_history,
     read_history,
 )
 from prefect_assay.analysis.selection.track import (
@@ -16,9 +16,9 @@ from prefect_assay.analysis.selection.track import (
     Calibration,
     MethodRecord,
     ScoreRecord,
-    calibration,
-    method_records,
-    score_record,
+    calibrate_chances,
+    correlate_score,
+    count_by_method,
 )
 from prefect_assay.designs.candidate import Candidate
 from prefect_assay.designs.selection import Selection, SelectionSettings
@@ -31,17 +31,17 @@ __all__ = [
     "History",
     "MethodRecord",
     "ScoreRecord",
-    "calibration",
-    "history_of",
-    "method_records",
-    "once",
+    "calibrate_chances",
+    "correlate_score",
+    "count_by_method",
+    "drop_repeats",
+    "make_history",
     "read_history",
-    "score_record",
-    "select",
+    "select_designs",
 ]
 
 
-def select(
+def select_designs(
     pool: Pool | Iterable[Candidate],
     history: History,
     n: int,
@@ -57,7 +57,7 @@ def select(
 
     Args:
         pool: `read_pool(...)`, or the candidates of a designer.
-        history: `read_history(...)` or `history_of(...)`; empty before the first round.
+        history: `read_history(...)` or `make_history(...)`; empty before the first round.
         n: designs to buy at most.
         settings: policy, seed, columns and limits.
         price_cents: what one design costs, without VAT.
@@ -69,12 +69,12 @@ def select(
         ConfigurationError: the extra `design` is not installed.
     """
     try:
-        from prefect_assay.analysis.selection.choose import choose  # noqa: PLC0415  an optional extra
+        from prefect_assay.analysis.selection.choose import choose_designs  # noqa: PLC0415  an optional extra
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"numpy", "scipy", "sklearn", "threadpoolctl"}:
             raise
         raise ConfigurationError.missing_extra("design", "selecting designs") from None
-    return choose(
+    return choose_designs(
         pool,
         history,
         n,

@@ -36,13 +36,13 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.pool)
 
-    def sorted_by(self, values: Floats) -> NDArray[np.intp]:
+    def sort_by(self, values: Floats) -> list[int]:
         """Positions with a value, highest first; equal values in the order of `ties`."""
-        order = np.lexsort((self.ties, -values))
+        order: list[int] = np.lexsort((self.ties, -values)).tolist()
         return order[: int(np.isfinite(values).sum())]
 
 
-def with_direction(pool: Pool, settings: SelectionSettings) -> tuple[SelectionSettings, list[str]]:
+def resolve_direction(pool: Pool, settings: SelectionSettings) -> tuple[SelectionSettings, list[str]]:
     """The settings with the direction of the score, and a note where lower is better or the usual direction is reversed.
 
     Raises:
@@ -53,38 +53,37 @@ def with_direction(pool: Pool, settings: SelectionSettings) -> tuple[SelectionSe
         return settings, []
     if problem := settings.find_direction_problem(pool.report.producer):
         if not any(column in pool.unpack(extra) for extra in pool.extras if extra):
-            raise _no_column(pool, column, "scores with a number in any row")
+            raise _describe_missing_column(pool, column, "scores with a number in any row")
         raise InputError(f"{pool.source}: {problem}")
-    known = score_direction(column, pool.report.producer)
-    better = known if chosen is None else chosen
+    usual = score_direction(column, pool.report.producer)
+    better = usual if chosen is None else chosen
     words = "higher" if better else "lower"
     notes = []
     if chosen is None and not better:
         notes = [f"{column}: lower is better"]
-    elif chosen is not None and known is not None and chosen is not known:
+    elif chosen is not None and usual is not None and chosen is not usual:
         notes = [f"{column}: {words} is better, as asked for; usually it is the other way round"]
     return settings.model_copy(update={"higher_is_better": better}), notes
 
 
-def best_of_duplicates(pool: Pool, settings: SelectionSettings) -> tuple[Pool, list[str]]:
+def keep_best_duplicates(pool: Pool, settings: SelectionSettings) -> tuple[Pool, list[str]]:
     """The pool in which of designs with equal residues the one with the best score counts, with its name and columns."""
     column = settings.score_column
     if column is None or not pool.duplicates:
         return pool, []
     sign = 1 if settings.higher_is_better else -1
 
-    def score(extra: str) -> float:
-        value = number(pool.unpack(extra).get(column, "")) if extra else math.nan
+    def read_extra(extra: str) -> float:
+        value = read_number(pool.unpack(extra).get(column, "")) if extra else math.nan
         return -math.inf if math.isnan(value) else sign * value
 
-    places = {name: at for at, name in enumerate(pool.names)}
-    best: dict[str, tuple[float, str]] = {}  # by the name that is kept
+    best = {kept: kept for _, kept in pool.duplicates}  # by the name that is kept
+    scores = {name: read_extra(pool.extras[at]) for at, name in enumerate(pool.names) if name in best}
     for (name, kept), extra in zip(pool.duplicates, pool.duplicate_extras, strict=True):
-        if kept not in best:
-            best[kept] = score(pool.extras[places[kept]]), kept
-        if (found := score(extra)) > best[kept][0]:
-            best[kept] = found, name
-    better = {kept: name for kept, (_, name) in best.items() if name != kept}
+        scores[name] = read_extra(extra)
+        if scores[name] > scores[best[kept]]:
+            best[kept] = name
+    better = {kept: name for kept, name in best.items() if name != kept}
     if not better:
         return pool, []
     kept, name = next(iter(better.items()))
@@ -95,43 +94,41 @@ def best_of_duplicates(pool: Pool, settings: SelectionSettings) -> tuple[Pool, l
     return pool.keeping(frozenset(better.values())), [note]
 
 
-def columns_of(pool: Pool, settings: SelectionSettings) -> Candidates:
+def read_candidates(pool: Pool, settings: SelectionSettings) -> Candidates:
     """Read the columns that the settings name.
 
     Raises:
         InputError: the pool has no such column, or no number in the column of scores.
     """
-    wanted, method = settings.score_column, settings.method_column
+    score, method = settings.score_column, settings.method_column
     scores = np.full(len(pool), np.nan)
     methods: list[str] = [_NO_METHOD] * len(pool)
     parents: list[tuple[str, ...]] = [()] * len(pool)
     shared: dict[str, str] = {}  # a million candidates have few methods
-    seen_method, unpack, sign = method is None, pool.unpack, 1 if settings.higher_is_better else -1
-    for at, extra in enumerate(pool.extras):
+    sign = 1 if settings.higher_is_better else -1
+    for place, extra in enumerate(pool.extras):
         if not extra:
             continue
-        own = unpack(extra)
-        if wanted is not None and wanted in own:
-            scores[at] = sign * number(own[wanted])
-        if (found := method_of(own, method)) is not None:
-            methods[at] = shared.setdefault(found, found)
-            seen_method = True
-        if made := parents_of(own):
-            parents[at] = made
-    if wanted is not None and not np.isfinite(scores).any():
-        raise _no_column(pool, wanted, "scores with a number in any row")
-    if not seen_method and method is not None:
-        raise _no_column(pool, method, "methods")
-    return Candidates(pool, scores, methods, parents, _ties(pool, settings.seed))
+        columns = pool.unpack(extra)
+        if score is not None and score in columns:
+            scores[place] = sign * read_number(columns[score])
+        if (cell := method_of(columns, method)) is not None:
+            methods[place] = shared.setdefault(cell, cell)
+        parents[place] = parents_of(columns)
+    if score is not None and not np.isfinite(scores).any():
+        raise _describe_missing_column(pool, score, "scores with a number in any row")
+    if method is not None and not shared:
+        raise _describe_missing_column(pool, method, "methods")
+    return Candidates(pool, scores, methods, parents, _hash_ties(pool, settings.seed))
 
 
-def number(cell: str) -> float:
+def read_number(cell: str) -> float:
     """A finite number, or NaN for everything else."""
     value = read_score(cell)
     return math.nan if value is None else value
 
 
-def _no_column(pool: Pool, column: str, what: str) -> InputError:
+def _describe_missing_column(pool: Pool, column: str, what: str) -> InputError:
     titles: dict[str, None] = {}
     for extra in pool.extras[:1000]:
         titles.update(dict.fromkeys(pool.unpack(extra) if extra else {}))
@@ -139,7 +136,7 @@ def _no_column(pool: Pool, column: str, what: str) -> InputError:
     return InputError(f"{pool.source}: no column {column!r} of {what}; its columns are: {listed}")
 
 
-def _ties(pool: Pool, seed: int) -> NDArray[np.uint64]:
+def _hash_ties(pool: Pool, seed: int) -> NDArray[np.uint64]:
     """A hash of seed, name and residues: the same in every process, on every machine, in any order of the pool."""
     key, size = f"{seed}".encode(), 8
     digests = [

@@ -3,6 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -11,15 +12,15 @@ from prefect_assay.analysis.results import is_hit
 from prefect_assay.analysis.results.repeats import residues_of
 from prefect_assay.analysis.selection.candidates import (
     Candidates,
-    best_of_duplicates,
-    columns_of,
-    with_direction,
+    keep_best_duplicates,
+    read_candidates,
+    resolve_direction,
 )
 from prefect_assay.analysis.selection.gp import GaussianProcessRanking
 from prefect_assay.analysis.selection.history import History
 from prefect_assay.analysis.selection.identity import Clusters
-from prefect_assay.analysis.selection.ranking import Random, Ranking, TopScore
-from prefect_assay.analysis.selection.targets import numbered
+from prefect_assay.analysis.selection.ranking import Ranking, rank_at_random, rank_by_score
+from prefect_assay.analysis.selection.targets import take_results_of_target
 from prefect_assay.analysis.threads import use_one_thread
 from prefect_assay.designs import pool_of
 from prefect_assay.designs.candidate import METHOD, Candidate
@@ -44,7 +45,7 @@ _FEWEST_OF_FAMILY: Final = 2
 
 
 @use_one_thread()
-def choose(
+def choose_designs(
     pool: Pool | Iterable[Candidate],
     history: History,
     n: int,
@@ -54,50 +55,59 @@ def choose(
     budget_cents: int | None,
     rounds_left: int | None,
 ) -> Selection:
-    """See `selection.select`."""
+    """See `selection.select_designs`."""
     pool = pool if isinstance(pool, Pool) else pool_of(pool)
-    settings, directed = with_direction(pool, settings)
-    pool, duplicates = best_of_duplicates(pool, settings)
-    affordable = _affordable(n, price_cents, budget_cents)
-    controls = _controls(pool, settings)
+    settings, direction_notes = resolve_direction(pool, settings)
+    pool, duplicate_notes = keep_best_duplicates(pool, settings)
+    affordable = _count_affordable(n, price_cents, budget_cents)
+    controls = _list_controls(pool, settings)
     if len(controls) > affordable:
         raise InputError(
             f"there is room for {many(affordable, 'design')}, and {len(controls)} are controls, which are always bought; raise n or "
             "the budget, or mark fewer designs as controls"
         )
-    candidates = columns_of(pool, settings)
+    candidates = read_candidates(pool, settings)
     _refuse_idle_limits(candidates, history, settings)
+    results, target_notes = take_results_of_target(pool, history.designs, settings)
     fates = np.full(len(pool), _PLACES[Fate.RANKED_LOWER], dtype=np.uint8)
-    fates[controls] = _PLACES[Fate.CONTROL]
-    targets, named = numbered(pool, history.designs, settings)
     if not settings.repeat_measured:
-        _mark_measured(pool, history, targets, fates)
+        # A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
+        measured = set(map(residues_of, results or history.designs))
+        is_measured = np.array([residues in measured for residues in pool.residues], dtype=np.bool_)
+        fates[is_measured] = _PLACES[Fate.MEASURED]
+    fates[controls] = _PLACES[Fate.CONTROL]
     free = fates == _PLACES[Fate.RANKED_LOWER]
-    ranking = _ranking(candidates, free, history, settings, targets, rounds_left)
-    if settings.policy is SelectionPolicy.TOP_SCORE:
-        fates[free & np.isnan(ranking.scores)] = _PLACES[Fate.NO_SCORE]
-    chosen, guarded = _walk(ranking, candidates, settings, affordable - len(controls), fates)
+    ranking: Ranking
+    match settings.policy:
+        case SelectionPolicy.TOP_SCORE:
+            ranking = rank_by_score(candidates, free, settings)
+            fates[free & np.isnan(ranking.scores)] = _PLACES[Fate.NO_SCORE]
+        case SelectionPolicy.RANDOM:
+            ranking = rank_at_random(candidates, free, settings)
+        case SelectionPolicy.GP:
+            ranking = GaussianProcessRanking(candidates, free, results, settings, rounds_left)
+    chosen, family_notes = _fill_places(ranking, candidates, settings, affordable - len(controls), fates)
     return Selection(
-        choices=tuple(_choices(pool, controls, chosen, ranking, price_cents)),
+        choices=tuple(_make_choices(pool, controls, chosen, ranking, price_cents)),
         policy=settings.policy,
         seed=settings.seed,
         pool_size=len(pool),
         fates=fates.tobytes(),
         scores=array("d", ranking.scores.tobytes()),
         notes=(
-            *_read(pool),
+            *_describe_pool(pool),
             *history.notes,
-            *directed,
-            *duplicates,
-            *named,
+            *direction_notes,
+            *duplicate_notes,
+            *target_notes,
             *ranking.notes,
-            *guarded,
-            *_shortfall(n, affordable, len(controls) + len(chosen)),
+            *family_notes,
+            *_describe_shortfall(n, affordable, len(controls) + len(chosen)),
         ),
     )
 
 
-def _read(pool: Pool) -> Iterator[str]:
+def _describe_pool(pool: Pool) -> Iterator[str]:
     """What was read of the pool in a special way, and what was left out of it."""
     yield from pool.notes
     yield from pool.report.doubts
@@ -106,7 +116,7 @@ def _read(pool: Pool) -> Iterator[str]:
         yield f"{count:,} of {rows:,} designs of the pool {'has' if count == 1 else 'have'} the residues of another one: left out"
 
 
-def _affordable(n: int, price_cents: int | None, budget_cents: int | None) -> int:
+def _count_affordable(n: int, price_cents: int | None, budget_cents: int | None) -> int:
     if n < 1:
         raise InputError(f"n is {n}; at least one design must be asked for")
     if price_cents is not None and price_cents < 0:
@@ -123,81 +133,41 @@ def _affordable(n: int, price_cents: int | None, budget_cents: int | None) -> in
     return affordable
 
 
-def _controls(pool: Pool, settings: SelectionSettings) -> list[int]:
+def _list_controls(pool: Pool, settings: SelectionSettings) -> list[int]:
     """Positions of the designs that are always bought, in the order of the pool."""
-    named = set(settings.controls)
-    found = {at for at, name in enumerate(pool.names) if name in named} if named else set()
-    if absent := named - {pool.names[at] for at in found}:
+    if absent := set(settings.controls).difference(pool.names if settings.controls else ()):
         listed = ", ".join(sorted(absent)[:_LISTED])
         raise InputError(f"{pool.source}: no design is called {listed}; name controls as in the pool")
-    return sorted(found | pool.controls)
-
-
-def _mark_measured(pool: Pool, history: History, targets: Sequence[int], fates: np.ndarray) -> None:
-    """What was measured or ordered for the target of the pool; without any such result, for any target.
-
-    A target that is called otherwise in the history than in the pool must not be a reason to buy designs again.
-    """
-    known = 0 in targets
-    own = zip(history.designs, targets, strict=True)
-    measured = {found for design, target in own if not (known and target) and (found := residues_of(design))}
-    for at, residues in enumerate(pool.residues):
-        if residues in measured and fates[at] != _PLACES[Fate.CONTROL]:
-            fates[at] = _PLACES[Fate.MEASURED]
+    named = set(settings.controls)
+    return sorted(pool.controls.union(place for place, name in enumerate(pool.names) if name in named))
 
 
 def _refuse_idle_limits(candidates: Candidates, history: History, settings: SelectionSettings) -> None:
     """InputError for a limit that could not keep any design out: nothing says what it is about."""
-    source = candidates.pool.source
-    for limit, given, known, what, column in (
-        ("max_per_parent", settings.max_per_parent, candidates.parents, "parents", "parents"),
-        (
-            "max_per_method",
-            settings.max_per_method,
-            candidates.methods,
-            "a method",
-            settings.method_column or METHOD,
-        ),
+    method_column = settings.method_column or METHOD
+    for limit, values, what, column in (
+        ("max_per_parent", candidates.parents, "parents", "parents"),
+        ("max_per_method", candidates.methods, "a method", method_column),
     ):
-        if given is not None and not any(known):
+        if getattr(settings, limit) is not None and not any(values):
             raise InputError(
-                f"{source}: no candidate has {what}, so that the limit {limit} ({_option(limit)}) has no effect; add a column "
-                f"{column!r}, or leave the limit out"
+                f"{candidates.pool.source}: no candidate has {what}, so that the limit {limit} ({_name_option(limit)}) has no effect; "
+                f"add a column {column!r}, or leave the limit out"
             )
-    called = [design for design in history.designs if is_hit(design, settings.objective)]
-    if (
-        settings.hit_limit is not None
-        and called
-        and all(is_hit(design, settings.objective, settings.hit_limit) is None for design in called)
-    ):
+    hits = [design for design in history.designs if is_hit(design, settings.objective)]
+    limited = (is_hit(design, settings.objective, settings.hit_limit) for design in hits)
+    if settings.hit_limit is not None and hits and all(hit is None for hit in limited):
         raise InputError(
-            f"the history has {many(len(called), 'hit')} and no {describe_objective(settings.objective).name} that a limit could be compared with, so that "
-            f"hit_limit ({_option('hit_limit')}) has no effect; give a table with these values, or leave the limit out"
+            f"the history has {many(len(hits), 'hit')} and no {describe_objective(settings.objective).name} that a limit could be compared with, so that "
+            f"hit_limit ({_name_option('hit_limit')}) has no effect; give a table with these values, or leave the limit out"
         )
 
 
-def _option(setting: str) -> str:
+def _name_option(setting: str) -> str:
     return f"--{setting.replace('_', '-')}"
 
 
-def _ranking(
-    candidates: Candidates,
-    free: np.ndarray,
-    history: History,
-    settings: SelectionSettings,
-    targets: Sequence[int],
-    rounds_left: int | None,
-) -> Ranking:
-    match settings.policy:
-        case SelectionPolicy.TOP_SCORE:
-            return TopScore(candidates, free, settings)
-        case SelectionPolicy.RANDOM:
-            return Random(candidates, free, settings)
-        case SelectionPolicy.GP:
-            return GaussianProcessRanking(candidates, free, history, settings, targets, rounds_left)
-
-
-def _walk(
+def _fill_places(
     ranking: Ranking, candidates: Candidates, settings: SelectionSettings, places: int, fates: np.ndarray
 ) -> tuple[list[int], list[str]]:
     """Take what is offered until the places are filled, and note why others are passed over.
@@ -205,110 +175,103 @@ def _walk(
     What the guard of families keeps out is taken after all if places would stay empty.
     """
     chosen: list[int] = []
-    limits = _Limits(candidates, settings, _of_one_family(places, ranking, settings))
-    offers = ranking.offers()
-    taken: bool | None = None
+    limits = _Limits(candidates, settings)
+    is_guarded = not ranking.is_of_one_family and not settings.one_family and settings.identity is None
+    most_of_family = max(_FEWEST_OF_FAMILY, -(-places // _FAMILIES))
+    families = Clusters(_NEAR_COPIES, most_of_family) if is_guarded else None
+    kept_out: list[int] = []  # by the guard of families alone
+    offers = ranking.offer()
+    is_taken: bool | None = None
     while len(chosen) < places:
         try:
-            at = offers.send(taken)  # type: ignore[arg-type]  # the first answer of a generator is None
+            place = offers.send(is_taken)  # type: ignore[arg-type]  # the first answer of a generator is None
         except StopIteration:
             break
-        fate = limits.check(at)
-        taken = fate is Fate.CHOSEN
-        fates[at] = _PLACES[fate]
-        if taken:
-            chosen.append(at)
-    kept_out = 0
-    for at in limits.guarded:
-        if len(chosen) == places:
-            kept_out += 1
-            continue
-        fate = limits.check(at, guarding=False)
-        fates[at] = _PLACES[fate]
+        fate = limits.find_fate(place)
+        residues = candidates.pool.residues[place]
+        if fate is Fate.CHOSEN and families is not None:
+            family = families.find_cluster(residues)
+            if families.is_full(family):
+                kept_out.append(place)
+                fate = Fate.CLUSTER_LIMIT
+            else:
+                families.add(residues, family)
+        is_taken = fate is Fate.CHOSEN
+        fates[place] = _PLACES[fate]
+        if is_taken:
+            limits.add(place)
+            chosen.append(place)
+    while kept_out and len(chosen) < places:
+        place = kept_out.pop(0)
+        fate = limits.find_fate(place)
+        fates[place] = _PLACES[fate]
         if fate is Fate.CHOSEN:
-            chosen.append(at)
+            limits.add(place)
+            chosen.append(place)
     if not kept_out:
         return chosen, []
     note = (
-        f"{kept_out} candidates were passed over because {limits.most_of_family} of their family of near copies are chosen; "
+        f"{len(kept_out)} candidates were passed over because {most_of_family} of their family of near copies are chosen; "
         "--one-family lets a batch be of one family"
     )
     return chosen, [note]
 
 
-def _of_one_family(places: int, ranking: Ranking, settings: SelectionSettings) -> int | None:
-    """How many of one family of near copies a batch may have, if the user sets no limit and they are not all of one."""
-    guards = isinstance(ranking, GaussianProcessRanking) and not ranking.one_family
-    if not guards or settings.one_family or settings.identity is not None:
-        return None
-    return max(_FEWEST_OF_FAMILY, -(-places // _FAMILIES))
-
-
+@dataclass
 class _Limits:
     """What has been chosen per method, parent and cluster."""
 
-    def __init__(
-        self, candidates: Candidates, settings: SelectionSettings, most_of_family: int | None
-    ) -> None:
-        self._candidates = candidates
-        self.most_of_family = most_of_family
-        self.guarded: list[int] = []  # candidates that only the guard of families keeps out
-        self._settings = settings
-        self._methods: Counter[str] = Counter()
-        self._parents: Counter[str] = Counter()
-        self._clusters = None
-        if settings.identity is not None:
-            self._clusters = Clusters(settings.identity, settings.max_per_cluster or 1)
-        elif most_of_family is not None:
-            self._clusters = Clusters(_NEAR_COPIES, most_of_family)
+    candidates: Candidates
+    settings: SelectionSettings
+    methods: Counter[str] = field(default_factory=Counter)
+    parents: Counter[str] = field(default_factory=Counter)
+    clusters: Clusters | None = field(init=False)
 
-    def check(self, at: int, *, guarding: bool = True) -> Fate:
-        """CHOSEN if no limit forbids the candidate, which then counts; else the first limit that does.
+    def __post_init__(self) -> None:
+        identity, size = self.settings.identity, self.settings.max_per_cluster or 1
+        self.clusters = None if identity is None else Clusters(identity, size)
 
-        `guarding`: the guard of families counts as a limit.
-        """
-        most = self._settings
-        method, parents = self._candidates.methods[at], self._candidates.parents[at]
-        if most.max_per_method is not None and self._methods[method] >= most.max_per_method:
+    def find_fate(self, place: int) -> Fate:
+        """CHOSEN if no limit forbids the candidate; else the first limit that does."""
+        of_method, of_parent = self.settings.max_per_method, self.settings.max_per_parent
+        if of_method is not None and self.methods[self.candidates.methods[place]] >= of_method:
             return Fate.METHOD_LIMIT
-        if most.max_per_parent is not None and any(
-            self._parents[parent] >= most.max_per_parent for parent in parents
+        if of_parent is not None and any(
+            self.parents[parent] >= of_parent for parent in self.candidates.parents[place]
         ):
             return Fate.PARENT_LIMIT
-        if self._clusters is not None and guarding:
-            residues = self._candidates.pool.residues[at]
-            cluster = self._clusters.find(residues)
-            if self._clusters.full(cluster):
-                if self.most_of_family is not None:
-                    self.guarded.append(at)
+        if self.clusters is not None:
+            cluster = self.clusters.find_cluster(self.candidates.pool.residues[place])
+            if self.clusters.is_full(cluster):
                 return Fate.CLUSTER_LIMIT
-            self._clusters.add(residues, cluster)
-        self._methods[method] += 1
-        self._parents.update(parents)
         return Fate.CHOSEN
 
+    def add(self, place: int) -> None:
+        """Count a candidate that was chosen."""
+        self.methods[self.candidates.methods[place]] += 1
+        self.parents.update(self.candidates.parents[place])
+        if self.clusters is not None:
+            residues = self.candidates.pool.residues[place]
+            self.clusters.add(residues, self.clusters.find_cluster(residues))
 
-def _choices(
-    pool: Pool, controls: list[int], chosen: list[int], ranking: Ranking, price_cents: int | None
+
+def _make_choices(
+    pool: Pool, controls: Sequence[int], chosen: Sequence[int], ranking: Ranking, price_cents: int | None
 ) -> Iterator[Choice]:
-    for rank, at in enumerate([*controls, *chosen], start=1):
-        control = rank <= len(controls)
-        candidate = Candidate.of(pool[at])
+    for rank, place in enumerate([*controls, *chosen], start=1):
+        is_control = rank <= len(controls)
+        candidate = Candidate.of(pool[place])
         yield Choice(
-            candidate=candidate.model_copy(update={"control": True}) if control else candidate,
+            candidate=candidate.model_copy(update={"control": True}) if is_control else candidate,
             rank=rank,
-            score=None if control else float(ranking.scores[at]),
+            score=None if is_control else float(ranking.scores[place]),
             price_cents=price_cents,
-            reason="control: bought in every round" if control else ranking.reason(at),
+            reason="control: bought in every round" if is_control else ranking.explain(place),
         )
 
 
-def _shortfall(n: int, affordable: int, chosen: int) -> list[str]:
-    notes = []
+def _describe_shortfall(n: int, affordable: int, chosen: int) -> Iterator[str]:
     if affordable < n:
-        notes.append(f"the budget pays for {affordable} of {many(n, 'design')}")
+        yield f"the budget pays for {affordable} of {many(n, 'design')}"
     if chosen < affordable:
-        notes.append(
-            f"only {chosen} of {affordable} places are filled: the pool and the limits allow no more"
-        )
-    return notes
+        yield f"only {chosen} of {affordable} places are filled: the pool and the limits allow no more"

@@ -6,11 +6,10 @@ counts as that hundredth, and one entry that is far too good moves the scale of 
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prefect_assay.analysis.results import DesignSummary, HitRate, is_hit, objective_value
 from prefect_assay.analysis.results.hits import limit_of
@@ -39,44 +38,30 @@ class Scale:
     unit: float
     floor: float = -math.inf
 
-    def value(self, standard: float) -> float | None:
+    def to_value(self, standard: float) -> float | None:
         """The value of a standardized prediction; None for nothing, such as no binding."""
         if standard <= self.floor:
             return None
         modelled = standard * self.unit + self.centre
-        if not describe_objective(self.objective).by_factors:
+        kind = describe_objective(self.objective)
+        if not kind.by_factors:
             return modelled
-        return float(10 ** (-modelled if describe_objective(self.objective).lower_is_better else modelled))
+        return float(10 ** (-modelled if kind.lower_is_better else modelled))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learned:
-    """Measured designs by residues and target, with standardized values and numbers of measurements; `designs` names one design of each."""
+class Evidence:
+    """Measured designs by residues, with standardized values and numbers of measurements; `designs` names one design of each."""
 
     designs: tuple[DesignSummary, ...]
-    targets: NDArray[np.int32]  # 0 for the target of the pool
     values: Floats
     counts: Floats
     scale: Scale
     notes: tuple[str, ...]
 
-    def taking(self, kept: NDArray[np.intp], note: str) -> "Learned":
-        """Only the designs at these positions, and a note that says so."""
-        return replace(
-            self,
-            designs=tuple(self.designs[at] for at in kept.tolist()),
-            targets=self.targets[kept],
-            values=self.values[kept],
-            counts=self.counts[kept],
-            notes=(*self.notes, note),
-        )
-
 
 def find_aim(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Aim, tuple[str, ...]]:
-    """The aim that the settings name; without one most hits, unless most designs hit already and have values.
-
-    Designs of other targets count: a first purchase that they led well is no reason to change the aim.
-    """
+    """The aim that the settings name; without one most hits, unless most designs hit already and have values."""
     if settings.aim is not None:
         return settings.aim, ()
     objective, limit = settings.objective, settings.hit_limit
@@ -94,36 +79,24 @@ def find_aim(designs: Iterable[DesignSummary], settings: SelectionSettings) -> t
     return Aim.HITS, ()
 
 
-def learn(designs: Sequence[DesignSummary], targets: Sequence[int], settings: SelectionSettings) -> Learned:
-    """The evidence of a history for the aim.
-
-    Args:
-        designs: the history, controls and open orders among them.
-        targets: 0 where a design was measured on the target of the pool.
-        settings: aim, objective and limit of a hit.
-    """
+def read_evidence(designs: Sequence[DesignSummary], settings: SelectionSettings) -> Evidence:
+    """The evidence of a history for the aim; controls and open orders say nothing."""
     aim, notes = find_aim(designs, settings)
-    measured: dict[tuple[int, str], list[float]] = {}
-    named: dict[tuple[int, str], DesignSummary] = {}
-    for design, target in zip(designs, targets, strict=True):
-        residues = residues_of(design)
-        hit = is_hit(design, settings.objective, settings.hit_limit if aim is Aim.HITS else None)
+    limit = settings.hit_limit if aim is Aim.HITS else None
+    measured: dict[str, tuple[DesignSummary, list[float]]] = {}
+    for design in designs:
+        residues, hit = residues_of(design), is_hit(design, settings.objective, limit)
         value = None if hit is None else float(hit)
         if aim is Aim.BEST and not design.control:
             value = _read_value(design, settings.objective, hit=hit)
         if residues and value is not None:
-            measured.setdefault((target, residues), []).append(value)
-            named.setdefault((target, residues), design)
-    keys = sorted(measured)
-    targets_of = np.array([target for target, _ in keys], dtype=np.int32)
-    lists = [measured[key] for key in keys]
-    values, scale = _scaled(lists, targets_of, aim, settings.objective)
-    for target in np.unique(
-        targets_of[targets_of != 0]
-    ):  # only differences within a target may hold on another
-        values[targets_of == target] -= values[targets_of == target].mean()
-    counts = np.array([float(len(found)) for found in lists])
-    return Learned(tuple(named[key] for key in keys), targets_of, values, counts, scale, notes)
+            measured.setdefault(residues, (design, []))[1].append(value)
+    kept = [measured[residues] for residues in sorted(measured)]
+    lists = [values for _, values in kept]
+    make_scale = _scale_hits if aim is Aim.HITS else _scale_values
+    values, scale = make_scale(lists, settings.objective)
+    counts = np.array([float(len(repeats)) for repeats in lists])
+    return Evidence(tuple(design for design, _ in kept), values, counts, scale, notes)
 
 
 def _read_value(design: DesignSummary, objective: Objective, *, hit: bool | None) -> float | None:
@@ -133,10 +106,10 @@ def _read_value(design: DesignSummary, objective: Objective, *, hit: bool | None
         value = limit[0]
     if value is None:
         return None if hit is None else math.nan if hit else -math.inf
-    return float(turn_better([value], objective)[0])
+    return float(orient_values([value], objective)[0])
 
 
-def turn_better(values: Sequence[float | None], objective: Objective) -> Floats:
+def orient_values(values: Sequence[float | None], objective: Objective) -> Floats:
     """Values on a scale on which more is better, decades or degrees; NaN for None."""
     numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
     if not describe_objective(objective).by_factors:
@@ -146,29 +119,27 @@ def turn_better(values: Sequence[float | None], objective: Objective) -> Floats:
     return -logs if describe_objective(objective).lower_is_better else logs
 
 
-def _scaled(
-    lists: Sequence[Sequence[float]], targets: NDArray[np.int32], aim: Aim, objective: Objective
-) -> tuple[Floats, Scale]:
+def _scale_hits(lists: Sequence[Sequence[float]], objective: Objective) -> tuple[Floats, Scale]:
+    """One standardized share of hits per design."""
+    values = np.array([float(np.mean(repeats)) for repeats in lists])
+    centre = float((values.sum() + _USUAL * _USUAL_COUNTS) / (len(values) + _USUAL_COUNTS))
+    return (values - centre) / HIT_UNIT, Scale(Aim.HITS, objective, centre, HIT_UNIT)
+
+
+def _scale_values(lists: Sequence[Sequence[float]], objective: Objective) -> tuple[Floats, Scale]:
     """One standardized value per design."""
-    own = targets == 0
-    if aim is Aim.HITS:
-        values = np.array([float(np.mean(found)) for found in lists])
-        centre = float((values[own].sum() + _USUAL * _USUAL_COUNTS) / (own.sum() + _USUAL_COUNTS))
-        return (values - centre) / HIT_UNIT, Scale(aim, objective, centre, HIT_UNIT)
-    of_own = [value for found, mine in zip(lists, own, strict=True) for value in found if mine]
-    every = np.array(of_own or [value for found in lists for value in found], dtype=np.float64)
+    every = np.array([value for repeats in lists for value in repeats], dtype=np.float64)
     exact = every[np.isfinite(every)]
     low, middle, high = 0.0, 0.0, 0.0
     if exact.size:
-        low, middle, good, high = (float(found) for found in np.quantile(exact, [0, 0.5, _GOOD, 1]))
+        low, middle, good, high = np.quantile(exact, [0, 0.5, _GOOD, 1]).tolist()
         if describe_objective(objective).by_factors:
             low, high = max(low, good - _DECADES_BELOW), good + _DECADES_ABOVE
     values = np.array(
-        [float(np.mean(np.clip(np.nan_to_num(found, nan=middle), low, high))) for found in lists],
+        [float(np.mean(np.clip(np.nan_to_num(repeats, nan=middle), low, high))) for repeats in lists],
         dtype=np.float64,
     )
-    basis = values[own] if own.any() else values
-    centre, unit = (float(basis.mean()), float(basis.std())) if basis.size else (0.0, 1.0)
+    centre, unit = (float(values.mean()), float(values.std())) if values.size else (0.0, 1.0)
     unit = unit if unit > _EVEN else 1.0
     floor = (low - centre) / unit if np.isneginf(every).any() else -math.inf
-    return (values - centre) / unit, Scale(aim, objective, centre, unit, floor)
+    return (values - centre) / unit, Scale(Aim.BEST, objective, centre, unit, floor)

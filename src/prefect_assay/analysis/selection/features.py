@@ -1,7 +1,7 @@
 """Designs as rows of numbers, for a pool and its history alike: triplets of residues or sites, groups, and ranks of scores.
 
-Products of two rows are how alike two designs are before anything is measured. A score counts by its rank among the designs of its
-target, from -1 for the worst to 1 for the best; a design without the score is in the middle.
+Products of two rows are how alike two designs are before anything is measured. A score counts by its rank among all designs,
+from -1 for the worst to 1 for the best; a design without the score is in the middle.
 """
 
 # The stubs of SciPy and scikit-learn that pyright brings are narrower than these libraries; mypy reads neither.
@@ -9,7 +9,7 @@ target, from -1 for the worst to 1 for the best; a design without the score is i
 # pyright: reportOperatorIssue=false, reportReturnType=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 from scipy.stats import rankdata
+from sklearn.preprocessing import normalize
 
-from prefect_assay.analysis.selection.candidates import Floats, number
-from prefect_assay.analysis.selection.identity import edits
+from prefect_assay.analysis.selection.candidates import Floats, read_number
+from prefect_assay.analysis.selection.identity import count_edits, measure_identity
 from prefect_assay.designs.candidate import method_of, parents_of
 from prefect_assay.designs.scores import is_bookkeeping
 from prefect_assay.service.models.vocabulary import AMINO_ACIDS
@@ -39,6 +40,7 @@ _RARE: Final = 3  # designs that share a cell of a column of groups, on average 
 _LETTERS: Final = np.full(256, 20, dtype=np.uint8)  # what is no residue is one letter
 _LETTERS[[ord(letter) for letter in sorted(AMINO_ACIDS)]] = np.arange(len(AMINO_ACIDS))
 _BASE, _WORD = 21, 3
+TRIPLETS: Final = _BASE**_WORD
 _DIGITS: Final = 9  # rounding is no reason for another rank
 _SITE_STRING: Final = (
     40  # residues; no protein that is designed is shorter, a list of the residues at varied sites is
@@ -46,6 +48,7 @@ _SITE_STRING: Final = (
 _OF_ONE_PARENT: Final = 0.3  # of the positions at which two variants of one sequence differ, at most
 _RELATED: Final = 0.45  # identity of half of the designs to a reference; of strangers it is 0.2
 _EDITED: Final = 50_000  # designs whose edits from a reference are counted; of more, shared triplets
+_LOOKED_AT: Final = 200  # designs that show what all others are like
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +60,17 @@ class Columns:
     method: str | None
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[str, str]], method: str | None, score: str | None) -> "Columns":
+    def find(cls, rows: Sequence[Mapping[str, str]], method: str | None, score: str | None) -> "Columns":
         """The columns of a sample of rows: those of numbers, and those whose cells several rows share."""
         cells: dict[str, list[str]] = {}
-        for row in rows[:_SAMPLE]:
+        for row in rows[:: max(1, len(rows) // _SAMPLE)]:
             for title, cell in row.items():
                 if cell and title != method and (title == score or not _SKIPPED.match(title.casefold())):
                     cells.setdefault(title, []).append(cell)
         scores: list[str] = []
         labels: list[str] = []
         for title, filled in cells.items():
-            if np.isfinite([number(cell) for cell in filled]).mean() >= _ENOUGH:
+            if np.isfinite([read_number(cell) for cell in filled]).mean() >= _ENOUGH:
                 if len(set(filled)) > 1 and (title == score or not is_bookkeeping(title)):
                     scores.append(title)
             elif title.casefold() in AUTHORS:
@@ -77,11 +80,12 @@ class Columns:
         scores.sort(key=lambda title: title != score)
         return cls(tuple(scores[:_SCORES_MOST]), tuple(labels[:_GROUPS_MOST]), method)
 
-    def numbers(self, row: Mapping[str, str]) -> list[float]:
-        """The scores of one design, NaN where there is none."""
-        return [number(row.get(title, "")) for title in self.scores]
+    def rank_scores(self, rows: Iterable[Mapping[str, str]], count: int) -> Floats:
+        """Ranks of the scores of so many rows, from -1 for the lowest to 1 for the highest; 0 where there is none."""
+        numbers = (read_number(row.get(title, "")) for row in rows for title in self.scores)
+        return rank_columns(np.fromiter(numbers, np.float64).reshape(count, len(self.scores)))
 
-    def groups(self, row: Mapping[str, str]) -> list[tuple[str, str]]:
+    def list_groups(self, row: Mapping[str, str]) -> list[tuple[str, str]]:
         """Kind and name of each group that a design belongs to."""
         pairs = [(METHOD, method_of(row, self.method) or "")]
         pairs += [
@@ -89,6 +93,20 @@ class Columns:
         ]
         pairs += [(PARENT, parent) for parent in parents_of(row)]
         return [(kind, name) for kind, name in pairs if name]
+
+    def tabulate_groups(self, rows: Iterable[Mapping[str, str]], count: int) -> csr_array:
+        """Rows whose products are the weights of what two designs share; several parents count as one together."""
+        numbers: dict[tuple[str, str], int] = {}
+        places, columns, weights = [], [], []
+        for place, row in enumerate(rows):
+            pairs = self.list_groups(row)
+            parents = sum(kind == PARENT for kind, _ in pairs)
+            for kind, name in pairs:
+                weight = GROUPS.get(kind, GROUPS["other"]) / (parents if kind == PARENT else 1)
+                places.append(place)
+                columns.append(numbers.setdefault((kind, name), len(numbers)))
+                weights.append(weight**0.5)
+        return csr_array((weights, (places, columns)), shape=(count, max(1, len(numbers))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,22 +118,17 @@ class Features:
     scores: csr_array
     sites: NDArray[np.intp] | None
 
-    def rows(self, at: NDArray[np.intp]) -> csr_array:
-        """Features of the designs at these positions: of a pool triplets, groups, scores and a constant; of a library sites and scores."""
-        residues = [self.residues[place] for place in at.tolist()]
+    def make_rows(self, places: NDArray[np.intp]) -> csr_array:
+        """Features of the designs at these places: of a pool triplets, groups, scores and a constant; of a library sites and scores."""
+        residues = [self.residues[place] for place in places.tolist()]
         if self.sites is not None:
-            return csr_array(hstack([one_hot(residues, self.sites), self.scores[at]]))
-        constant = csr_array(np.full((len(at), 1), CONSTANT**0.5))
-        return csr_array(
-            hstack([count_triplets(residues) * SEQUENCE**0.5, self.groups[at], self.scores[at], constant])
-        )
+            return csr_array(hstack([encode_sites(residues, self.sites), self.scores[places]]))
+        constant = csr_array(np.full((len(places), 1), CONSTANT**0.5))
+        triplets = count_triplets(residues) * SEQUENCE**0.5
+        return csr_array(hstack([triplets, self.groups[places], self.scores[places], constant]))
 
-    def shared_rows(self, at: NDArray[np.intp]) -> csr_array:
-        """Features that may mean the same on another target: groups and scores."""
-        return csr_array(hstack([self.groups[at], self.scores[at]]))
-
-    def columns(self) -> dict[str, slice]:
-        """Which columns of `rows` are of what."""
+    def list_parts(self) -> dict[str, slice]:
+        """Which columns of `make_rows` are of what."""
         widths = {"sequence": TRIPLETS if self.sites is None else len(self.sites) * _BASE}
         widths |= {"groups": self.groups.shape[1]} if self.sites is None else {}
         widths |= {"scores": self.scores.shape[1]}
@@ -125,20 +138,13 @@ class Features:
         }
 
 
-TRIPLETS: Final = _BASE**_WORD
-
-
-def rank_columns(values: Floats, targets: NDArray[np.int32]) -> Floats:
-    """Ranks of each column among the designs of each target, from -1 for the lowest to 1 for the highest; 0 for NaN."""
-    ranks = np.zeros(values.shape)
-    for target in np.unique(targets):
-        of_target = np.flatnonzero(targets == target)
-        for column in range(values.shape[1]):
-            known = of_target[np.isfinite(values[of_target, column])]
-            if known.size > 1:
-                places = rankdata(values[known, column].round(_DIGITS))
-                ranks[known, column] = (2 * places - 1) / known.size - 1
-    return ranks
+def rank_columns(values: Floats) -> Floats:
+    """Ranks of each column, from -1 for the lowest to 1 for the highest; 0 for NaN."""
+    if not values.size:
+        return np.zeros(values.shape)
+    places = rankdata(values.round(_DIGITS), axis=0, nan_policy="omit")
+    counts = np.isfinite(values).sum(axis=0)
+    return np.where(counts > 1, np.nan_to_num((2 * places - 1) / np.maximum(counts, 1) - 1), 0.0)
 
 
 def find_sites(residues: Sequence[str]) -> NDArray[np.intp] | None:
@@ -148,25 +154,30 @@ def find_sites(residues: Sequence[str]) -> NDArray[np.intp] | None:
     """
     if len({len(text) for text in residues}) != 1 or not residues[0]:
         return None
-    letters = _as_letters(residues)
+    letters = _number_letters(residues)
     varied = np.flatnonzero((letters != letters[0]).any(axis=0))
-    spread = letters[np.unique(np.linspace(0, len(letters) - 1, min(len(letters), 200)).astype(np.intp))]
+    spread = letters[_spread_places(len(letters), _LOOKED_AT)]
     differing = (spread[:, None] != spread[None, :]).mean()
     if not varied.size or (letters.shape[1] > _SITE_STRING and differing > _OF_ONE_PARENT):
         return None
     return varied
 
 
-def _as_letters(residues: Sequence[str]) -> NDArray[np.uint8]:
+def _spread_places(count: int, most: int) -> NDArray[np.intp]:
+    """At most so many places, evenly spread."""
+    return np.unique(np.linspace(0, max(0, count - 1), min(count, most)).astype(np.intp))
+
+
+def _number_letters(residues: Sequence[str]) -> NDArray[np.uint8]:
     text = np.frombuffer("".join(residues).encode("ascii", "replace"), dtype=np.uint8)
     return _LETTERS[text].reshape(len(residues), len(residues[0]))
 
 
-def one_hot(residues: Sequence[str], sites: NDArray[np.intp]) -> csr_array:
+def encode_sites(residues: Sequence[str], sites: NDArray[np.intp]) -> csr_array:
     """Residues at sites, each row with the length 1: half of the squared distance of two rows is the share of sites that differ."""
     if not residues:
         return csr_array((0, len(sites) * _BASE))
-    letters = _as_letters(residues)[:, sites].astype(np.int32)
+    letters = _number_letters(residues)[:, sites].astype(np.int32)
     columns = letters + np.arange(len(sites), dtype=np.int32) * _BASE
     starts = np.arange(len(residues) + 1) * len(sites)
     shape = (len(residues), len(sites) * _BASE)
@@ -174,46 +185,17 @@ def one_hot(residues: Sequence[str], sites: NDArray[np.intp]) -> csr_array:
     return csr_array((values, columns.ravel(), starts), shape=shape)
 
 
-def closeness(
-    residues: Sequence[str], targets: NDArray[np.int32], references: Mapping[int, Sequence[str]]
-) -> Floats:
-    """Ranks of the fewest edits from a reference of the design's target; 0 where most designs are no variants of one."""
-    ranks = np.zeros(len(residues))
-    for target, texts in references.items():
-        places = np.flatnonzero(targets == target)
-        designs = [residues[place] for place in places.tolist()]
-        spread = designs[:: max(1, len(designs) // 200)]
-        alike = [_identity(text, texts) for text in spread]
-        if not alike or np.median(alike) < _RELATED:
-            continue
-        if len(designs) <= _EDITED:
-            near = np.array(
-                [-min(edits(reference, text) for reference in texts) for text in designs], dtype=float
-            )
-        else:
-            near = np.asarray(
-                (count_triplets(designs) @ count_triplets(texts).T).max(axis=1).todense()
-            ).ravel()
-        ranks[places] = rank_columns(near[:, None], np.zeros(len(places), dtype=np.int32))[:, 0]
-    return ranks
-
-
-def _identity(text: str, references: Sequence[str]) -> float:
-    return max(1 - edits(other, text) / max(len(other), len(text), 1) for other in references)
-
-
-def group_table(groups: Sequence[Sequence[tuple[str, str]]]) -> csr_array:
-    """Rows whose products are the weights of what two designs share; several parents count as one together."""
-    places: dict[tuple[str, str], int] = {}
-    rows, columns, values = [], [], []
-    for at, pairs in enumerate(groups):
-        parents = sum(kind == PARENT for kind, _ in pairs)
-        for kind, name in pairs:
-            rows.append(at)
-            columns.append(places.setdefault((kind, name), len(places)))
-            weight = GROUPS.get(kind, GROUPS["other"])
-            values.append((weight / parents if kind == PARENT else weight) ** 0.5)
-    return csr_array((values, (rows, columns)), shape=(len(groups), max(1, len(places))))
+def rank_closeness(residues: Sequence[str], references: Sequence[str]) -> Floats:
+    """Ranks of the fewest edits from a reference, 1 for the fewest; 0 where most designs are no variants of one."""
+    sample = [residues[place] for place in _spread_places(len(residues), _LOOKED_AT).tolist()]
+    alike = [max(measure_identity(other, text) for other in references) for text in sample if references]
+    if not alike or np.median(alike) < _RELATED:
+        return np.zeros(len(residues))
+    if len(residues) > _EDITED:
+        near = (count_triplets(residues) @ count_triplets(references).T).max(axis=1).todense()
+    else:
+        near = [-min(count_edits(reference, text) for reference in references) for text in residues]
+    return rank_columns(np.array(near, dtype=np.float64).reshape(-1, 1))[:, 0]
 
 
 def count_triplets(residues: Sequence[str]) -> csr_array:
@@ -228,6 +210,4 @@ def count_triplets(residues: Sequence[str]) -> csr_array:
     starts = np.concatenate([[0], np.cumsum(lengths)])
     table = csr_array((np.ones(len(flat)), flat, starts), shape=(len(residues), TRIPLETS))
     table.sum_duplicates()
-    norms = np.sqrt(np.maximum(np.asarray(table.multiply(table).sum(axis=1)).ravel(), 1))
-    table.data /= np.repeat(norms, np.diff(table.indptr))
-    return table
+    return normalize(table, copy=False) if residues else table

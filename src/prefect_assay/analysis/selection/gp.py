@@ -8,43 +8,38 @@ is not a hundred times the same idea.
 # pyright: reportArgumentType=false, reportOptionalSubscript=false, reportOptionalOperand=false
 # pyright: reportOperatorIssue=false, reportReturnType=false, reportIndexIssue=false, reportAttributeAccessIssue=false
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from prefect_assay.analysis.results import Outcome, objective_value, objective_words
+from prefect_assay.analysis.results import DesignSummary, Outcome, objective_value, objective_words
 from prefect_assay.analysis.results.repeats import residues_of
 from prefect_assay.analysis.selection.candidates import Candidates, Floats, Mask
-from prefect_assay.analysis.selection.evidence import Learned, learn
+from prefect_assay.analysis.selection.evidence import Evidence, read_evidence
 from prefect_assay.analysis.selection.features import (
     SCORES,
     Columns,
     Features,
-    closeness,
     find_sites,
-    group_table,
-    rank_columns,
+    rank_closeness,
 )
-from prefect_assay.analysis.selection.history import History
-from prefect_assay.analysis.selection.identity import edits, families
-from prefect_assay.analysis.selection.model import Model, expected_improvement, learn_from_others
-from prefect_assay.analysis.selection.ranking import Offers, score_text
+from prefect_assay.analysis.selection.identity import measure_identity, number_families
+from prefect_assay.analysis.selection.model import Model, expect_improvement
+from prefect_assay.analysis.selection.ranking import Offers, format_score
 from prefect_assay.designs.scores import is_confidence_score, score_direction
 from prefect_assay.designs.selection import Aim, SelectionSettings
 from prefect_assay.service.assays import Objective
-from prefect_assay.service.words import many
 
 # Chosen on the EGFR pool and on variants of antibodies (docs/loops.md).
 SLOPE: Final = 0.22  # from the middle to the best expected rank of scores
 FEWEST_EDITS: Final = 1.0  # from the middle to the fewest edits
 EXPLORE: Final = 0.4  # standard deviations that a candidate counts better while rounds are to come
-LEARNED: Final = 1500  # measured designs at most; those of the pool's target first
+LEARNED: Final = 1500  # measured designs at most
 SHORTLIST: Final = 1000  # candidates whose predictions follow what was chosen
-_MOST: Final = 200_000  # candidates of a library that more than a linear model looks at
 _CHUNK: Final = 8192
 _FAMILY_SAMPLE: Final = 500
 _DIGITS: Final = 9  # of what is ordered: the same order on every machine
@@ -55,7 +50,6 @@ _WORDS: Final = {
     "groups": "method, author, parents",
     "scores": "scores",
     "edits": "few edits",
-    "others": "other targets",
 }
 
 
@@ -74,7 +68,7 @@ class GaussianProcessRanking:
     """By the expected hits or the expected improvement of the best value.
 
     Args:
-        targets: of each design of the history, 0 for the target of the pool.
+        results: what was measured on the target of the pool.
         rounds_left: purchases after this one; None: not known, and then some are expected.
     """
 
@@ -82,66 +76,63 @@ class GaussianProcessRanking:
         self,
         candidates: Candidates,
         free: Mask,
-        history: History,
+        results: Sequence[DesignSummary],
         settings: SelectionSettings,
-        targets: Sequence[int],
         rounds_left: int | None,
     ) -> None:
         self._candidates, self._settings = candidates, settings
         self._explore = 0.0 if rounds_left == 0 else EXPLORE
-        # In an order that does not depend on the pool's: samples and last digits follow it.
+        # In an order that does not depend on the pool's: samples and last digits follow it. Measured designs come after them.
         order = np.argsort(candidates.ties, kind="stable")
-        self._at = order[free[order]]
-        residues = [candidates.pool.residues[at] for at in self._at.tolist()]
-        evidence = _limit_number(learn(history.designs, targets, settings))
-        sites, self._evidence = _find_library(residues, evidence)
-        self._targets = np.concatenate([np.zeros(len(residues), dtype=np.int32), self._evidence.targets])
+        self._places = order[free[order]]
+        residues = [candidates.pool.residues[place] for place in self._places.tolist()]
+        sites, self._evidence = _find_library(residues, _limit_number(read_evidence(results, settings)))
         residues += map(residues_of, self._evidence.designs)
-        self._features, ranks = self._describe(residues, sites)
-        self._expected = self._expect(ranks, _find_references(candidates, history, targets))
-        notes = self._learn_from_others()
+        self._features, ranks = self._make_features(residues, sites)
+        self._expected = self._expect(ranks, _find_references(candidates, results))
         expected = sum(self._expected.values(), np.zeros(len(residues)))
-        self._own = np.flatnonzero(self._targets == 0)[len(self._at) :]
-        self._own_rows = self._features.rows(self._own)
-        mine = self._own - len(self._at)
-        rest = self._evidence.values[mine] - expected[self._own]
-        given = (self._own_rows, rest, self._evidence.counts[mine])
-        self._places = np.arange(len(self._at))
-        if sites is not None and len(self._at) > _MOST:
-            linear = Model(*given, is_library=False, is_robust=False)
-            notes += self._screen(expected[self._places] + self._predict(linear))
-        is_best = self._evidence.scale.aim is Aim.BEST
-        self._model = Model(*given, is_library=sites is not None, is_robust=is_best)
+        free_rows, measured_rows = np.split(np.arange(len(residues)), [len(self._places)])
+        self._measured = self._features.make_rows(measured_rows)
+        self._model = Model(
+            self._measured,
+            self._evidence.values - expected[measured_rows],
+            self._evidence.counts,
+            is_library=sites is not None,
+            is_robust=not self._is_for_hits,
+        )
         # As the model sees it, so that one wrong entry is not the one to beat.
-        self._best = float((self._model.fitted + expected[self._own]).max()) if mine.size else 0.0
-        self._mean = (expected[self._places] + self._predict(self._model)).round(_DIGITS)
+        self._best = max((self._model.fitted + expected[measured_rows]).tolist(), default=0.0)
+        parts = np.array_split(free_rows, -(-len(free_rows) // _CHUNK) or 1)
+        means = [self._model.predict_mean(self._features.make_rows(part)) for part in parts]
+        self._mean = (expected[free_rows] + np.concatenate(means)).round(_DIGITS)
         self.scores = np.full(len(free), np.nan)
-        self.scores[self._at[self._places]] = self._shown(self._mean)
+        self.scores[self._places] = self._scale_scores(self._mean)
         self._picks: dict[int, _Pick] = {}
-        self.notes = (*self._evidence.notes, *notes, *self._said())
-        self.one_family = sites is not None or "edits" in self._expected or self._is_of_one_family()
+        self.notes = (*self._evidence.notes, *self._list_notes())
+        self.is_of_one_family = sites is not None or "edits" in self._expected or self._has_one_family()
 
-    def _describe(self, residues: Sequence[str], sites: NDArray[np.intp] | None) -> tuple[Features, Floats]:
+    def _make_features(
+        self, residues: Sequence[str], sites: NDArray[np.intp] | None
+    ) -> tuple[Features, Floats]:
         """The free candidates, and behind them the measured designs, as features, and the ranks of their scores."""
         pool, settings = self._candidates.pool, self._settings
-        extras = [pool.extras[at] for at in self._at.tolist()]
-        sample = [_unpack(extra, pool.unpack) for extra in extras[:: max(1, len(extras) // 2000)]]
-        self._columns = columns = Columns.of(sample, settings.method_column, settings.score_column)
-        rows = (
-            *(_unpack(extra, pool.unpack) for extra in extras),
-            *(design.attributes for design in self._evidence.designs),
-        )
-        shared: dict[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]] = {}
-        numbers, groups = np.full((len(residues), len(columns.scores)), np.nan), []
-        for place, row in enumerate(rows):
-            numbers[place] = columns.numbers(row)
-            pairs = tuple(columns.groups(row))
-            groups.append(shared.setdefault(pairs, pairs))
-        ranks = rank_columns(numbers, self._targets)
-        scores = csr_array(ranks * (SCORES / max(1, ranks.shape[1])) ** 0.5)
-        return Features(residues, group_table(groups), scores, sites), ranks
+        extras = [pool.extras[place] for place in self._places.tolist()]
 
-    def _expect(self, ranks: Floats, references: Mapping[int, Sequence[str]]) -> dict[str, Floats]:
+        def unpack(chosen: Sequence[str]) -> Iterator[Mapping[str, str]]:
+            return (pool.unpack(extra) if extra else {} for extra in chosen)
+
+        def list_rows() -> Iterator[Mapping[str, str]]:
+            yield from unpack(extras)
+            yield from (design.attributes for design in self._evidence.designs)
+
+        sample = [*unpack(extras[:: max(1, len(extras) // 2000)])]
+        self._columns = Columns.find(sample, settings.method_column, settings.score_column)
+        ranks = self._columns.rank_scores(list_rows(), len(residues))
+        scores = csr_array(ranks * (SCORES / max(1, ranks.shape[1])) ** 0.5)
+        groups = self._columns.tabulate_groups(list_rows(), len(residues))
+        return Features(residues, groups, scores, sites), ranks
+
+    def _expect(self, ranks: Floats, references: Sequence[str]) -> dict[str, Floats]:
         """What speaks for each design before any is measured: confidences of structure prediction, and few edits of its parent."""
         columns, settings = self._columns.scores, self._settings
         is_named = settings.score_column is not None and settings.score_column in columns[:1]
@@ -154,94 +145,52 @@ class GaussianProcessRanking:
             signs = np.array([1 if directions[place] else -1 for place in speaks])
             of_scores = (ranks[:, speaks] * signs).mean(axis=1)
             expected["scores"] = SLOPE * (of_scores + (ranks[:, 0] * signs[0] if is_named else 0))
-        near = closeness(self._features.residues, self._targets, references)
-        if near[: len(self._at)].any():
+        near = rank_closeness(self._features.residues, references)
+        if near[: len(self._places)].any():
             expected["edits"] = FEWEST_EDITS * near
         return expected
 
-    def _learn_from_others(self) -> list[str]:
-        """Expect of the candidates what the results of other targets say, as far as these predict one another."""
-        others = np.flatnonzero(self._targets)
-        if not others.size:
-            return []
-        here = np.flatnonzero(self._targets == 0)
-        expected = sum(self._expected.values(), np.zeros(len(self._targets)))
-        predicted, trust = learn_from_others(
-            self._features.shared_rows(here),
-            self._features.shared_rows(others),
-            self._evidence.values[others - len(self._at)],
-            expected[others],
-            self._targets[others],
-        )
-        if trust:
-            self._expected["others"] = np.zeros(len(self._targets))
-            self._expected["others"][here] = trust * predicted
-        named = len(np.unique(self._targets[others]))
-        how = f"{trust:.0%}" if trust else "not at all, because they do not predict one another"
-        return [f"{len(others)} results of {many(named, 'other target')} count: {how}"]
-
-    def _screen(self, promised: Floats) -> list[str]:
-        """Leave the best candidates by a linear model, where there are too many for all of it."""
-        self._places = np.sort(np.argsort(-promised.round(_DIGITS), kind="stable")[:_MOST])
-        return [
-            f"gp looks closely at {_MOST:,} of {len(self._at):,} candidates: the best by their sites one by one"
-        ]
-
-    def _predict(self, model: Model) -> Floats:
-        """Means at `_places`."""
-        parts = np.array_split(self._places, -(-len(self._places) // _CHUNK) or 1)
-        return np.concatenate([model.mean(self._features.rows(part)) for part in parts])
-
-    def _said(self) -> list[str]:
-        values = self._evidence.values[self._own - len(self._at)]
-        notes = []
+    def _list_notes(self) -> Iterator[str]:
+        values = self._evidence.values
         if not values.size:
-            notes.append(
-                "nothing is measured on this target yet: led by scores and other targets, spread over families"
-            )
+            yield "nothing is measured on this target yet: led by scores, spread over families"
         elif not np.ptp(values):
-            notes.append(
-                f"the {len(values)} designs measured on this target have one outcome: what is unlike them comes first"
-            )
+            yield f"the {len(values)} designs measured on this target have one outcome: what is unlike them comes first"
         if self._columns.scores and not any(map(is_confidence_score, self._columns.scores)):
-            notes.append("no score is a known confidence: scores count only where measured designs say how")
-        return notes
+            yield "no score is a known confidence: scores count only where measured designs say how"
 
-    def _is_of_one_family(self) -> bool:
+    def _has_one_family(self) -> bool:
         """Whether most candidates are variants of one sequence, so that families are no choice."""
-        spread = np.unique(np.linspace(0, max(0, len(self._at) - 1), _FAMILY_SAMPLE).astype(np.intp))
-        if not len(self._at):
-            return False
-        numbers = families([self._features.residues[at] for at in spread.tolist()])
-        return bool(np.bincount(numbers).max() > len(spread) / 2)
+        count = len(self._places)
+        spread = np.unique(np.linspace(0, max(0, count - 1), min(count, _FAMILY_SAMPLE)).astype(np.intp))
+        numbers = number_families([self._features.residues[place] for place in spread.tolist()])
+        return bool(numbers.size and np.bincount(numbers).max() > len(spread) / 2)
 
     @property
-    def _hits(self) -> bool:
+    def _is_for_hits(self) -> bool:
         return self._evidence.scale.aim is Aim.HITS
 
-    def _shown(self, mean: Floats) -> Floats:
+    def _scale_scores(self, mean: Floats) -> Floats:
         scale = self._evidence.scale
         values = mean * scale.unit + scale.centre
-        return np.clip(values, 0.001, 0.999) if self._hits else values
+        return np.clip(values, 0.001, 0.999) if self._is_for_hits else values
 
-    def offers(self) -> Offers:
+    def offer(self) -> Offers:
         """The shortlist one by one, then all others by what they alone promise."""
-        ties = self._candidates.ties[self._at[self._places]]
-        order = np.lexsort((ties, -self._mean))
-        yield from self._shortlist(order[:SHORTLIST])
-        for position in order[SHORTLIST:]:
-            yield int(self._at[self._places[position]])
+        order = np.lexsort((self._candidates.ties[self._places], -self._mean))
+        yield from self._offer_shortlist(order[:SHORTLIST])
+        yield from (int(place) for place in self._places[order[SHORTLIST:]])
 
     def _promise(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         """What each candidate promises, rounded, and its standard deviation."""
         deviation = np.sqrt(np.maximum(np.diag(covariance), _SMALL))
-        if self._hits or not self._own.size:
+        if self._is_for_hits or not self._evidence.values.size:
             return (mean + self._explore * deviation).round(_DIGITS), deviation
-        return expected_improvement(mean, deviation, self._best).round(_DIGITS), deviation
+        return expect_improvement(mean, deviation, self._best).round(_DIGITS), deviation
 
-    def _shortlist(self, order: NDArray[np.intp]) -> Offers:
-        mean, at = self._mean[order], self._at[self._places[order]]
-        covariance = self._model.covariance(self._features.rows(self._places[order]))
+    def _offer_shortlist(self, order: NDArray[np.intp]) -> Offers:
+        mean, places = self._mean[order], self._places[order].tolist()
+        covariance = self._model.predict_covariance(self._features.make_rows(order))
         left = np.ones(len(order), dtype=np.bool_)
         value, deviation = self._promise(mean, covariance)
         first = deviation
@@ -251,134 +200,119 @@ class GaussianProcessRanking:
             left[best] = False
             ranked[best] = -np.inf
             following = int(ranked.argmax()) if left.any() else None
-            self._picks[int(at[best])] = _Pick(
+            self._picks[places[best]] = _Pick(
                 float(value[best]),
                 float(value[best] - mean[best]),
                 float(first[best]),
-                None if following is None else int(at[following]),
+                None if following is None else places[following],
                 0.0 if following is None else float(ranked[following]),
             )
-            taken = yield int(at[best])
-            if taken:
+            is_taken = yield places[best]
+            if is_taken:
                 column = covariance[:, best].copy()
                 covariance -= np.outer(column, column / (column[best] + self._model.noise))
                 value, deviation = self._promise(mean, covariance)
 
-    def reason(self, at: int) -> str:
+    def explain(self, place: int) -> str:
         """The prediction with its 95 % interval, what it is made of, the measured design most like it, and the next candidate."""
-        position = int(np.flatnonzero(self._at[self._places] == at)[0])
-        row = self._features.rows(self._places[[position]])
-        pick = self._picks.get(at)
+        position = int(np.flatnonzero(self._places == place)[0])
+        row = self._features.make_rows(np.array([position]))
+        pick = self._picks.get(place)
         mean = float(self._mean[position])
-        deviation = pick.deviation if pick else float(self._model.covariance(row)[0, 0]) ** 0.5
-        low, middle, high = (self._text(mean + step * deviation) for step in (-_Z95, 0, _Z95))
-        parts = [f"{self._settings.chance if self._hits else 'predicted '}{middle} ({low} to {high})"]
-        parts += self._made_of(row, int(self._places[position]))
-        score = float(self._candidates.scores[at])
+        deviation = pick.deviation if pick else float(self._model.predict_covariance(row)[0, 0]) ** 0.5
+        low, middle, high = (self._format(mean + step * deviation) for step in (-_Z95, 0, _Z95))
+        parts = [f"{self._settings.chance if self._is_for_hits else 'predicted '}{middle} ({low} to {high})"]
+        parts += self._split_mean(row, position)
+        score = float(self._candidates.scores[place])
         if np.isfinite(score):
-            parts.append(score_text(score, self._settings))
-        if near := self._nearest(row, self._candidates.pool.residues[at]):
-            parts.append(near)
+            parts.append(format_score(score, self._settings))
+        if self._evidence.designs:
+            parts.append(self._describe_nearest(row, self._candidates.pool.residues[place]))
         if pick is not None and pick.following is not None:
             following = self._candidates.pool.names[pick.following]
-            spread = f" with {pick.bonus:.2f} for what it would teach" if self._hits and self._explore else ""
+            is_explored = self._is_for_hits and self._explore
+            spread = f" with {pick.bonus:.2f} for what it would teach" if is_explored else ""
             parts.append(f"{pick.value:.2f}{spread}, before {following} with {pick.following_value:.2f}")
         return "; ".join(parts)
 
-    def _made_of(self, row: csr_array, place: int) -> list[str]:
+    def _split_mean(self, row: csr_array, position: int) -> list[str]:
         """The parts of the prediction, in points of percent or of the modelled value."""
-        unit = self._evidence.scale.unit * (100 if self._hits else 1)
-        made = {part: float(values[place]) for part, values in self._expected.items()}
-        for part, value in self._model.parts(row, self._features.columns()).items():
-            made[part] = made.get(part, 0.0) + value
-        digits = 0 if self._hits else 2
+        unit = self._evidence.scale.unit * (100 if self._is_for_hits else 1)
+        parts = {part: float(values[position]) for part, values in self._expected.items()}
+        for part, value in self._model.split_mean(row, self._features.list_parts()).items():
+            parts[part] = parts.get(part, 0.0) + value
+        digits = 0 if self._is_for_hits else 2
         listed = [
             f"{_WORDS[part]} {value * unit:+.{digits}f}"
-            for part, value in sorted(made.items(), key=lambda pair: -abs(pair[1]))
-            if abs(value * unit) >= 0.5 * 10**-digits and part in _WORDS
+            for part, value in sorted(parts.items(), key=lambda pair: -abs(pair[1]))
+            if abs(value * unit) >= 0.5 * 10**-digits
         ]
         return [", ".join(listed)] if listed else []
 
-    def _nearest(self, row: csr_array, residues: str) -> str | None:
-        """The measured design of this target that is most like a candidate by its sequence."""
-        if not self._own.size:
-            return None
-        sequence = self._features.columns()["sequence"]
-        alike = (self._own_rows[:, sequence] @ row[:, sequence].T).toarray().ravel()
-        place = int(self._own[int(alike.round(_DIGITS).argmax())])
-        other = self._features.residues[place]
-        identity = 1 - edits(residues, other) / max(len(residues), len(other), 1)
-        design = place - len(self._at)
-        return f"most like {self._evidence.designs[design].name} ({identity:.0%} identical, {self._outcome(design)})"
+    def _describe_nearest(self, row: csr_array, residues: str) -> str:
+        """The measured design that is most like a candidate by its sequence."""
+        sequence = self._features.list_parts()["sequence"]
+        alike = (self._measured[:, sequence] @ row[:, sequence].T).toarray().ravel()
+        design = self._evidence.designs[place := int(alike.round(_DIGITS).argmax())]
+        identity = measure_identity(residues, residues_of(design))
+        outcome = design.outcome.value.replace("_", " ")
+        if design.outcome is Outcome.NO_EXPRESSION:
+            outcome = "no expression"
+        elif not self._is_for_hits and objective_value(design, self._settings.objective) is not None:
+            outcome = self._format(float(self._evidence.values[place]))
+        return f"most like {design.name} ({identity:.0%} identical, {outcome})"
 
-    def _outcome(self, at: int) -> str:
-        design = self._evidence.designs[at]
-        if not self._hits and objective_value(design, self._settings.objective) is not None:
-            return self._text(float(self._evidence.values[at]))
-        return (
-            "no expression"
-            if design.outcome is Outcome.NO_EXPRESSION
-            else design.outcome.value.replace("_", " ")
-        )
-
-    def _text(self, standard: float) -> str:
+    def _format(self, standard: float) -> str:
         """A standardized value as the objective's: `43%`, `K_D 3.20 nM`, or no binding."""
         scale = self._evidence.scale
-        if self._hits:
+        if self._is_for_hits:
             return f"{min(max(standard * scale.unit + scale.centre, 0), 1):.0%}"
-        value = scale.value(standard)
+        value = scale.to_value(standard)
+        is_affinity = scale.objective is Objective.AFFINITY
         if value is None:
-            return "no binding" if scale.objective is Objective.AFFINITY else "nothing"
-        in_nm = scale.objective is Objective.AFFINITY
-        return objective_words(value * _NM if in_nm else value, scale.objective)
+            return "no binding" if is_affinity else "nothing"
+        return objective_words(value * _NM if is_affinity else value, scale.objective)
 
 
-def _unpack(extra: str, unpack: Callable[[str], Mapping[str, str]]) -> Mapping[str, str]:
-    return unpack(extra) if extra else {}
+def _take(evidence: Evidence, kept: NDArray[np.intp], note: str) -> Evidence:
+    """Only the designs at these places, and a note that says so."""
+    designs = tuple(evidence.designs[place] for place in kept.tolist())
+    values, counts, notes = evidence.values[kept], evidence.counts[kept], (*evidence.notes, note)
+    return replace(evidence, designs=designs, values=values, counts=counts, notes=notes)
 
 
-def _limit_number(evidence: Learned) -> Learned:
-    """At most `LEARNED` designs: those of the pool's target first, the best half, and an even spread of the rest."""
+def _limit_number(evidence: Evidence) -> Evidence:
+    """At most `LEARNED` designs: the best half, and an even spread of the rest."""
     if len(evidence.designs) <= LEARNED:
         return evidence
-    order = np.lexsort((-evidence.values, evidence.targets != 0))
+    order = np.argsort(-evidence.values, kind="stable")
     half = LEARNED // 2
     spread = np.linspace(half, len(order) - 1, LEARNED - half).astype(np.intp)
     kept = np.sort(order[np.concatenate([np.arange(half), spread])])
     note = f"gp learns from {LEARNED:,} of {len(order):,} measured designs: the best half, and an even spread of the others"
-    return evidence.taking(kept, note)
+    return _take(evidence, kept, note)
 
 
-def _find_library(residues: Sequence[str], evidence: Learned) -> tuple[NDArray[np.intp] | None, Learned]:
-    """The varied sites of a library, and only what was measured of its variants on its target; None for a pool."""
+def _find_library(residues: Sequence[str], evidence: Evidence) -> tuple[NDArray[np.intp] | None, Evidence]:
+    """The varied sites of a library, and only what was measured of its variants; None for a pool."""
     if find_sites(residues) is None:
         return None, evidence
     texts = [residues_of(design) for design in evidence.designs]
-    is_variant = [
-        not target and len(text) == len(residues[0])
-        for text, target in zip(texts, evidence.targets.tolist(), strict=True)
-    ]
-    kept = np.flatnonzero(is_variant)
-    if dropped := len(texts) - kept.size:
-        note = f"{dropped} results of other targets or lengths do not count: the candidates are variants at a few positions"
-        evidence = evidence.taking(kept, note)
-    sites = find_sites([*residues, *(texts[at] for at in kept.tolist())])
-    return sites, evidence
+    kept = [place for place, text in enumerate(texts) if len(text) == len(residues[0])]
+    if dropped := len(texts) - len(kept):
+        note = (
+            f"{dropped} results of other lengths do not count: the candidates are variants at a few positions"
+        )
+        evidence = _take(evidence, np.array(kept, dtype=np.intp), note)
+    return find_sites([*residues, *(texts[place] for place in kept)]), evidence
 
 
-def _find_references(
-    candidates: Candidates, history: History, targets: Sequence[int]
-) -> dict[int, list[str]]:
-    """Residues of the controls of each target, and of the parents that the candidates name."""
+def _find_references(candidates: Candidates, results: Sequence[DesignSummary]) -> list[str]:
+    """Residues of the controls, and of the parents that the candidates name."""
     pool = candidates.pool
-    references: dict[int, list[str]] = {0: [pool.residues[at] for at in sorted(pool.controls)]}
     parents = {parent for named in candidates.parents for parent in named}
-    for design, target in zip(history.designs, targets, strict=True):
-        residues = residues_of(design)
-        if residues and (design.control or (target == 0 and design.name in parents)):
-            references.setdefault(target, []).append(residues)
+    texts = [pool.residues[place] for place in sorted(pool.controls)]
+    texts += [residues_of(design) for design in results if design.control or design.name in parents]
     if parents:
-        references[0] += [
-            text for name, text in zip(pool.names, pool.residues, strict=True) if name in parents
-        ]
-    return {target: list(dict.fromkeys(texts)) for target, texts in references.items() if texts}
+        texts += [text for name, text in zip(pool.names, pool.residues, strict=True) if name in parents]
+    return list(dict.fromkeys(filter(None, texts)))

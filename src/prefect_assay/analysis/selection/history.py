@@ -40,7 +40,7 @@ from prefect_assay.analysis.results.formats import table_content
 from prefect_assay.analysis.results.quantities import SIGNS
 from prefect_assay.analysis.results.repeats import residues_of
 from prefect_assay.analysis.results.tidy import outcome_of
-from prefect_assay.analysis.selection.once import Entry, counted_once, summary_of
+from prefect_assay.analysis.selection.merging import Entry, merge_entries, summarize_replicates
 from prefect_assay.designs.chains import mangled_names
 from prefect_assay.designs.readers.columns import (
     CONTROL_WORDS,
@@ -90,17 +90,16 @@ class History:
 
     def residues(self) -> frozenset[str]:
         """The residues of all designs that were measured or ordered."""
-        return frozenset(found for design in self.designs if (found := residues_of(design)))
+        return frozenset(filter(None, map(residues_of, self.designs)))
 
 
-def history_of(designs: Iterable[DesignSummary], notes: Sequence[str] = ()) -> History:
+def make_history(designs: Iterable[DesignSummary], notes: Sequence[str] = ()) -> History:
     """The history of designs that are in memory, such as the summary of a campaign."""
-    found = tuple(designs)
-    nameless = sum(not residues_of(design) for design in found)
-    if nameless:
-        more = f"{nameless} of {len(found)} measured designs have no residues: they count only for hit rates"
+    kept = tuple(designs)
+    if nameless := sum(not residues_of(design) for design in kept):
+        more = f"{nameless} of {len(kept)} measured designs have no residues: they count only for hit rates"
         notes = (*notes, more)
-    return History(found, tuple(notes))
+    return History(kept, tuple(notes))
 
 
 def read_history(*tables: Table, kd_unit: str | None = None) -> History:
@@ -118,21 +117,21 @@ def read_history(*tables: Table, kd_unit: str | None = None) -> History:
     notes: list[str] = []
     places: set[str] = set()
     for number, table in enumerate(tables, start=1):
-        pasted = isinstance(table, bytes) or "\n" in str(table) or "\r" in str(table)
-        place = "the given table" if pasted else str(table)
+        is_pasted = isinstance(table, bytes) or "\n" in str(table) or "\r" in str(table)
+        place = "the given table" if is_pasted else str(table)
         label = f"{place} (table {number})" if place in places else place
         places.add(place)
-        found, said = _Reader(place, label, kd_unit).read(table)
-        entries += found
-        notes += said
-    designs, merged = counted_once(entries)
-    return history_of(designs, (*notes, *mangled_names([design.name for design in designs]), *merged))
+        reader = _Reader(place, label, kd_unit)
+        entries += reader.read(table)
+        notes += [f"{label}: {note}" for note in reader.notes]
+    designs, merged = merge_entries(entries)
+    return make_history(designs, (*notes, *mangled_names([design.name for design in designs]), *merged))
 
 
-def once(designs: Iterable[DesignSummary], place: str) -> History:
+def drop_repeats(designs: Iterable[DesignSummary], place: str) -> History:
     """Designs of one place without those that are there twice, by the code of their experiment."""
-    found, notes = counted_once(Entry(design, (place,)) for design in designs)
-    return History(tuple(found), tuple(notes))
+    kept, notes = merge_entries(Entry(design, (place,)) for design in designs)
+    return History(tuple(kept), tuple(notes))
 
 
 class _Reader:
@@ -142,23 +141,21 @@ class _Reader:
         self._place = place
         self._label = label
         self._kd_unit = kd_unit
-        self._notes: list[str] = []
+        self.notes: list[str] = []
         self._titles: tuple[str, ...] = ()
         self._delimiter: str | None = None
         self._rows: list[Row] = []
         self._labels: list[str] = []  # of each row; files that were joined are several tables
 
-    def read(self, table: Table) -> tuple[list[Entry], list[str]]:
-        self._take(table_content(table))
+    def read(self, table: Table) -> list[Entry]:
+        self._read_cells(table_content(table))
         if set(COLUMNS) >= set(self._titles) >= _TIDY:
-            entries = self._tidy()
-        elif set(self._titles) >= _SUMMARY:
-            entries = list(self._own())
-        else:
-            entries = self._measured()
-        return entries, [f"{self._label}: {note}" for note in self._notes]
+            return self._read_results()
+        if set(self._titles) >= _SUMMARY:
+            return list(self._read_summary())
+        return self._read_measurements()
 
-    def _take(self, data: bytes) -> None:
+    def _read_cells(self, data: bytes) -> None:
         try:
             table = read_table(data, _is_history)
             self._titles, self._delimiter = table.titles, table.delimiter
@@ -168,13 +165,13 @@ class _Reader:
                     self._refuse(line, wrong)
                 self._rows.append((line, [*cells, *[""] * (width - len(cells))][:width]))
         except NoHeader as error:
-            raise InputError(f"{self._place}, line {error.line}: {_advice(error.titles)}") from None
+            raise InputError(f"{self._place}, line {error.line}: {_advise(error.titles)}") from None
         except UnreadableFile as error:
             raise InputError(error.at(self._place)) from None
-        self._notes += table.notes
+        self.notes += table.notes
         if table.parts:
             lines = ", ".join(map(str, table.parts))
-            self._notes.append(
+            self.notes.append(
                 f"{len(table.parts) + 1} tables in one file; the header is repeated in line {lines}"
             )
         parts = [sum(part < line for part in table.parts) for line, _ in self._rows]
@@ -183,20 +180,20 @@ class _Reader:
     def _refuse(self, line: int, problem: str) -> Never:
         raise InputError(f"{self._place}, line {line}: {problem}")
 
-    def _model(self, model: type[_M], line: int, values: Mapping[str, Any]) -> _M:
+    def _validate(self, model: type[_M], line: int, values: Mapping[str, Any]) -> _M:
         try:
             return model.model_validate(values, strict=False)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             self._refuse(line, f"column {first['loc'][0]}: {first['msg']}")
 
-    def _tidy(self) -> list[Entry]:
+    def _read_results(self) -> list[Entry]:
         """A table of the archive."""
         rows: defaultdict[str, list[ResultRow]] = defaultdict(list)
         replicates: defaultdict[tuple[str, str, str], list[ResultRow]] = defaultdict(list)
         for label, (line, cells) in zip(self._labels, self._rows, strict=True):
             values = dict(zip(self._titles, cells, strict=True))
-            row = self._model(ResultRow, line, {**values, "qualifier": self._sign(line, values)})
+            row = self._validate(ResultRow, line, {**values, "qualifier": self._read_sign(line, values)})
             rows[label].append(row)
             if row.level is Level.REPLICATE:
                 replicates[label, row.name, row.experiment_code].append(row)
@@ -206,56 +203,52 @@ class _Reader:
             for design in summarize(part)
         ]
 
-    def _own(self) -> Iterator[Entry]:
-        """Rows of `summary.csv` or of the table of all campaigns; columns without a meaning here are the designer's own."""
-        affinities = self._affinities([{}] * len(self._rows))
-        control = _place(self._titles, OPTIONAL["control"])
-        places = {*self._affinity_columns().used, *(() if control is None else (control,))}
-        used = {self._titles[at] for at in places} - _FIELDS
-        read = {*_FIELDS, *COLUMNS, "reasons", *used}
+    def _read_summary(self) -> Iterator[Entry]:
+        """Rows of `summary.csv` or of the table of all campaigns; columns without a meaning here are the designer's."""
+        affinities = self._read_affinities([{}] * len(self._rows))
+        control = _find_column(self._titles, OPTIONAL["control"])
+        used = {*self._find_affinities().used, control}
+        read = {*_FIELDS, *COLUMNS, "reasons", *(t for at, t in enumerate(self._titles) if at in used)}
         for label, (line, cells), affinity in zip(self._labels, self._rows, affinities, strict=True):
             row = dict(zip(self._titles, cells, strict=True))
             if row.get("level", Level.SUMMARY) != Level.SUMMARY:
                 continue
             known: dict[str, Any] = {title: cell for title, cell in row.items() if title in _FIELDS and cell}
-            known |= {
-                "qualifier": self._sign(line, row),
-                "control": self._is_control(line, cells, control) or None,
-            }
+            known["qualifier"] = self._read_sign(line, row)
+            known["control"] = self._read_control(line, cells, control) or None
             if affinity.kd_M is not None:
                 known |= {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier or known["qualifier"]}
-            own = {title: cell for title, cell in row.items() if cell and title not in read}
-            design = self._model(DesignSummary, line, {"experiment_code": "", **known, "attributes": own})
-            yield Entry(design, (label,))
+            columns = {title: cell for title, cell in row.items() if cell and title not in read}
+            values = {"experiment_code": "", **known, "attributes": columns}
+            yield Entry(self._validate(DesignSummary, line, values), (label,))
 
-    def _measured(self) -> list[Entry]:
+    def _read_measurements(self) -> list[Entry]:
         """A table of the competition or another program: a row per design, or one per replicate."""
         rows = [cells for _, cells in self._rows]
-        columns = _Columns.of(self._titles, rows, self._affinity_columns().used)
-        calls = [columns.calls_in(cells) for cells in rows]
-        self._notes += _unread_words(self._titles, columns, calls)
-        affinities = self._affinities(calls)
-        found: dict[tuple[str, str, str], list[tuple[ResultRow, dict[str, str]]]] = {}
-        for label, (line, cells), called, affinity in zip(
+        columns = _Columns.find(self._titles, rows, self._find_affinities().used)
+        calls = [columns.read_calls(cells) for cells in rows]
+        self.notes += _describe_unread_words(self._titles, columns, calls)
+        affinities = self._read_affinities(calls)
+        entries: dict[tuple[str, str, str], list[tuple[ResultRow, dict[str, str]]]] = {}
+        for label, (line, cells), call, affinity in zip(
             self._labels, self._rows, calls, affinities, strict=True
         ):
-            row = columns.row(
-                cells, called, affinity, is_control=self._is_control(line, cells, columns.control)
-            )
-            own = {self._titles[at]: cells[at] for at in columns.own if cells[at].lower() not in _EMPTY}
-            found.setdefault((label, row.name, row.aa_string or ""), []).append((row, own))
+            is_control = self._read_control(line, cells, columns.control)
+            row = columns.make_row(cells, call, affinity, is_control=is_control)
+            others = {self._titles[at]: cells[at] for at in columns.others if cells[at].lower() not in _EMPTY}
+            entries.setdefault((label, row.name, row.aa_string or ""), []).append((row, others))
         return [
-            _entry(label, [row for row, _ in rows], [own for _, own in rows], columns.number is not None)
-            for (label, _, _), rows in found.items()
+            _make_entry(label, *zip(*pairs, strict=True), has_replicates=columns.number is not None)
+            for (label, _, _), pairs in entries.items()
         ]
 
-    def _is_control(self, line: int, cells: Sequence[str], at: int | None) -> bool:
-        word = _filled(cells, at).casefold() or "false"
+    def _read_control(self, line: int, cells: Sequence[str], column: int | None) -> bool:
+        word = _read_cell(cells, column).casefold() or "false"
         if word not in CONTROL_WORDS:
             self._refuse(line, f"control is {word[:40]!r}; write true or false")
         return CONTROL_WORDS[word]
 
-    def _affinities(self, calls: Sequence[Mapping[str, str]]) -> list[Affinity]:
+    def _read_affinities(self, calls: Sequence[Mapping[str, str]]) -> list[Affinity]:
         """K_D of each row. The number beside a negative or an unknown call is not read."""
         width = len(self._titles)
         rows = [
@@ -263,11 +256,13 @@ class _Reader:
             for (_, cells), called in zip(self._rows, calls, strict=True)
         ]
         with self._refusing_unclear():
-            found, notes = read_affinities(self._titles, rows, unit=self._kd_unit, delimiter=self._delimiter)
-        self._notes += notes
-        return found
+            affinities, notes = read_affinities(
+                self._titles, rows, unit=self._kd_unit, delimiter=self._delimiter
+            )
+        self.notes += notes
+        return affinities
 
-    def _affinity_columns(self) -> AffinityColumns:
+    def _find_affinities(self) -> AffinityColumns:
         with self._refusing_unclear():
             return find_affinity_columns(self._titles, [cells for _, cells in self._rows])
 
@@ -280,7 +275,7 @@ class _Reader:
                 self._refuse(self._rows[error.at][0], error.problem)
             raise InputError(f"{self._place}: {error.problem}") from None
 
-    def _sign(self, line: int, row: Mapping[str, str]) -> str | None:
+    def _read_sign(self, line: int, row: Mapping[str, str]) -> str | None:
         """The qualifier of a row of this package's tables."""
         word = row.get("qualifier", "")
         if word and word not in SIGNS:
@@ -290,7 +285,7 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of a table of measurements by their positions; `own` are the designer's."""
+    """The columns of a table of measurements by their positions; `others` are the designer's."""
 
     name: int
     sequence: int | None
@@ -298,68 +293,66 @@ class _Columns:
     control: int | None
     calls: Mapping[CallField, int]
     dashed: frozenset[str]
-    own: tuple[int, ...]
+    others: tuple[int, ...]
 
     @classmethod
-    def of(
+    def find(
         cls, titles: Sequence[str], rows: Sequence[Sequence[str]], affinities: frozenset[int]
     ) -> "_Columns":
-        name, sequence = _place(titles, NAME), _place(titles, SEQUENCE)
-        number, control = _place(titles, (_NUMBER,)), _place(titles, OPTIONAL["control"])
+        name, sequence = _find_column(titles, NAME), _find_column(titles, SEQUENCE)
+        number, control = _find_column(titles, (_NUMBER,)), _find_column(titles, OPTIONAL["control"])
         calls: dict[CallField, int] = {
-            field: at for field, aliases in CALL_FIELDS.items() if (at := _place(titles, aliases)) is not None
+            field: column
+            for field, aliases in CALL_FIELDS.items()
+            if (column := _find_column(titles, aliases)) is not None
         }
-        rates = {_place(titles, (rate,)) for rate in _RATES}
+        rates = {_find_column(titles, (rate,)) for rate in _RATES}
         used = {name, sequence, number, control, *calls.values(), *rates, *affinities}
         dashed = frozenset(field for field, at in calls.items() if any(cells[at] == "+" for cells in rows))
-        own = tuple(at for at in range(len(titles)) if at not in used)
-        return cls(name or 0, sequence, number, control, calls, dashed, own)
+        others = tuple(column for column in range(len(titles)) if column not in used)
+        return cls(name or 0, sequence, number, control, calls, dashed, others)
 
-    def calls_in(self, cells: Sequence[str]) -> dict[str, str]:
+    def read_calls(self, cells: Sequence[str]) -> dict[str, str]:
         """The words of a row's calls, as they came.
 
         A dash is a call where the column also has a plus. Elsewhere it may stand for an empty cell, and is no known word.
         """
         return {
-            field: _DASH if cells[at] == "-" and field not in self.dashed else cells[at]
-            for field, at in self.calls.items()
+            field: _DASH if cells[column] == "-" and field not in self.dashed else cells[column]
+            for field, column in self.calls.items()
         }
 
-    def row(
+    def make_row(
         self, cells: Sequence[str], called: Mapping[str, str], affinity: Affinity, *, is_control: bool
     ) -> ResultRow:
-        number = _filled(cells, self.number)
+        number = _read_cell(cells, self.number)
         words = dict(called)
         if affinity.binds is False and read_call(called.get("binding")).call is Call.NOT_STATED:
             words["binding"] = "false"
         values: dict[str, Any] = {"kd_M": affinity.kd_M, "qualifier": affinity.qualifier}
         outcome = outcome_of({**words, **values})
-        values |= {field: _filled(cells, at).lower() or None for field, at in self.calls.items()}
+        values |= {field: _read_cell(cells, column).lower() or None for field, column in self.calls.items()}
         values["binding"] = _BINDING.get(read_call(words.get("binding")).call, "unknown")
         return ResultRow(
-            experiment_code="",
-            result_id="",
             result_type=ExperimentType.AFFINITY.value,
             level=Level.REPLICATE,
             name=cells[self.name],
             replicate=int(number) if number.isdecimal() else None,
             control=is_control or None,
             outcome=outcome,
-            aa_string=_filled(cells, self.sequence) or None,
+            aa_string=_read_cell(cells, self.sequence) or None,
             **values,
         )
 
 
-def _entry(
-    label: str,
-    rows: Sequence[ResultRow],
-    kept: Sequence[Mapping[str, str]],
-    replicated: bool,  # noqa: FBT001
+def _make_entry(
+    label: str, rows: Sequence[ResultRow], columns: Sequence[Mapping[str, str]], *, has_replicates: bool
 ) -> Entry:
     """One design: its replicates, and the first cell of each of the designer's columns."""
     attributes: dict[str, str] = {}
-    for own in reversed(kept):
-        attributes |= own
+    for cells in reversed(columns):
+        attributes |= cells
+    calls = {field: next(filter(None, (getattr(row, field) for row in rows)), None) for field in CALL_FIELDS}
     design = DesignSummary(
         name=rows[0].name,
         experiment_code="",
@@ -367,47 +360,45 @@ def _entry(
         aa_string=rows[0].aa_string,
         attributes=attributes,
         control=any(row.control for row in rows) or None,
-        **{call: next((said for row in rows if (said := getattr(row, call))), None) for call in CALL_FIELDS},
-        **summary_of(rows),
+        **calls,
+        **summarize_replicates(rows),
     )
-    return Entry(design, (label,), tuple(rows) if replicated or len(rows) > 1 else ())
+    return Entry(design, (label,), tuple(rows) if has_replicates or len(rows) > 1 else ())
 
 
-def _unread_words(titles: Sequence[str], columns: _Columns, calls: Sequence[Mapping[str, str]]) -> list[str]:
+def _describe_unread_words(
+    titles: Sequence[str], columns: _Columns, calls: Sequence[Mapping[str, str]]
+) -> Iterator[str]:
     """A note for each column with words that are no known call, which quotes them."""
-    notes = []
-    for field, at in columns.calls.items():
-        unread = Counter(
-            word for row in calls if (word := read_call(row.get(field), field).unread) is not None
-        )
+    for field, column in columns.calls.items():
+        words = (read_call(row.get(field), field).unread for row in calls)
+        unread = Counter(word for word in words if word is not None)
         if not unread:
             continue
         quoted = ", ".join(repr(word[:40]) for word in list(unread)[:_QUOTED])
         more = len(unread) - _QUOTED
         rows = many(unread.total(), "row")
-        notes.append(
-            f"{titles[at]} is {quoted}{f' or one of {more:,} other words' if more > 0 else ''} in {rows}, which is no known word for a "
+        yield (
+            f"{titles[column]} is {quoted}{f' or one of {more:,} other words' if more > 0 else ''} in {rows}, which is no known word for a "
             "call (docs/results.md): the outcome is unknown, and a number beside it is not ranked, counted or learned from; rename the column if it holds no calls"
         )
-    return notes
+
+
+def _has_measurements(titles: Sequence[str]) -> bool:
+    return bool(affinity_columns(titles).values) or _find_column(titles, CALL_FIELDS["binding"]) is not None
 
 
 def _is_history(titles: Sequence[str]) -> bool:
     """Whether a line is the header of a table that is read here."""
     plain = [title.strip() for title in titles]
-    if set(plain) >= _SUMMARY:
-        return True
-    measured = bool(affinity_columns(plain).values) or _place(plain, CALL_FIELDS["binding"]) is not None
-    return measured and _place(plain, NAME) is not None
+    return set(plain) >= _SUMMARY or (_has_measurements(plain) and _find_column(plain, NAME) is not None)
 
 
-def _advice(titles: Sequence[str]) -> str:
+def _advise(titles: Sequence[str]) -> str:
     unclear = ", ".join(map(repr, unclear_titles(titles)))
-    measured = bool(affinity_columns(titles).values) or _place(titles, CALL_FIELDS["binding"]) is not None
-    if measured:
+    what = f"the unit of {unclear} is not clear" if unclear else "no table of results"
+    if _has_measurements(titles):
         what = f"a table of measurements without names of designs ({', '.join(NAME[:4])})"
-    else:
-        what = f"the unit of {unclear} is not clear" if unclear else "no table of results"
     return (
         f"{what}; a history needs the columns name and outcome, or name and K_D with its unit, such as 'KD (nM)', or name "
         f"and binding, and this line has [{', '.join(title[:40] for title in titles[:20])}]; give results.csv, summary.csv, "
@@ -415,12 +406,12 @@ def _advice(titles: Sequence[str]) -> str:
     )
 
 
-def _place(titles: Sequence[str], aliases: Sequence[str]) -> int | None:
+def _find_column(titles: Sequence[str], aliases: Sequence[str]) -> int | None:
     keys = [key_of(title) for title in titles]
     return next((keys.index(key) for alias in aliases if (key := key_of(alias)) in keys), None)
 
 
-def _filled(cells: Sequence[str], at: int | None) -> str:
+def _read_cell(cells: Sequence[str], column: int | None) -> str:
     """A cell; empty for the words that mean no value. Names are never read with it: a design may be called NA."""
-    cell = "" if at is None else cells[at]
+    cell = "" if column is None else cells[column]
     return "" if cell.lower() in _EMPTY else cell

@@ -1,6 +1,7 @@
 """The order in which candidates are offered: what all policies share, and the two that need no history."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
@@ -11,72 +12,71 @@ from prefect_assay.errors import InputError
 
 Offers = Generator[int, bool, None]
 """Positions in the order of preference; the answer to each is whether it was chosen."""
+_DIGITS: Final = 4
 
 
 class Ranking(Protocol):
-    """One policy at work. `scores` are by position, NaN for candidates that are not offered."""
+    """One policy at work. `scores` are by position, NaN for candidates that are not offered.
 
-    scores: Floats
-    notes: tuple[str, ...]
+    `is_of_one_family`: families of near copies are no reason to pass a candidate over.
+    """
 
-    def offers(self) -> Offers:
+    @property
+    def scores(self) -> Floats: ...  # noqa: D102
+
+    @property
+    def notes(self) -> Sequence[str]: ...  # noqa: D102
+
+    @property
+    def is_of_one_family(self) -> bool: ...  # noqa: D102
+
+    def offer(self) -> Offers:
         """Offer each candidate at most once."""
         ...
 
-    def reason(self, at: int) -> str:
+    def explain(self, place: int) -> str:
         """Why this candidate was chosen, in one line without a line end."""
         ...
 
 
-class TopScore:
+@dataclass(frozen=True, slots=True)
+class FixedRanking:
+    """An order that does not follow from what was chosen."""
+
+    scores: Floats
+    order: Sequence[int]
+    explain: Callable[[int], str]
+    notes: Sequence[str] = ()
+    is_of_one_family: bool = True
+
+    def offer(self) -> Offers:
+        """All in their order."""
+        yield from (int(place) for place in self.order)  # a list takes no answers
+
+
+def rank_by_score(candidates: Candidates, free: Mask, settings: SelectionSettings) -> FixedRanking:
     """By the designer's score; equal scores in random order."""
-
-    notes: tuple[str, ...] = ()
-
-    def __init__(self, candidates: Candidates, free: Mask, settings: SelectionSettings) -> None:
-        if settings.score_column is None:
-            raise InputError("the policy top_score needs a score; name the designer's column, such as ipTM")
-        self.scores = np.where(free, candidates.scores, np.nan)
-        self._candidates = candidates
-        self._settings = settings
-        self._order = candidates.sorted_by(self.scores)
-        self._places = {int(at): place for place, at in enumerate(self._order, start=1)}
-
-    def offers(self) -> Offers:
-        """All in their order."""
-        for at in self._order:
-            yield int(at)
-
-    def reason(self, at: int) -> str:
-        """The score and its place among all scores."""
-        score = score_text(self.scores[at], self._settings)
-        return f"{score}, place {self._places[at]:,} of {len(self._order):,}"
+    if settings.score_column is None:
+        raise InputError("the policy top_score needs a score; name the designer's column, such as ipTM")
+    scores = np.where(free, candidates.scores, np.nan)
+    order = candidates.sort_by(scores)
+    ranks = {place: rank for rank, place in enumerate(order, start=1)}
+    return FixedRanking(
+        scores,
+        order,
+        lambda place: f"{format_score(scores[place], settings)}, place {ranks[place]:,} of {len(order):,}",
+    )
 
 
-class Random:
+def rank_at_random(candidates: Candidates, free: Mask, settings: SelectionSettings) -> FixedRanking:
     """In an order that only the seed decides."""
-
-    notes: tuple[str, ...] = ()
-
-    def __init__(self, candidates: Candidates, free: Mask, settings: SelectionSettings) -> None:
-        self.scores = np.where(free, 0.0, np.nan)
-        self._order = candidates.sorted_by(self.scores)
-        self._reason = f"drawn at random from {len(self._order):,} with seed {settings.seed}"
-
-    def offers(self) -> Offers:
-        """All in their order."""
-        for at in self._order:
-            yield int(at)
-
-    def reason(self, at: int) -> str:  # noqa: ARG002 - it is the same for all
-        """The draw."""
-        return self._reason
+    scores = np.where(free, 0.0, np.nan)
+    order = candidates.sort_by(scores)
+    reason = f"drawn at random from {len(order):,} with seed {settings.seed}"
+    return FixedRanking(scores, order, lambda _: reason)
 
 
-_DIGITS: Final = 4
-
-
-def score_text(score: float, settings: SelectionSettings) -> str:
+def format_score(score: float, settings: SelectionSettings) -> str:
     """The score as the designer wrote it, with its column: `ipTM 0.93`."""
-    own = score if settings.higher_is_better else -score
-    return f"{settings.score_column} {own:.{_DIGITS}g}"
+    written = score if settings.higher_is_better else -score
+    return f"{settings.score_column} {written:.{_DIGITS}g}"

@@ -1,4 +1,7 @@
-"""Which results of a history are of the target that a pool is for; those of other targets count as far as they fit."""
+"""Which results of a history are of the target that a pool is for: only these count.
+
+On 18 measured targets the results of all other targets changed no purchase, so they are left out.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,38 +11,42 @@ from prefect_assay.analysis.results import DesignSummary
 from prefect_assay.designs.selection import SelectionSettings
 from prefect_assay.errors import InputError
 from prefect_assay.service.models.sequences import Pool
+from prefect_assay.service.words import many
 
 _COLUMN: Final = "target"
 _LISTED: Final = 5
 
 
-def numbered(
+def take_results_of_target(
     pool: Pool, designs: Sequence[DesignSummary], settings: SelectionSettings
-) -> tuple[list[int], tuple[str, ...]]:
-    """A number for the target of each design, 0 for the target of the pool, and a note where the history does not know it.
-
-    A design whose target is not said counts as of the pool's.
+) -> tuple[list[DesignSummary], list[str]]:
+    """The designs that were measured on the target of the pool, and a note on others. A design that names no target is one.
 
     Raises:
-        InputError: the target that is named is not in the history, which names others, or the pool is for several targets.
+        InputError: the target is not named and the history has several, or the pool is for several targets.
     """
-    found = [_key(design.target or _cell(design.attributes)) for design in designs]
-    named = Counter(filter(None, found))
-    own = _own(pool, named, settings)
-    notes: tuple[str, ...] = ()
-    if named and own not in named:
-        listed = ", ".join(repr(target) for target, _ in named.most_common(_LISTED))
-        notes = (
-            f"target {own!r}: the history has no result of it, but of {listed}; if one of them is the same target, name it with --target",
-        )
-    places = {target: place for place, target in enumerate(sorted(set(named) - {own}), start=1)}
-    return [places.get(target, 0) for target in found], notes
+    targets = [_normalize(design.target or _read_target(design.attributes)) for design in designs]
+    counts = Counter(filter(None, targets))
+    of_pool = _find_target(pool, counts, settings)
+    taken = [design for design, target in zip(designs, targets, strict=True) if target in ("", of_pool)]
+    notes = []
+    if counts and of_pool not in counts:
+        listed = ", ".join(repr(target) for target, _ in counts.most_common(_LISTED))
+        notes = [
+            f"target {of_pool!r}: the history has no result of it, but of {listed}; if one of them is the same target, name it with --target"
+        ]
+    elif len(taken) < len(designs):
+        others = many(len(counts.keys() - {of_pool}), "other target")
+        notes = [f"{len(designs) - len(taken)} results of {others} do not count"]
+    return taken, notes
 
 
-def _own(pool: Pool, named: Mapping[str, int], settings: SelectionSettings) -> str:
+def _find_target(pool: Pool, counts: Mapping[str, int], settings: SelectionSettings) -> str:
     if settings.target is not None:
-        return _key(settings.target)
-    cells = {_key(_cell(pool.unpack(extra))) for extra in pool.extras if extra} if named else set()
+        return _normalize(settings.target)
+    cells = (
+        {_normalize(_read_target(pool.unpack(extra))) for extra in pool.extras if extra} if counts else set()
+    )
     of_pool = cells - {""}
     if len(of_pool) > 1:
         listed = ", ".join(sorted(of_pool)[:_LISTED])
@@ -48,18 +55,18 @@ def _own(pool: Pool, named: Mapping[str, int], settings: SelectionSettings) -> s
         )
     if of_pool:
         return of_pool.pop()
-    if len(named) < 2:  # noqa: PLR2004 - one target
-        return next(iter(named), "")
-    listed = ", ".join(f"{target!r} ({count})" for target, count in Counter(named).most_common(_LISTED))
+    if len(counts) < 2:  # noqa: PLR2004 - one target
+        return next(iter(counts), "")
+    listed = ", ".join(f"{target!r} ({count})" for target, count in Counter(counts).most_common(_LISTED))
     raise InputError(
-        f"the history has results of {len(named)} targets, {listed}, and {pool.source} does not say which one it is for; name "
+        f"the history has results of {len(counts)} targets, {listed}, and {pool.source} does not say which one it is for; name "
         "it with --target, or in a column target"
     )
 
 
-def _cell(attributes: Mapping[str, str]) -> str:
+def _read_target(attributes: Mapping[str, str]) -> str:
     return next((cell for title, cell in attributes.items() if title.casefold() == _COLUMN), "")
 
 
-def _key(target: str) -> str:
+def _normalize(target: str) -> str:
     return " ".join(target.split()).casefold()

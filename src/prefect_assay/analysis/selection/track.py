@@ -4,9 +4,11 @@ Needs no NumPy.
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import correlation, fmean
 from typing import Final
 
 from prefect_assay.analysis.results import (
@@ -46,7 +48,7 @@ class ScoreRecord:
     rho: float
 
 
-def method_records(
+def count_by_method(
     designs: Sequence[DesignSummary],
     settings: SelectionSettings,
     passed_over: Mapping[str | None, int],
@@ -61,20 +63,28 @@ def method_records(
         unanswered: how many were chosen and have no row of results yet.
     """
 
-    def method(design: DesignSummary) -> str:
+    def get_method(design: DesignSummary) -> str:
         return method_of(design.attributes) or NO_METHOD
 
-    rates = hit_rates(designs, method, settings.objective, settings.hit_limit)
-    with_rows = Counter(method(design) for design in join_repeats(designs) if not design.control)
-    later, not_chosen = _named(unanswered), _named(passed_over)
+    rates = hit_rates(designs, get_method, settings.objective, settings.hit_limit)
+    measured = Counter(get_method(design) for design in join_repeats(designs) if not design.control)
+    open_orders, not_chosen = Counter[str](), Counter[str]()
+    for total, counts in ((open_orders, unanswered), (not_chosen, passed_over)):
+        for name, count in counts.items():
+            total[name or NO_METHOD] += count
     records = []
-    for name in with_rows.keys() | later.keys() | not_chosen.keys():
-        bought = with_rows[name] + later[name]
-        records.append(MethodRecord(name, bought + not_chosen[name], bought, rates.get(name, HitRate(0, 0))))
-    return tuple(sorted(records, key=lambda each: (-_sortable(each.rate.rate), each.method)))
+    for method in measured.keys() | open_orders.keys() | not_chosen.keys():
+        bought = measured[method] + open_orders[method]
+        rate = rates.get(method, HitRate(0, 0))
+        records.append(MethodRecord(method, bought + not_chosen[method], bought, rate))
+    return tuple(
+        sorted(records, key=lambda record: (-(record.rate.rate if record.rate.known else -1), record.method))
+    )
 
 
-def score_record(designs: Iterable[DesignSummary], column: str, settings: SelectionSettings) -> ScoreRecord:
+def correlate_score(
+    designs: Iterable[DesignSummary], column: str, settings: SelectionSettings
+) -> ScoreRecord:
     """A designer's score against K_D, melting temperature or concentration; limits and controls are left out."""
     sign = -1 if describe_objective(settings.objective).lower_is_better else 1
     pairs = [
@@ -84,36 +94,20 @@ def score_record(designs: Iterable[DesignSummary], column: str, settings: Select
         and (value := objective_value(design, settings.objective)) is not None
         and (score := read_score(design.attributes.get(column, ""))) is not None
     ]
-    return ScoreRecord(column, len(pairs), _spearman(pairs))
+    return ScoreRecord(column, len(pairs), _correlate(pairs))
 
 
-def _named(counts: Mapping[str | None, int]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for method, count in counts.items():
-        found[method or NO_METHOD] += count
-    return found
-
-
-def _sortable(rate: float) -> float:
-    return -1.0 if math.isnan(rate) else rate
-
-
-def _spearman(pairs: Sequence[tuple[float, float]]) -> float:
-    """Pearson's coefficient of the ranks; equal values share the mean of their ranks."""
-    if len(pairs) < _FEWEST or any(len(set(values)) == 1 for values in zip(*pairs, strict=True)):
+def _correlate(pairs: Sequence[tuple[float, float]]) -> float:
+    """Spearman's: Pearson's coefficient of the ranks; equal values share the mean of their ranks."""
+    columns = list(zip(*pairs, strict=True))
+    if len(pairs) < _FEWEST or any(len(set(values)) == 1 for values in columns):
         return math.nan
-    first, second = (_centered_ranks(values) for values in zip(*pairs, strict=True))
-    product = sum(a * b for a, b in zip(first, second, strict=True))
-    return product / (math.hypot(*first) * math.hypot(*second))
+    return correlation(*map(_rank_values, columns))
 
 
-def _centered_ranks(values: Sequence[float]) -> list[float]:
-    places: dict[float, list[int]] = {}
-    for place, value in enumerate(sorted(values)):
-        places.setdefault(value, []).append(place)
-    middle = (len(values) - 1) / 2
-    means = {value: sum(tied) / len(tied) - middle for value, tied in places.items()}
-    return [means[value] for value in values]
+def _rank_values(values: Sequence[float]) -> list[float]:
+    order = sorted(values)
+    return [bisect_left(order, value) + bisect_right(order, value) for value in values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +135,9 @@ CALIBRATION: Final = ("Predicted", "Measured", "Mean predicted", "Hits", "Hit ra
 """The titles of `Calibration.cells`."""
 
 
-def calibration(designs: Iterable[DesignSummary], settings: SelectionSettings) -> tuple[Calibration, ...]:
+def calibrate_chances(
+    designs: Iterable[DesignSummary], settings: SelectionSettings
+) -> tuple[Calibration, ...]:
     """Predicted chances to hit against hits, by band; empty where no design was chosen by a chance to hit, with the same limit."""
     bands: dict[float, list[tuple[float, bool]]] = {}
     for design in join_repeats(designs):
@@ -152,10 +148,13 @@ def calibration(designs: Iterable[DesignSummary], settings: SelectionSettings) -
             continue
         high = next(high for high in _BANDS if chance <= high)
         bands.setdefault(high, []).append((chance, hit))
-    found = []
-    for low, high in zip((0.0, *_BANDS), _BANDS, strict=False):
-        pairs = bands.get(high, [])
-        if pairs:
-            predicted = sum(chance for chance, _ in pairs) / len(pairs)
-            found.append(Calibration(low, high, predicted, HitRate(sum(hit for _, hit in pairs), len(pairs))))
-    return tuple(found)
+    lows = dict(zip(_BANDS, (0.0, *_BANDS), strict=False))
+    return tuple(
+        Calibration(
+            lows[high],
+            high,
+            fmean(chance for chance, _ in pairs),
+            HitRate(sum(hit for _, hit in pairs), len(pairs)),
+        )
+        for high, pairs in sorted(bands.items())
+    )

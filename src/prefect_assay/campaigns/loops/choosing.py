@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import ClassVar
 
-from prefect_assay.analysis.selection import history_of, select
+from prefect_assay.analysis.selection import make_history, select_designs
 from prefect_assay.campaigns.loops.history import loop_history
 from prefect_assay.campaigns.loops.loop import Loop
 from prefect_assay.campaigns.loops.loop_log import PoolFile, RoundFixed
@@ -63,9 +63,9 @@ def chosen(
         # All results of a loop are for its target, whatever the designer's column of targets says.
         target = loop.options.selection.target or loop.assay.target or loop.loop_id
         before = loop_history(loop.archive, loop.book.read().rounds, loop.placed)
-        selected = select(
+        selected = select_designs(
             designs,
-            history_of(design.model_copy(update={"target": target}) for design in before),
+            make_history(design.model_copy(update={"target": target}) for design in before),
             count,
             loop.options.selection.model_copy(update={"target": target}),
             price_cents=price_cents,

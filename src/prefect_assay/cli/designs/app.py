@@ -179,9 +179,9 @@ def designs_select(
         if not history:
             refuse_ignored({"--kd-unit": kd_unit}, "it belongs to --history")
         from prefect_assay.cli.asking import parse_cents
-        from prefect_assay.cli.designs.select import select_designs
+        from prefect_assay.cli.designs.select import show_selection
 
-        select_designs(
+        show_selection(
             pool,
             number,
             settings,
@@ -213,9 +213,6 @@ def designs_backtest(
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits that every policy plays.")] = 20,
     warm: Annotated[
         bool, typer.Option("--warm", help="The other half of the families is measured before.")
-    ] = False,
-    others: Annotated[
-        bool, typer.Option("--others", help="The results of all other targets are known before.")
     ] = False,
     by: Annotated[
         str | None,
@@ -252,7 +249,6 @@ def designs_backtest(
             "batch": number,
             "splits": splits,
             "warm": warm,
-            "others": others,
             "by": by,
             "seed": seed,
         }

@@ -30,21 +30,26 @@ def play(
     if not as_json:  # also of a table that cannot be played: a word that is not read may be the reason
         _notes(history)
     try:
-        from prefect_assay.analysis.selection.backtest import ENOUGH_SPLITS, Plan, backtest, standard_error
+        from prefect_assay.analysis.selection.backtest import (
+            ENOUGH_SPLITS,
+            Plan,
+            compute_standard_error,
+            play_purchases,
+        )
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"numpy", "scipy", "sklearn", "threadpoolctl"}:
             raise
         raise ConfigurationError.missing_extra("design", "selecting designs") from None
     plan = Plan(**purchases)
-    found = backtest(history.designs, settings, plan, lambda line: plain(stderr=True).print(line))
-    verdict = found.verdict()
+    found = play_purchases(history.designs, settings, plan, lambda line: plain(stderr=True).print(line))
+    verdict = found.give_verdict()
     rows = [
         {
             "policy": each.policy,
             "first": fmean(each.first),
-            "first_error": _finite(standard_error(each.first)),
+            "first_error": _finite(compute_standard_error(each.first)),
             "last": fmean(each.last),
-            "last_error": _finite(standard_error(each.last)),
+            "last_error": _finite(compute_standard_error(each.last)),
             "families": fmean(each.families),
         }
         for each in found.played
@@ -59,7 +64,7 @@ def play(
                 "hits": found.hits,
                 "families": found.families,
                 "counts": "hits" if found.more_is_better else "distance of the best value",
-                "verdict": {**asdict(verdict), "error": _finite(verdict.error), "real": verdict.real},
+                "verdict": {**asdict(verdict), "error": _finite(verdict.error), "real": verdict.is_real},
                 "notes": list(history.notes),
             }
         )
@@ -71,7 +76,7 @@ def play(
         f"{plan.splits} splits, the same for all policies; ± is a standard error"
     )
     what = "hits" if found.more_is_better else "decades or degrees nearer to the best value"
-    sure = "the difference is real" if verdict.real else "the difference may be chance"
+    sure = "the difference is real" if verdict.is_real else "the difference may be chance"
     if verdict.splits < ENOUGH_SPLITS:
         sure += f": {many(verdict.splits, 'independent split')}, and fewer than {ENOUGH_SPLITS} cannot tell"
     difference = _with_error(verdict.difference, _finite(verdict.error), "+.2f")

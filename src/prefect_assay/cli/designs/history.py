@@ -19,10 +19,10 @@ from prefect_assay.analysis.selection import (
     Calibration,
     MethodRecord,
     ScoreRecord,
-    calibration,
-    method_records,
-    once,
-    score_record,
+    calibrate_chances,
+    correlate_score,
+    count_by_method,
+    drop_repeats,
 )
 from prefect_assay.analysis.tables.candidates import Proposals
 from prefect_assay.archive import Store
@@ -71,7 +71,7 @@ def show_history(
     store, prefix = opened(path, archive, account)
     proposals = tables.proposals(store, prefix, loop)
     measured = tables.measured_designs(store, prefix, loop)
-    counted = once(measured.designs, "the tables")
+    counted = drop_repeats(measured.designs, "the tables")
     if csv_file is not None and measured.unread_plans:
         raise ArchiveError(_INCOMPLETE.format(plans="\n".join(measured.unread_plans)))
     placed = _placed(store, prefix, (*measured.unanswered, *measured.planned))
@@ -85,11 +85,11 @@ def show_history(
     wanted = columns or find_score_columns(counted.designs)
     problems = _problems(store, prefix, {line.loop_id for line in proposals})
     track = Track(
-        methods=method_records(
+        methods=count_by_method(
             counted.designs, settings, over, Counter(method_of(design.attributes) for design in ordered)
         ),
-        scores=tuple(score_record(counted.designs, column, settings) for column in wanted),
-        predictions=calibration(counted.designs, settings),
+        scores=tuple(correlate_score(counted.designs, column, settings) for column in wanted),
+        predictions=calibrate_chances(counted.designs, settings),
         designs=counted.designs,
         passed_over=dict(why.most_common()),
         notes=(*measured.unread_plans, *measured.notes, *counted.notes, *problems),

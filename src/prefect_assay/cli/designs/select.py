@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from prefect_assay.analysis.selection import History, read_history, select
+from prefect_assay.analysis.selection import History, read_history, select_designs
 from prefect_assay.archive.sources import local_path
 from prefect_assay.cli.output import TerminalConsole, plain, print_json
 from prefect_assay.designs import choices_csv, order_lines, read_pool
@@ -23,7 +23,7 @@ from prefect_assay.service.words import in_words, many
 _SHOWN: Final = 50
 
 
-def select_designs(
+def show_selection(
     pool: str,
     n: int,
     settings: SelectionSettings,
@@ -43,7 +43,7 @@ def select_designs(
     """
     history = read_history(*map(expanded, tables), kd_unit=kd_unit)
     candidates = read_pool(expanded(pool), reading=reading)
-    selection = select(
+    selection = select_designs(
         candidates,
         history,
         n,
