@@ -54,7 +54,9 @@ def of_the_lock():
     here = ".".join(map(str, sys.version_info[:2]))
     pins = {}
     for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
-        requirement = Requirement(line)
+        if line.lstrip().startswith(("#", "--")):
+            continue
+        requirement = Requirement(line.rstrip(" \\"))
         if requirement.marker is None or requirement.marker.evaluate({"python_full_version": f"{here}.0"}):
             pins[requirement.name] = next(iter(requirement.specifier)).version
     page = kept(ExperimentType.EXPRESSION, REPORT_CODE).read("report.html").decode()

@@ -87,7 +87,9 @@ def test_every_imported_package_is_declared():
                 *(extra(name) for name, folders in FOLDERS_OF_EXTRAS.items() if file.startswith(folders))
             )
             if file in ONLY_ANNOTATIONS:
-                declared |= names(text for text in FILES[0]["dependency-groups"]["dev"] if isinstance(text, str))
+                declared |= names(
+                    text for text in FILES[0]["dependency-groups"]["dev"] if isinstance(text, str)
+                )
             if not provided_by & declared:
                 undeclared.append(f"{file}: declare {' or '.join(sorted(provided_by))} in pyproject.toml")
     assert undeclared == []

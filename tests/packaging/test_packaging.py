@@ -57,7 +57,9 @@ def test_the_lock_pins_versions_with_hashes_and_names_no_address():
     starts = [number for number, line in enumerate(lines) if not line.startswith(("#", " "))]
     assert len(starts) > 50
     assert [lines[number] for number in starts if "==" not in lines[number].split(";")[0]] == []
-    assert [lines[number] for number in starts if not lines[number + 1].startswith("    --hash=sha256:")] == []
+    assert [
+        lines[number] for number in starts if not lines[number + 1].startswith("    --hash=sha256:")
+    ] == []
     assert [line for line in lines if "://" in line or line.startswith("-")] == []
 
 
