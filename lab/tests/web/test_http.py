@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import zipfile
 from io import BytesIO
 
@@ -125,7 +124,7 @@ def test_a_killed_lab_goes_on_where_it_was_with_its_given_tokens_and_words(tmp_p
     assert known["token"].encode() not in known["database"].read_bytes()
 
 
-def test_it_starts_quickly_ends_cleanly_and_imports_no_prefect():
+def test_it_starts_ends_cleanly_and_imports_no_prefect():
     probe = (
         "import sys, runpy, threading, time\n"
         "sys.argv = ['lab', '--until-input-ends']\n"
@@ -140,9 +139,7 @@ def test_it_starts_quickly_ends_cleanly_and_imports_no_prefect():
         text=True,
         env=os.environ,
     )
-    begin = time.monotonic()
     ready = json.loads(process.stdout.readline())
-    assert time.monotonic() - begin < 60  # about a second; the bound allows for a busy machine
     assert httpx.get(f"{ready['base_url']}/api/v1/info/health", trust_env=False).status_code == 200
     output, _ = process.communicate(timeout=15)
     assert (process.returncode, output.strip()) == (0, "clean")

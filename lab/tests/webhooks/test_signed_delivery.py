@@ -6,6 +6,7 @@ import json
 import time
 from datetime import datetime, timedelta
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -124,10 +125,14 @@ def test_the_outbox_survives_the_lab(tmp_path, hook):
     assert len(hook.received) == 1
 
 
-def test_back_off_can_run_on_the_real_clock(hook):
+def test_back_off_can_run_on_the_real_clock(hook, monkeypatch):
+    waits, now = [], time.time() + 60
+    clock = SimpleNamespace(time=lambda: now, sleep=waits.append)
+    monkeypatch.setattr("assay_lab.webhooks.sender.time", clock)
     core = lab_core(allow_http_webhooks=True, retry_on_real_clock=True)
     hook.statuses = [500]
     order(core, skip_draft=True, webhook_url=hook.url)
     advance(core, seconds=1)
+    assert waits == [0.0, pytest.approx(0.5, abs=1e-3)]
     assert len(hook.received) == 2
     core.close()
