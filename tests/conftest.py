@@ -8,6 +8,7 @@ import os
 import signal
 import ssl
 import time
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,7 @@ from hypothesis import settings
 # Where the time is short, as in CI: the file to begin with, and the Unix time after which no test is begun.
 FIRST = int(os.environ.get("ASSAY_TESTS_FIRST", "0"))
 END = float(os.environ.get("ASSAY_TESTS_END", "inf"))
+NO_TIME = "no time was left for it (ASSAY_TESTS_END)"
 
 # Prefect and httpx read the certificates again for each client, 40 to 50 ms, also where an address is plain HTTP.
 ssl.create_default_context = functools.cache(ssl.create_default_context)
@@ -40,7 +42,19 @@ def pytest_collection_modifyitems(items):
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
     if time.time() > END:
-        pytest.skip("no time was left for it (ASSAY_TESTS_END)")
+        pytest.skip(NO_TIME)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Name the files that were left out; the summary of skipped tests only counts them."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    left_out = Counter(
+        report.nodeid.partition("::")[0] for report in skipped if NO_TIME in str(report.longrepr)
+    )
+    if left_out:
+        terminalreporter.section("left out, since the time was up")
+        for path, count in sorted(left_out.items()):
+            terminalreporter.write_line(f"{path}: {count}")
 
 
 @pytest.fixture(autouse=True)
