@@ -4,19 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
-.PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs description sbom golden screenshots fuzz crash soak browser conformance check check-deployments install lock bench bench-long clean
+.PHONY: demo kinetics-tables gb1 test test-long test-newest newest-env test-lowest lowest-env docs description sbom golden screenshots fuzz crash browser conformance check check-deployments install lock bench bench-long clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo     run one campaign on real designs, end to end, on this machine"
 	@echo "make gb1      five rounds of 96 designs, chosen by what the local lab measures: GB1_SEED=1, GB1_SEEDS=1"
 	@echo "make test     run the tests"
-	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most"
+	@echo "make test-long  run the end-to-end tests that take longer: LONG_MINUTES=60 at most, STORY_CAMPAIGNS=12 at once"
 	@echo "make test-newest  the fast tests on the newest Python of this machine"
 	@echo "make test-lowest  the fast tests with the lowest versions of what the product needs"
 	@echo "make fuzz     look for trouble with made-up input, FUZZ_MINUTES=10 long"
 	@echo "make crash    kill and break runs between order and payment: CRASH_SCHEDULES=500, CRASH_MINUTES=60 at most"
-	@echo "make soak     experiments by the thousand through the lab's days, while everything else goes wrong"
 	@echo "make browser  click through both of Prefect's user interfaces on a busy machine: BROWSER_CLICKS=200, BROWSER_LOAD=10"
 	@echo "make conformance  the suites of others: MCP, x402, RO-Crate, S3, OpenAPI"
 	@echo "make check    lint, types, import rules (what CI runs first)"
@@ -81,10 +80,11 @@ gb1: $(VENV)/.installed
 test: $(VENV)/.installed
 	@$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-# What takes too long for every run. After LONG_MINUTES nothing new is begun.
+# What takes too long for every run. After LONG_MINUTES nothing new is begun; LONG_FIRST is the first file.
 LONG_MINUTES ?= 60
+LONG_FIRST ?= 0
 test-long: $(VENV)/.installed
-	@ASSAY_TESTS_END=$$(($$(date +%s) + 60 * $(LONG_MINUTES))) \
+	@ASSAY_TESTS_FIRST=$(LONG_FIRST) ASSAY_TESTS_END=$$(($$(date +%s) + 60 * $(LONG_MINUTES))) \
 	  $(BIN)/pytest -m long -n 3 --dist loadfile --no-loadscope-reorder --durations 12
 
 # The fast tests in another environment: the locked versions on the newest Python, or the lowest that pyproject.toml allows.
@@ -92,7 +92,7 @@ test-long: $(VENV)/.installed
 TESTS ?=
 FAST_MINUTES ?= 60
 FAST_FIRST ?= 0
-FAST := not e2e and not long and not fuzz and not crash and not soak and not browser and not conformance
+FAST := not e2e and not long and not fuzz and not crash and not browser and not conformance
 FAST_CLOCK = ASSAY_TESTS_FIRST=$(FAST_FIRST) ASSAY_TESTS_END=$$(($$(date +%s) + 60 * $(FAST_MINUTES)))
 NEWEST ?= $(shell .ci/newest-python)
 newest-env: $(VENV)/.installed
@@ -132,18 +132,7 @@ CRASH_MINUTES ?= 60
 crash: $(VENV)/.installed
 	@ASSAY_CRASH_SCHEDULES=$(CRASH_SCHEDULES) ASSAY_CRASH_SEED=$(CRASH_SEED) \
 	  ASSAY_CRASH_END=$$(($$(date +%s) + 60 * $(CRASH_MINUTES))) \
-	  $(BIN)/pytest -q -m crash -n 2 --maxschedchunk 1 tests/crash
-
-# The same seed draws the same faults and kills. Within SOAK_MINUTES it is over: late batches are left out.
-# SOAK_ON=redis runs it on PostgreSQL and Redis in place of the server's own PostgreSQL.
-SOAK_ON ?= own
-SOAK_EXPERIMENTS ?= 2000
-SOAK_SEED ?= $(shell date +%s)
-SOAK_MINUTES ?= 240
-soak: $(VENV)/.installed
-	@ASSAY_SOAK_EXPERIMENTS=$(SOAK_EXPERIMENTS) ASSAY_SOAK_SEED=$(SOAK_SEED) ASSAY_SOAK_MINUTES=$(SOAK_MINUTES) \
-	  ASSAY_SOAK_ON=$(SOAK_ON) \
-	  $(BIN)/pytest -q -m soak tests/soak
+	  $(BIN)/pytest -q -m crash -n 2 --maxschedchunk 1 tests/crash tests/stories
 
 # Needs Chromium and the package playwright (docs/developing.md); says what is missing, and passes.
 BROWSER_CLICKS ?= 200

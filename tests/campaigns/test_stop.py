@@ -50,7 +50,7 @@ from prefect_assay.tasks.quote import confirm_quote
 from support.accounts import make_account
 from support.archive.memory_store import MemoryStore
 from support.campaign_logs import WrittenCampaign, started
-from support.crash.world import DESIGN, TARGETS
+from support.crash.core_player import DESIGN, TARGETS
 from support.runs.world import WALLET_KEY
 
 ROUTES = list(TARGETS)

@@ -1,7 +1,5 @@
-"""What the crash tests share: one lab, one process that forks, and for the whole flow one Prefect server."""
+"""What the crash tests share: one lab, and one process that forks for ordering and paying."""
 
-import os
-import sys
 import time
 
 import pytest
@@ -10,8 +8,6 @@ from assay_lab.testing import LocalLab
 from support.crash.core_player import a_core_player
 from support.crash.limits import END, SEED
 from support.crash.story import Schedule, judge, play
-from support.crash.world import a_flow_player
-from support.runs.world import a_world
 
 
 @pytest.fixture(scope="session")
@@ -22,33 +18,16 @@ def core(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def flow(tmp_path_factory):
-    """The whole flow on a Prefect server."""
-    folder = tmp_path_factory.mktemp("flow")
-    (folder / "crashes").mkdir()
-    with a_world(folder) as world, a_flow_player(world, folder / "crashes") as player:
-        yield player
-
-
-@pytest.fixture(scope="session")
-def clean():
-    """Stories without kills, each recorded once: they say which points there are.
-
-    The first story of an archive also names the archive, which no later one does. `core` begins each story in a new one,
-    so the points of that are among its own.
-    """
+def clean(core):
+    """Executions without kills, recorded once for each way: they say which points there are."""
     recorded = {}
 
-    def record(player, route, rail, **changes):
-        archive = changes.get("archive", "folder")
-        key = (type(player), route, rail, archive)
-        if key not in recorded:
-            if not any((kind, place) == (type(player), archive) for kind, _, _, place in recorded):
-                play(player, Schedule(f"first-{archive}-{route}-{rail}", route, rail, **changes))
-            story = play(player, Schedule(f"clean-{archive}-{route}-{rail}", route, rail, **changes))
-            assert judge(player, story) == []
-            recorded[key] = story
-        return recorded[key]
+    def record(route, rail):
+        if (route, rail) not in recorded:
+            story = play(core, Schedule(f"clean-{route}-{rail}", route, rail))
+            assert judge(core, story) == []
+            recorded[route, rail] = story.executions
+        return recorded[route, rail]
 
     return record
 
@@ -56,10 +35,8 @@ def clean():
 @pytest.fixture
 def play_all(record_property):
     """Plays schedules until the time is up, tells how many, and fails with every violation."""
-    played = 0
 
     def run(player, schedules):
-        nonlocal played
         schedules = list(schedules)
         began, wrong, stories = time.monotonic(), [], []
         for schedule in schedules:
@@ -67,28 +44,17 @@ def play_all(record_property):
                 break
             story = play(player, schedule)
             stories.append(story)
-            wrong += [f"{found}\n  {story}" for found in judge(player, story)]
-        seconds = time.monotonic() - began
+            wrong += [f"{violation}\n  {story}" for violation in judge(player, story)]
+        if schedules and not stories:
+            pytest.skip("the time is up")
         kills = sum(len(story.killed_at()) for story in stories)
         surplus = sum(story.surplus for story in stories)
-        played += len(stories)
-        if schedules and not played:
-            pytest.skip("the time is up")
+        seconds = time.monotonic() - began
         record_property("crash", (len(stories), len(schedules), kills, len(wrong), surplus, seconds))
         assert not wrong, f"seed {SEED}: {len(wrong)} violations\n" + "\n".join(wrong)
         return stories
 
     return run
-
-
-def pytest_runtest_logreport(report):
-    """A run of an hour says at once what it finds."""
-    if (
-        report.failed
-        and "crash/test_crash_long" in report.nodeid
-        and not os.environ.get("PYTEST_XDIST_WORKER")
-    ):
-        sys.stderr.write(f"\n{report.nodeid}\n{report.longreprtext[-4000:]}\n")
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -1,4 +1,4 @@
-"""A short look at crashes for every test run: ordering and paying alone. `make crash` looks long, at the whole flow."""
+"""A short look at crashes for every test run: ordering and paying alone. `make crash` looks long, and at campaigns."""
 
 from collections import Counter
 from itertools import islice
@@ -14,7 +14,7 @@ STEP = 12  # of the points, one in so many; both rails and routes begin at anoth
 @pytest.mark.parametrize("rail", RAILS)
 @pytest.mark.parametrize("route", ROUTES)
 def test_killed_between_the_steps_of_order_and_pay(core, clean, play_all, route, rail):
-    points = points_between(clean(core, route, rail))
+    points = points_between(clean(route, rail))
     assert len(points) >= 20
     first = 2 * ROUTES.index(route) + 4 * RAILS.index(rail)
     schedules = [

@@ -11,7 +11,10 @@ from support.runs.world import a_world
 
 @pytest.fixture(scope="package")
 def world(tmp_path_factory):
-    with a_world(tmp_path_factory.mktemp("world")) as made:
+    folder = tmp_path_factory.mktemp("world")
+    modules = folder / "modules"  # where flows find a designer's module
+    modules.mkdir()
+    with a_world(folder, stack_options={"env": {"PYTHONPATH": str(modules)}}) as made:
         yield made
 
 

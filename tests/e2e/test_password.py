@@ -167,48 +167,6 @@ def test_server_worker_receiver_and_commands_share_the_password(tmp_path):
             assert {line["part"] for line in parts if not line["ok"]} <= {"schedule"}
 
 
-def test_a_password_that_is_changed_while_a_run_waits_keeps_nothing_from_going_on(tmp_path):
-    machine = Machine(tmp_path)
-    (tmp_path / "designs.fasta").write_text(DESIGN)
-
-    def admits(password):
-        with open_prefect_http(f"{machine.url}/api", auth=("admin", password)) as api:
-            return api.post("/flow_runs/filter", json={"limit": 1}).is_success
-
-    with LocalLab(options=("--real-time-retries",)) as lab:
-        with machine.up("--password", PREFECT_ASSAY_SERVER_PASSWORD=PASSWORD):
-            assert admits(PASSWORD)
-            machine.command(
-                *("init", "--base-url", lab.base_url, "--per-experiment", "5000", "--per-campaign", "5000"),
-                *("--archive", str(tmp_path / "archive")),
-                *("--receiver", f"http://127.0.0.1:{machine.receiver}/assay"),
-                given=f"{lab.token}\n",
-            )
-            options = ["--campaign-id", "changed", "--max-usd", "5000", "--yes"]
-            machine.command("run", "designs.fasta", "--target", "Human EGFR, extracellular domain", *options)
-            eventually(
-                lambda: "waits for its payment" in machine.command("status"), seconds=300, what="the wait"
-            )
-        changed = {
-            "PREFECT_ASSAY_SERVER_PASSWORD": NEXT_PASSWORD,
-            "PREFECT_ASSAY_RECEIVER_TOLERANCE_SECONDS": "none",  # the lab's clock jumps
-        }
-        with machine.up("--password", **changed):
-            assert admits(NEXT_PASSWORD)
-            assert not admits(PASSWORD)
-            machine.ready()
-            with AssayClient(lab.base_url, lab.token) as service:
-                (order,) = service.experiments.iterate(search="changed")
-                address = service.invoices.find_for_experiment(order.id).provider_hosted_invoice_url.rstrip(
-                    "/"
-                )
-            assert httpx.post(f"{address}/pay", follow_redirects=True).is_success
-            lab.advance(days=16)
-            eventually(
-                lambda: " complete" in machine.command("status", "changed"), seconds=300, what="the end"
-            )
-
-
 def test_a_password_that_is_changed_while_a_run_executes_costs_that_execution_and_no_second_order(tmp_path):
     """Its process is refused by Prefect, and cannot even say so; the sweep takes it for dead, and starts it again."""
     machine = Machine(tmp_path)

@@ -7,9 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from importlib.resources import files
-from itertools import pairwise
 
 import httpx
 import psutil
@@ -26,7 +24,6 @@ from support.services.prefect_http import open_prefect_http
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
 STEP_SECONDS = 600
-MINUTES = 15
 
 
 class Machine:
@@ -49,8 +46,6 @@ class Machine:
             "COLUMNS": "120",
         }
         self.log = folder / "up.log"
-        self.began = time.monotonic()
-        self.steps = [("begin", 0.0)]
 
     def here(self, command):
         """The command with this machine's addresses: the service, the receiver's, and free ports."""
@@ -73,11 +68,7 @@ class Machine:
             check=False,
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        self.note(command)
         return done.stdout + done.stderr
-
-    def note(self, step):
-        self.steps.append((step, time.monotonic() - self.began))
 
     def up(self):
         with self.log.open("w") as log:
@@ -143,8 +134,6 @@ def machine(tmp_path):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 process.wait(60)
-            for (_, before), (step, at) in pairwise(made.steps):
-                sys.stdout.write(f"{at - before:6.1f} s  {step}\n")
 
 
 def part(process, name):
@@ -158,7 +147,6 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     first, init, rehearse, estimate, run, status, loop = commands(QUICK_START)
     assert first == "prefect-assay up"
     eventually(lambda: "Next, in another terminal" in made.log.read_text(), seconds=STEP_SECONDS, what="up")
-    made.note(first)
     assert f"PREFECT_API_URL of the Prefect profile 'ephemeral' is now {made.api}" in made.log.read_text()
 
     saved = made.run(init, given=f"{made.lab.token}\n")
@@ -184,7 +172,6 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
         seconds=STEP_SECONDS,
         what="the processes of the waiting runs to end",
     )
-    made.note("ordered, and waiting without a process")
 
     shown = made.run(status)
     assert shown.count(" USD  ordered, not paid: ") == 2
@@ -197,7 +184,6 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
         seconds=STEP_SECONDS,
         what="the results",
     )
-    made.note("paid, woken by webhooks, archived")
     assert made.orders() == 2
     assert "not paid" not in made.run(status)
     metrics = httpx.get(f"http://127.0.0.1:{made.receiver}/assay/metrics").text
@@ -208,7 +194,6 @@ def test_from_a_fresh_machine_to_a_campaign_in_production(machine):
     assert [(one["slug"], one["schedule"]["cron"]) for one in deployment["schedules"]] == [
         ("egfr-weekly", "0 6 * * 1-5")
     ]
-    assert made.steps[-1][1] < 60 * MINUTES
 
     assert not made.faults() - {"schedule"}, "the first sweep comes after five minutes"
     part(process, "worker").suspend()

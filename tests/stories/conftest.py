@@ -1,4 +1,4 @@
-"""One installation for each kind of runner and test process: starting one costs more than most stories."""
+"""One installation for each test process: starting one takes longer than most stories."""
 
 import pytest
 

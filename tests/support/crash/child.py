@@ -1,32 +1,16 @@
 """The process that runs what is to be killed: `python child.py`, one JSON line in, one JSON line out.
 
-It imports Prefect and the flows once and forks for every execution, because a fork costs milliseconds and an
-import seconds. The fork executes a flow run exactly as Prefect's own `python -m prefect.engine RUN` does.
+It imports the product once and forks for every execution, because a fork costs milliseconds and an import seconds.
 
 At the chosen point (`points.py`) the fork sends itself SIGKILL.
 """
 
 import json
 import os
-import runpy
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-
-def run_flow(job: Mapping[str, Any]) -> None:
-    """One execution of a flow run."""
-    sys.argv = ["prefect.engine", job["flow_run_id"]]
-    os.environ["PREFECT__FLOW_RUN_ID"] = job["flow_run_id"]
-    runpy.run_module("prefect.engine", run_name="__main__")
-
-
-def run_core(job: Mapping[str, Any]) -> None:
-    """Order and pay without a flow."""
-    from support.crash.core import order_and_pay
-
-    order_and_pay(job)
 
 
 def execute(job: Mapping[str, Any]) -> int:
@@ -37,11 +21,10 @@ def execute(job: Mapping[str, Any]) -> int:
     from support.crash.points import Points, kill_at, watch
 
     watch(Points(Path(job["trace"]), kill_at(job.get("kill")), job["names"]))
-    run: Callable[[Mapping[str, Any]], None] = run_flow if "flow_run_id" in job else run_core
+    from support.crash.core import order_and_pay
+
     try:
-        run(job)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 1
+        order_and_pay(job)
     except BaseException:  # noqa: BLE001 - the parent reads the log
         import traceback
 

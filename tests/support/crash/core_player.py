@@ -1,4 +1,4 @@
-"""Plays schedules with ordering and paying alone: no Prefect, the books in a folder, a tenth of the time."""
+"""Plays schedules with ordering and paying alone: without Prefect, the ledger in a folder, a tenth of the time of a campaign."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from assay_lab.testing import LocalLab
 from prefect_assay.archive import LocalStore
@@ -16,8 +16,10 @@ from prefect_assay.service.client import AssayClient
 from prefect_assay.service.models.spec import ExperimentSpec
 from support.crash.process import KILLED, Execution, Killable, token_issuer
 from support.crash.story import End, Kill, Schedule
-from support.crash.world import DESIGN, TARGETS
-from support.runs.world import WALLET_KEY
+from support.runs.world import EGFR, UNPRICED, WALLET_KEY
+
+DESIGN: Final = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
+TARGETS: Final = {"self-service": EGFR, "quoted": UNPRICED}
 
 
 @dataclass
@@ -78,20 +80,13 @@ class CorePlayer:
             return End.FAILED, said["error"], said["message"]
         if "asks" in said:
             job["asked"] = said["asks"]
-            return End.ASKS, "approve", ""
+            return End.ASKS, "", ""
         self._answers[job["order_key"]] = said["experiment_id"]
         return (End.DONE if said["stage"] == "settled" else End.WAITS), "", ""
 
-    def again(self, job: dict[str, Any], schedule: Schedule, end: End) -> dict[str, Any]:
-        """Nothing to prepare: the next process is told the same."""
-        del schedule, end
-        return job
-
-    def answer(self, job: dict[str, Any], decision: str) -> bool:
-        """The next process may send the order once more. It asks about nothing else: another error is its question."""
-        assert decision == "approve"
+    def approve(self, job: dict[str, Any]) -> None:
+        """A person lets the next process send the order once more."""
         job["repeats"] = job.pop("asked")
-        return True
 
     def known(self, job: dict[str, Any]) -> set[str]:
         """What it has said."""

@@ -63,7 +63,8 @@ def kill_at(chosen: int | list[Any] | None) -> Reached:
 class Traps:
     """A folder of files, each with a pattern: `kill-*` for a SIGKILL, `hold-*` for a wait until the file is gone.
 
-    The first process that reaches a point of this name springs the trap; the file is renamed to `sprung-*`.
+    The first process that reaches a matching point springs the trap; the file is renamed to `sprung-*`. A point is matched
+    as `<name>#<how often its process has reached it before>`.
     """
 
     _SECONDS: Final = 0.02
@@ -74,7 +75,7 @@ class Traps:
     def __call__(self, number: int, name: str, before: int) -> None:
         for file in sorted(self._folder.glob("[kh]*")):
             try:
-                if not re.search(file.read_text(), name):
+                if not re.search(file.read_text(), f"{name}#{before}"):
                     continue
                 sprung = file.with_name(f"sprung-{file.name}")
                 file.rename(sprung)

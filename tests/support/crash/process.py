@@ -1,7 +1,6 @@
 """The process that is killed, as a test holds it, and the user's token issuer, which outlives it."""
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,20 +14,22 @@ from uuid import uuid4
 from support.services.serving import serving
 
 KILLED: Final = -9
-_TASK_ERROR: Final = re.compile(r"Task run encountered an exception (\w+)")
 
 
 @dataclass(frozen=True)
 class Execution:
-    """One process: how it ended, the points it reached in their order, and the means of payment it has sent.
-
-    `errors` are the classes of the errors that its tasks have ended with, as Prefect logs them.
-    """
+    """One process: how it ended, the points it reached in their order, and the means of payment it has sent."""
 
     code: int
     points: tuple[str, ...]
     credentials: tuple[str, ...]
-    errors: tuple[str, ...] = ()
+
+    @classmethod
+    def traced(cls, code: int, trace: Path) -> Self:
+        """From what the process has written down."""
+        lines = trace.read_text().splitlines()
+        sent = tuple(line for line in lines if line.startswith("credential "))
+        return cls(code, tuple(line for line in lines if line not in sent), sent)
 
 
 class Killable:
@@ -37,7 +38,6 @@ class Killable:
     def __init__(self, folder: Path, env: Mapping[str, str], names: Mapping[str, str]) -> None:
         self._folder = folder
         self._names = dict(names)
-        self._env = dict(env)
         self.log = folder / "executions.log"
         self._process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("child.py"))],
@@ -52,29 +52,10 @@ class Killable:
     def execute(self, **job: Any) -> Execution:
         trace = self._folder / "trace"
         job |= {"trace": str(trace), "log": str(self.log), "names": self._names}
-        begins = self.log.stat().st_size if self.log.exists() else 0
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
         code = json.loads(self._process.stdout.readline())["code"]
-        lines = trace.read_text().splitlines()
-        return Execution(
-            code,
-            tuple(line for line in lines if not line.startswith("credential ")),
-            tuple(line for line in lines if line.startswith("credential ")),
-            tuple(_TASK_ERROR.findall(self._read_log(begins))),
-        )
-
-    def twin(self, folder: Path) -> "Killable":
-        """Another process on the same installation."""
-        folder.mkdir()
-        return Killable(folder, self._env, self._names)
-
-    def _read_log(self, begins: int) -> str:
-        if not self.log.exists():
-            return ""
-        with self.log.open("rb") as file:
-            file.seek(begins)
-            return file.read().decode(errors="replace")
+        return Execution.traced(code, trace)
 
     def log_tail(self, lines: int = 40) -> str:
         """The end of what the executions have said."""

@@ -1,8 +1,7 @@
 """Schedules of kills and faults, how one is played, and the judge: the lab's books, and the log held against them.
 
-What is played is a `Player`: the whole flow on a real Prefect server, or ordering and paying alone. A kill hits one
-execution at one point; faults stand in the lab from the start for a number of executions. Whatever ends badly is
-started again, as a runner, an automation or a person would, until it ends well, asks, or keeps failing.
+Ordering and paying alone are played; campaigns are killed in `tests/stories`. A kill hits one execution at one point; faults stand
+in the lab from the start for a number of executions. Whatever ends badly is started again, until it ends well or keeps failing.
 """
 
 import random
@@ -11,22 +10,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from assay_lab.testing import LocalLab
 from prefect_assay.orders.ledger import OrderBook, OrderState
-from prefect_assay.service.client import AssayClient
 from support.crash.process import KILLED, Execution
+
+if TYPE_CHECKING:
+    from support.crash.core_player import CorePlayer
 
 ROUTES: Final = ("self-service", "quoted")
 RAILS: Final = ("x402-exact", "mpp-spt")
 EXECUTIONS_MAX: Final = 14
-DOUBTS_MAX: Final = 6
-_NO_ANSWER: Final = "the question takes no answer"
 FAILURES_MAX: Final = 3  # after the faults are gone, it is looked at so often
-PROBLEM: Final = (
-    "problem"  # in place of an error's class: the run goes on waiting, and says what keeps its order
-)
 
 
 Kill = int | tuple[str, int]
@@ -61,9 +57,6 @@ class Schedule:
     kills: Mapping[int, Kill] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     faulty_executions: int = EXECUTIONS_MAX
-    show_quotes: bool = False
-    archive: str = "folder"  # or s3
-    other_server: bool = False  # after a kill it goes on at another Prefect server, which knows nothing of it
 
 
 @dataclass
@@ -75,7 +68,6 @@ class Story:
     executions: list[Execution] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
-    questions: list[str] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
     surplus: int = 0
 
@@ -96,35 +88,7 @@ class Story:
         return f"{self.schedule}\n  ends {[*map(str, self.ends)]}, killed {self.killed_at()}\n  said {told}"
 
 
-class Player(Protocol):
-    """One way to run a job again and again until it has ended."""
-
-    lab: LocalLab
-    service: AssayClient
-
-    def start(self, schedule: Schedule) -> Any:
-        """A job."""
-
-    def execute(self, job: Any, kill: Kill | None) -> Execution:
-        """One process on it."""
-
-    def look(self, job: Any, done: Execution) -> tuple[End, str, str]:
-        """How it stands: the end, the class of its error or the kind of its question, and the error's message."""
-
-    def again(self, job: Any, schedule: Schedule, end: End) -> Any:
-        """Make it ready for another execution, or take another job for the same order."""
-
-    def answer(self, job: Any, decision: str) -> bool:
-        """What a person says to the question that the job asks; False when it cannot be said."""
-
-    def known(self, job: Any) -> set[str]:
-        """The experiments that a person would find through it."""
-
-    def log(self, schedule: Schedule) -> OrderBook:
-        """The log of the order, read by the judge alone."""
-
-
-def play(player: Player, schedule: Schedule) -> Story:
+def play(player: "CorePlayer", schedule: Schedule) -> Story:
     """To the end, whichever it is."""
     story = Story(schedule)
     _place(player.lab, schedule.faults)
@@ -138,19 +102,11 @@ def play(player: Player, schedule: Schedule) -> Story:
             story.executions.append(done)
             end, error, message = player.look(job, done)
             story.ends.append(end)
-            if end is End.ASKS:
-                story.questions.append(error)
-            elif error:
+            if error:
                 story.errors.append(error)
                 story.messages.append(message)
             failures += end is End.FAILED and number >= schedule.faulty_executions
-            decision = _decision(story)
-            if end is End.DONE or failures > FAILURES_MAX or (end is End.ASKS and not decision):
-                break
-            if end is End.ASKS:
-                if player.answer(job, decision):
-                    continue
-                story.messages.append(_NO_ANSWER)
+            if end is End.DONE or failures > FAILURES_MAX:
                 break
             if (
                 end is End.FAILED
@@ -158,16 +114,17 @@ def play(player: Player, schedule: Schedule) -> Story:
                 and not schedule.kills.keys() - range(number + 1)
             ):
                 break
-            if end is End.WAITS:
+            if end is End.ASKS:
+                player.approve(job)
+            elif end is End.WAITS:
                 player.lab.advance(until="idle")
-            job = player.again(job, schedule, end)
         story.known = player.known(job)
     finally:
         _clear(player.lab)
     return story
 
 
-def judge(player: Player, story: Story, *, faults_gone: bool = True) -> list[str]:
+def judge(player: "CorePlayer", story: Story, *, faults_gone: bool = True) -> list[str]:
     """What is wrong with a story, by the lab's books; empty when nothing is."""
     schedule, lab = story.schedule, player.lab
     orders = [
@@ -195,7 +152,7 @@ def judge(player: Player, story: Story, *, faults_gone: bool = True) -> list[str
     if len(story.credentials) > (1 if schedule.rail == "x402-exact" else 1 + refusals):
         wrong.append(f"{len(story.credentials)} different credentials were sent for one invoice")
     if story.end is not End.DONE and not _for_a_person(story, faults_gone=faults_gone):
-        wrong.append(f"ends as {story.end} {story.errors[-1:]} {story.questions[-1:]}")
+        wrong.append(f"ends as {story.end} {story.errors[-1:]}")
     if not schedule.faults and set(story.errors) - (
         {"PaymentOutcomeUnknown"} if schedule.rail == "mpp-spt" else set()
     ):
@@ -213,8 +170,8 @@ def contradictions(book: OrderBook, paid: list[str], *, by_machine: bool = True)
     wrong = [
         f"{kinds[kind]} records `{kind}`" for kind in ("planned", "ordered", "settled") if kinds[kind] > 1
     ]
-    own = state.ordered.experiment_id if state.ordered else None
-    wrong += [f"experiment {one} was paid, and the order is {own}" for one in paid if one != own]
+    order_id = state.ordered.experiment_id if state.ordered else None
+    wrong += [f"experiment {one} was paid, and the order is {order_id}" for one in paid if one != order_id]
     if paid and by_machine and state.payment is None:
         wrong.append("a payment that the log does not know")
     if state.settled and not paid:
@@ -222,35 +179,33 @@ def contradictions(book: OrderBook, paid: list[str], *, by_machine: bool = True)
     return wrong
 
 
-def _strangers(player: Player, story: Story, state: OrderState, orders: list[Any]) -> list[str]:
+def _strangers(player: "CorePlayer", story: Story, state: OrderState, orders: list[Any]) -> list[str]:
     """Experiments of the order that are neither the order nor a surplus that is recorded and commits nothing."""
     story.surplus = len(state.surplus)
-    own = state.ordered.experiment_id if state.ordered else None
+    order_id = state.ordered.experiment_id if state.ordered else None
     return [
         f"experiment {order.code} is neither the order nor a recorded surplus"
         for order in orders
-        if order.id != own
+        if order.id != order_id
         and (order.id not in state.surplus or _committed(player, story.schedule, order.id))
-        and (own is not None or story.end is End.DONE)
+        and (order_id is not None or story.end is End.DONE)
     ]
 
 
-def _committed(player: Player, schedule: Schedule, experiment_id: str) -> bool:
+def _committed(player: "CorePlayer", schedule: Schedule, experiment_id: str) -> bool:
     """An invoice of the quoted route exists only after a confirmation; on the other route a payment decides."""
     invoice = player.service.invoices.find_for_experiment(experiment_id)
     return invoice is not None and (schedule.route == "quoted" or invoice.status == "paid")
 
 
 def _for_a_person(story: Story, *, faults_gone: bool) -> bool:
-    """A run that only a person can take further, and that says so.
+    """A story that only a person can take further, and that says so.
 
     A shared payment token cannot be sent again by another process: what was sent and is not settled stays in doubt.
     """
-    if story.end not in {End.FAILED, End.ASKS}:
+    if story.end is not End.FAILED:
         return False
-    last = "PaymentOutcomeUnknown" if story.end is End.ASKS else story.errors[-1]
-    if story.end is End.ASKS and (story.questions[-1] != "doubt" or story.messages[-1:] == [_NO_ANSWER]):
-        return False
+    last = story.errors[-1]
     if last == "PaymentOutcomeUnknown":
         issued = any("issuer" in point for execution in story.executions for point in execution.points)
         return issued if story.schedule.rail == "mpp-spt" else not faults_gone
@@ -259,24 +214,24 @@ def _for_a_person(story: Story, *, faults_gone: bool) -> bool:
     return last in {"PaymentRefused", "PaymentFailed"} and not faults_gone
 
 
-def points_between(clean: Story) -> list[tuple[int, tuple[str, int]]]:
-    """Every point of a story without kills from the first word to the service until the invoice is paid.
+def points_between(executions: Iterable[Execution]) -> list[tuple[int, tuple[str, int]]]:
+    """Every point of executions without kills from the first word to the service until the invoice is paid.
 
     Execution number and point. What only waits for results and archives them is left out, and so is the loading of
     names by threads of Prefect's.
     """
-    found = []
+    points = []
     begun = False
-    for number, execution in enumerate(clean.executions):
+    for number, execution in enumerate(executions):
         seen: Counter[str] = Counter()
         for name in execution.points:
             begun = begun or " lab " in name
             if begun and not _LOADING.search(name):
-                found.append((number, (name, seen[name])))
+                points.append((number, (name, seen[name])))
             seen[name] += 1
         if execution.credentials:
-            return found
-    return found
+            return points
+    return points
 
 
 _LOADING: Final = re.compile(
@@ -297,9 +252,6 @@ def random_schedule(seed: int, number: int, prefix: str, *, points: int) -> Sche
         kills=kills,
         faults=tuple(_drawn_fault(draw) for _ in range(count)),
         faulty_executions=draw.randint(1, 4) if count else 0,
-        show_quotes=draw.random() < 0.5,
-        archive=draw.choice(("folder", "s3")),
-        other_server=draw.random() < 0.5,
     )
 
 
@@ -342,17 +294,6 @@ def _drawn_fault(draw: random.Random) -> Fault:
         )
     method, path = draw.choice(_CALLS)
     return Fault(draw.choice(_BREAKS), details | {"method": method, "path": path})
-
-
-def _decision(story: Story) -> str | None:
-    """A person approves, and lets pay again where that can only settle once; what is in doubt for good stays so."""
-    if story.end is not End.ASKS:
-        return None
-    if story.questions[-1] == "approve":
-        return "approve"
-    faults_stay = bool(story.schedule.faults) and not _faults_will_end(story.schedule)
-    again = story.schedule.rail == "x402-exact" and not faults_stay
-    return "pay_again" if again and story.questions.count("doubt") <= DOUBTS_MAX else None
 
 
 def _faults_will_end(schedule: Schedule) -> bool:

@@ -51,12 +51,6 @@ def of_campaign(campaign_id: str) -> list[Stored]:
     return [e for e in stored_events() if e.payload.get("campaign_id") == campaign_id]
 
 
-def assets_of(campaign_id: str) -> list[Stored]:
-    """The materializations of one campaign. Their payload is the asset's metadata."""
-    found = stored_events("prefect.asset.materialization.succeeded")
-    return [e for e in found if e.roles().get("campaign") == f"assay.campaign.{campaign_id}"]
-
-
 def names(events: list[Stored]) -> Counter[str]:
     """How many events of each kind there are."""
     return Counter(event.event for event in events)

@@ -51,7 +51,7 @@ def kill(process: "subprocess.Popen[str]") -> None:
     process.communicate()
 
 
-def said(process: "subprocess.Popen[str]", seconds: float = 150) -> dict[str, Any]:
+def said(process: "subprocess.Popen[str]", seconds: float = 280) -> dict[str, Any]:
     """Its answer: the campaign or the loop and how it ended, or the error."""
     try:
         out, err = process.communicate(timeout=seconds)

@@ -18,6 +18,7 @@ def judge(story: Story, *, measured: int | None = None) -> list[str]:
     """
     expected = story.experiments if measured is None else measured
     return [
+        *([] if story.all_traps_sprung() else ["a trap was never reached"]),
         *_judge_orders(story, complete=measured is None),
         *_judge_money(story, expected),
         *_judge_ledgers(story),

@@ -1,13 +1,16 @@
-"""Where stories are played: a real Prefect server, lab and receiver, and workers that fork, or Prefect's own."""
+"""Where stories are played: a real Prefect server, lab and receiver, and a worker that forks, or Prefect's own runner."""
 
 import json
+import os
 import secrets
+import signal
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import certifi
+import httpx
 from prefect.events.worker import EventsWorker
 from prefect.settings import (
     PREFECT_API_URL,
@@ -21,10 +24,11 @@ from prefect_assay.campaigns.receiver.settings import ENV_PREFIX
 from prefect_assay.deployments.serve import served_deployments
 from prefect_assay.deployments.setup import register
 from prefect_assay.local.stack import LocalStack
+from support.runs.world import eventually
 
 WORKER: Final = Path(__file__).parents[1] / "runs" / "worker.py"
 START_SECONDS: Final = 300.0
-Kind = Literal["fork", "serve", "worker"]
+Kind = Literal["fork", "serve"]
 # Everything is plain HTTP, and reading the certificates of the world is an eighth of an execution.
 _ENVIRONMENT: Final = {
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
@@ -36,11 +40,12 @@ class StoryStack(LocalStack):
     """A stack whose flows run in forks of a warm process, unless they are to run as users run them.
 
     Attributes:
+        names: who listens at an origin, or what a folder is, in the names of points.
         traps: folder of the traps that executions spring (`support/crash/points.py`); of forks only.
     """
 
     def __init__(
-        self, folder: Path, *, kind: Kind, names: Mapping[str, str], env: Mapping[str, str] | None = None
+        self, folder: Path, *, names: Mapping[str, str], env: Mapping[str, str] | None = None
     ) -> None:
         folder.mkdir(parents=True)
         one = folder / "one.pem"
@@ -51,10 +56,10 @@ class StoryStack(LocalStack):
         super().__init__(
             folder,
             env=_ENVIRONMENT | certificates | dict(env or {}),
-            runner="serve" if kind == "fork" else kind,
             start_seconds=START_SECONDS,
         )
-        self.kind = kind
+        self.kind: Kind = "fork"
+        self._worker_options: tuple[str, ...] = ()
         self.names = dict(names)
         self.traps = self.folder / "traps"
         self.traps.mkdir()
@@ -65,7 +70,13 @@ class StoryStack(LocalStack):
         names = self.names | {self.lab.base_url: "lab", self.ui_url: "prefect"}
         arguments = [str(WORKER), "--api", self.api_url, "--journal", str(self.journal)]
         arguments += ["--log", str(self.folder / "logs" / "executions.log"), "--poll-seconds", "0.2"]
-        return [*arguments, "--traps", str(self.traps), "--names", json.dumps(names)]
+        return [*arguments, "--traps", str(self.traps), "--names", json.dumps(names), *self._worker_options]
+
+    def replace_worker(self, *options: str, kind: Kind = "fork") -> None:
+        """Kill what runs the flows, and start it again, as another kind or with other options of the worker."""
+        self.kill_runner()
+        self.kind, self._worker_options = kind, options
+        self.start_runner()
 
     def _launch_runner(self) -> None:
         if self.kind == "fork":
@@ -78,18 +89,35 @@ class StoryStack(LocalStack):
         if self.kind != "fork":
             super().wait_for_runner()
 
-    def replace_signing_key(self) -> None:
-        """Start the receiver again with a new signing key before the old one, as docs/waiting.md says."""
+    def replace_signing_key(self, *, keep_old: bool = True) -> None:
+        """Start the receiver again with a new signing key, before the old one unless that is dropped."""
         keys = f"{ENV_PREFIX}SIGNING_KEYS"
         old = self.env.get(keys, self.signing_key)
         self.signing_key = secrets.token_urlsafe(32)
-        self.env[keys] = f"{self.signing_key},{old}"
+        self.env[keys] = f"{self.signing_key},{old}" if keep_old else self.signing_key
         self.stop_receiver()
         self.start_receiver()
 
     def kill_server(self) -> None:
         """SIGKILL the Prefect server."""
         self._parts.kill("server")
+
+    def kill_database(self) -> None:
+        """SIGKILL the server's PostgreSQL, and wait until another one answers the server."""
+        first = self._postmaster()
+        os.kill(first, signal.SIGKILL)
+        eventually(
+            lambda: self._counts_runs() and self._postmaster() != first, seconds=90, what="a new database"
+        )
+
+    def _postmaster(self) -> int:
+        assert self.database.embedded is not None
+        return int((self.database.embedded.data / "postmaster.pid").read_text().splitlines()[0])
+
+    def _counts_runs(self) -> bool:
+        with suppress(httpx.TransportError, OSError):
+            return httpx.post(f"{self.api_url}/flow_runs/count", json={}, timeout=30).is_success
+        return False
 
 
 class HomeStack(StoryStack):
@@ -130,6 +158,5 @@ def running(stack: StoryStack, folder: Path) -> Iterator[dict[Any, Any]]:
         ends.enter_context(stack)
         # Else they try for over a minute to reach this server while the next one of this process stops.
         ends.callback(EventsWorker.drain_all, timeout=10)
-        if stack.kind == "fork":
-            apply_deployments()
+        apply_deployments()
         yield settings

@@ -12,8 +12,6 @@ from uuid import uuid4
 import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
-    ArtifactFilter,
-    ArtifactFilterFlowRunId,
     FlowRunFilter,
     FlowRunFilterTags,
 )
@@ -40,13 +38,11 @@ from prefect_assay.local.processes import tail
 from prefect_assay.orders.ledger.campaign_log import CampaignLog, CampaignState, StartedKind
 from prefect_assay.orders.ledger.order_ledger import Books, OrderBook
 from support.accounts import AMOUNT_USD, flow_parameters, make_account, reference
-from support.archive.moto_s3 import moto_server
-from support.archive.s3_proxy import S3Proxy, s3_proxy
-from support.archive.swift_server import s3_client
-from support.crash.process import token_issuer
+from support.archive.swift_server import ACCESS_KEY, SECRET_KEY, s3_client
+from support.crash.process import Execution, token_issuer
 from support.runs.sweeps import swept
 from support.runs.world import EGFR, WALLET_KEY, eventually
-from support.stories.stack import HomeStack, Kind, StoryStack, apply_deployments, running
+from support.stories.stack import HomeStack, StoryStack, apply_deployments, running
 
 DESIGNS: Final = {
     "one": "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE",
@@ -79,7 +75,7 @@ class World:
     settings: dict[Any, Any]
     folder: Path
     issuer_url: str
-    s3_url: str
+    s3_url: str = ""  # of the S3 server, once a story has one
     ahead: timedelta = timedelta()  # of the sweeps that were played later than it is
 
     @contextmanager
@@ -101,13 +97,32 @@ class World:
             stack.start_server()
         if not stack.running("receiver"):
             stack.start_receiver()
-        if stack.kind == "fork":
-            with self.here():
-                apply_deployments()
+        self.deploy()
         for run in self.api.read_flow_runs():
             if run.state is None or not run.state.is_final():
                 self.api.delete_flow_run(run.id)
         stack.start_runner()
+
+    def use_s3(self, address: str) -> None:
+        """Have stories with the storage `s3` at this server, and executions spring traps at its requests."""
+        self.s3_url = address
+        self.stack.names[address] = "s3"
+        self.stack.replace_worker()
+
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Flows run as users run them, in processes of Prefect's own runner, in place of the worker that forks."""
+        self.stack.replace_worker(kind="serve")
+        try:
+            yield
+        finally:
+            self.stack.replace_worker()
+            self.deploy()
+
+    def deploy(self) -> None:
+        """Make the deployments, as `prefect-assay deploy` does after an upgrade."""
+        with self.here():
+            apply_deployments()
 
     @contextmanager
     def here(self) -> Iterator[None]:
@@ -125,11 +140,8 @@ class World:
         return done.output
 
     def sweep(self, later_minutes: float = 0) -> str:
-        """One sweep of the home, as its deployment runs it; one so much later than the last is played in this process.
-
-        So is each where flows run on a worker: this installation has no worker of the sweep's queue.
-        """
-        if not later_minutes and self.stack.kind != "worker":
+        """One sweep of the home, as its deployment runs it; one so much later than the last is played in this process."""
+        if not later_minutes:
             return self.until_over(self.run_deployment("sweep")).state.message or ""
         self.ahead += timedelta(minutes=later_minutes)
         with self.here():
@@ -178,8 +190,7 @@ class Story:
     Attributes:
         name: the campaign's id.
         rail: async_invoice, x402-exact or mpp-spt.
-        storage: of the archive: folder or s3.
-        webhooks: whether the laboratory tells what happens.
+        storage: of the archive: folder, or s3 after `World.use_s3`.
         rounds: of a loop over a folder of files, each with its part of the designs; 0 for a campaign.
         policy: fields of the spending policy that differ from caps that nothing reaches.
         options: parameters of the flow that differ.
@@ -190,7 +201,6 @@ class Story:
     ends: ExitStack
     rail: str = "x402-exact"
     storage: str = "folder"
-    webhooks: bool = True
     rounds: int = 0
     policy: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
@@ -204,10 +214,10 @@ class Story:
         self.lab = self.organization or self.world.stack.lab.seed(slug)
         self.folder = self.world.folder / "archives" / self.name
         self.credentials = self.save_credentials()
-        self.spending = self.save_policy(**self.policy)
+        self.spending = self._save(SpendingPolicy(**(CAPS | self.policy)))
         self.archive = self._save(self._archive())
         self.wallet = self._save(self._wallet()) if self.rail != "async_invoice" else None
-        self.webhook = self.save_webhook() if self.webhooks else None
+        self.webhook = self.save_webhook()
         self.account = self.save_account()
         self.http: httpx.Client = self.ends.enter_context(self.lab.http())
 
@@ -219,10 +229,10 @@ class Story:
 
     def parameters(self, **changes: Any) -> dict[str, Any]:
         """Those of the flow, as its form posts them."""
+        campaign = {"designs": fasta(self.designs), "campaign_id": self.name}
+        loop = {"loop_id": self.name, "max_rounds": self.rounds, "settle_seconds": 0}
         parameters = {
-            **(
-                self._of_loop() if self.rounds else {"designs": fasta(self.designs), "campaign_id": self.name}
-            ),
+            **(loop | {"source": str(self.write_rounds())} if self.rounds else campaign),
             "assay": AFFINITY,
             "designs_per_experiment": 1,
             "account": reference(self.account),
@@ -239,10 +249,6 @@ class Story:
     def start_and_wait(self, **changes: Any) -> FlowRun:
         """Start the campaign, and wait until everything is ordered and its run is suspended."""
         return self.suspended(self.start(**changes))
-
-    def save_policy(self, **changes: Any) -> SpendingPolicy:
-        """Save the spending policy with these fields."""
-        return self._save(SpendingPolicy(**(CAPS | changes)))
 
     def save_account(self) -> AssayAccount:
         """Save the account of the story's blocks."""
@@ -268,12 +274,6 @@ class Story:
         stack = self.world.stack
         return self._save(WebhookEndpoint(url=stack.receiver_url, signing_key=stack.signing_key))
 
-    def put_proxy_before_bucket(self) -> S3Proxy:
-        """Reach the bucket through a proxy, before the campaign is started; it refuses requests, and loses answers."""
-        proxy = self.ends.enter_context(s3_proxy(self.world.s3_url))
-        self.archive = self._save(self.archive.model_copy(update={"endpoint_url": proxy.address}))
-        return proxy
-
     def delete_block(self, block: Any) -> None:
         """Delete a saved block."""
         document = self.world.api.read_block_document_by_name(self.block_name, block.get_block_type_slug())
@@ -293,13 +293,17 @@ class Story:
         return self.world.api.resume_flow_run(run.id, run_input=values).status.value
 
     def answer(self, command: str, *, cents_more: int = 0, fails: bool = False) -> None:
-        """Answer the open question by the command `approve` or `reject`, as its artifact says, and wait for what follows."""
-        (asked,) = self.world.until(lambda: self.state.open_questions, "a question").values()
+        """Answer the first open question by the command `approve` or `reject`, and wait for what follows."""
+        asked = self.first_question()
         names = ["--question", asked.question_id, "--revision", str(asked.revision), "--yes"]
         if command == "approve" and asked.question.amount_cents is not None:
             names += ["--usd", f"{(asked.question.amount_cents + cents_more) / 100:.2f}"]
         self.world.command(command, self.name, *names, fails=fails)
         self.rest()
+
+    def first_question(self) -> Any:
+        """The first of the open questions; it is waited for."""
+        return next(iter(self.world.until(lambda: self.state.open_questions, "a question").values()))
 
     def decide(self, action: str, **values: Any) -> FlowRun:
         """Fill in the form of the deployment `decide`, and wait for its end."""
@@ -335,6 +339,36 @@ class Story:
     def all_traps_sprung(self) -> bool:
         """Whether every trap was reached."""
         return not list(self.world.stack.traps.glob("[kh]*"))
+
+    def remove_traps(self) -> int:
+        """Remove the traps that were not reached; how many."""
+        left = list(self.world.stack.traps.glob("[kh]*"))
+        for trap in left:
+            trap.unlink()
+        return len(left)
+
+    def executions(self, run: FlowRun) -> list[Execution]:
+        """What each execution of a run has reached, the oldest first."""
+        traces = (self.world.stack.traps / "traces").glob(f"*-{run.id}")
+        return [
+            Execution.traced(0, trace) for trace in sorted(traces, key=lambda trace: trace.stat().st_mtime)
+        ]
+
+    def carry_on(self) -> None:
+        """What a person does meanwhile: starts what died before its log began, answers questions, and pays invoices."""
+        self.rest()
+        if self.state.started is None:
+            self.start()
+            self.rest()
+        while self.state.open_questions:
+            asked = self.first_question()
+            if "pay_again" in asked.question.decisions:
+                self.decide("pay again", question_id=asked.question_id, revision=asked.revision)
+                self.rest()
+            else:
+                self.answer("approve")
+        if self.rail == "async_invoice":
+            self.pay_invoices()
 
     def pass_days(self, days: float) -> None:
         """Lab days pass, and whatever they wake comes to rest."""
@@ -372,15 +406,13 @@ class Story:
         self.world.until(at_rest, f"the runs of {self.name} to rest")
 
     def finish(self, *, days: int = 21, step: int = 3, sweeps: bool = False) -> FlowRun:
-        """Lab days pass until the campaign is over; its webhooks suffice, unless there are sweeps, each half an hour later."""
+        """Lab days pass until the campaign is over. Webhooks wake its run, unless there are sweeps, each half an hour later."""
         for _ in range(0, days, step):
             self.pass_days(step)
             if self.is_over:
                 break
             if sweeps:
                 self.sweep(later_minutes=30)
-            elif not self.webhooks:
-                self.sweep()
         self.world.until(lambda: self.is_over, f"{self.name} to be over")
         self.rest()
         return self.runs()[-1]
@@ -451,14 +483,14 @@ class Story:
         """Handled requests of this organisation to the service; `path` is a pattern with `*`."""
         return [entry for entry in self.lab.journal(method=method, path=path) if entry["status"] is not None]
 
-    def artifacts(self, run: FlowRun, prefix: str = "") -> list[Any]:
-        """A run's artifacts whose key starts with a prefix."""
-        of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
-        artifacts = self.world.api.read_artifacts(artifact_filter=of_run)
-        return [artifact for artifact in artifacts if (artifact.key or "").startswith(prefix)]
+    def script_wallet(self) -> dict[str, Any]:
+        """The fields of the wallet of x402-exact, for a process without blocks."""
+        rail = X402Settings()
+        networks = {"networks": [rail.network], "assets": [rail.asset], "pay_to": [rail.pay_to]}
+        return {"private_key": WALLET_KEY, **networks}
 
-    def _of_loop(self) -> dict[str, Any]:
-        """The parameters of a loop, and its files."""
+    def write_rounds(self) -> Path:
+        """A folder with a file for each round of a loop."""
         source = self.world.folder / "sources" / self.name
         source.mkdir(parents=True, exist_ok=True)
         names = list(self.designs)
@@ -467,12 +499,7 @@ class Story:
             part = names[number * per_round : (number + 1) * per_round]
             path = source / f"round-{number + 1}.fasta"
             path.write_text(fasta({name: self.designs[name] for name in part}))
-        return {
-            "loop_id": self.name,
-            "source": str(source),
-            "max_rounds": self.rounds,
-            "settle_seconds": 0,
-        }
+        return source
 
     # Its blocks
 
@@ -495,7 +522,7 @@ class Story:
     def _archive(self) -> LocalArchive | S3Archive:
         if self.storage == "folder":
             return LocalArchive(root=str(self.folder))
-        keys = {"access_key_id": "test", "secret_access_key": "test"}
+        keys = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY}
         s3_client(self.world.s3_url).create_bucket(Bucket=self.lab.slug)
         return S3Archive(bucket=self.lab.slug, endpoint_url=self.world.s3_url, region="us-east-1", **keys)
 
@@ -506,10 +533,7 @@ class Story:
                 issuer_key="key",
                 network_ids=[self.world.stack.lab.rail("mpp-spt")["network_id"]],
             )
-        rail = X402Settings()
-        return X402Wallet(
-            private_key=WALLET_KEY, networks=[rail.network], assets=[rail.asset], pay_to=[rail.pay_to]
-        )
+        return X402Wallet(**self.script_wallet())
 
     def _trap(self, kind: str, point: str) -> Path:
         """At its file's place in one step: an execution must not read half a pattern."""
@@ -522,22 +546,21 @@ class Story:
 
 
 @contextmanager
-def a_world(folder: Path, kind: Kind = "fork", env: dict[str, str] | None = None) -> Iterator[World]:
+def a_world(folder: Path, env: dict[str, str] | None = None) -> Iterator[World]:
     """Start everything, and stop everything at the end."""
     with ExitStack() as ends:
         issuer_url = ends.enter_context(token_issuer())
-        s3_url = ends.enter_context(moto_server())
-        names = {issuer_url: "issuer", s3_url: "s3", str(folder / "archives"): "archive"}
-        stack = StoryStack(folder / "stack", kind=kind, names=names, env=env)
+        names = {issuer_url: "issuer", str(folder / "archives"): "archive"}
+        stack = StoryStack(folder / "stack", names=names, env=env)
         settings = ends.enter_context(running(stack, folder))
         api = ends.enter_context(get_client(sync_client=True))
-        yield World(stack, api, settings, folder, issuer_url, s3_url)
+        yield World(stack, api, settings, folder, issuer_url)
 
 
 @contextmanager
 def another_home(world: World, folder: Path) -> Iterator[World]:
     """A second Prefect server with a worker and a database of its own, at the same lab and archives."""
-    stack = HomeStack(folder / "stack", kind="fork", names=world.stack.names)
+    stack = HomeStack(folder / "stack", names=world.stack.names)
     stack.lab = world.stack.lab
     with ExitStack() as ends:
         with ExitStack() as made:
