@@ -322,7 +322,7 @@ def killed(book, request=QUOTED):
 
 
 class _Dying(OrderService):
-    def _create_experiment(self, request):
+    def _create(self, request):
         raise KeyboardInterrupt
 
 

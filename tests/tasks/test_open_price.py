@@ -4,10 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from prefect_assay.errors import UnexpectedAnswer
+from prefect_assay.errors import ServiceUnavailable, UnexpectedAnswer
 from prefect_assay.orders.payments import describe_hosted
 from prefect_assay.orders.payments.reconciliation import read_invoice, read_payment_status
-from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.vocabulary import InvoiceStatus
 from prefect_assay.tasks import estimate
 from support.archive.memory_store import a_book
@@ -57,7 +56,10 @@ def test_an_order_whose_invoice_is_not_made_yet_counts_as_reserved(price):
 
 
 def test_a_listed_invoice_counts_with_its_amount(price):
-    assert price(a_service(listed=Invoice(id="inv_1", amount=30_000))).total_cents == 30_000
+    assert (
+        price(a_service(listed={"id": "inv_1", "amount": 30_000, "experiment_id": "exp_1"})).total_cents
+        == 30_000
+    )
 
 
 def test_a_payment_is_seen_also_where_invoices_are_not_listed():
@@ -80,5 +82,5 @@ def test_a_page_of_a_stranger_at_the_list_holds_no_result_back(status):
 
 
 def test_any_other_page_is_an_error():
-    with pytest.raises(UnexpectedAnswer):
+    with pytest.raises(ServiceUnavailable):
         read_invoice(a_service(INVOICED, listed=UnexpectedAnswer("a page", status_code=502)), "exp_1")

@@ -3,7 +3,7 @@
 import pytest
 
 from prefect_assay.blocks import SharedPaymentTokens, SpendingPolicy, X402Wallet
-from prefect_assay.errors import PayByHand, PaymentsDisabled, UnexpectedAnswer
+from prefect_assay.errors import PayByHand, PaymentsDisabled, ServiceUnavailable, UnexpectedAnswer
 from prefect_assay.orders.job import Order
 from prefect_assay.orders.ledger import OrderLedger
 from prefect_assay.orders.ledger.log import Accepted, Ordered
@@ -57,7 +57,7 @@ def test_an_invoice_that_no_call_names_is_paid_by_a_person(book, status):
 
 
 def test_any_other_page_is_waited_out(book):
-    with pytest.raises(UnexpectedAnswer):
+    with pytest.raises(ServiceUnavailable):
         due(a_service(502), book)
 
 

@@ -1,30 +1,30 @@
-"""The calls about one experiment's quote and invoice, as a test tells it to answer; credentials of its own."""
+"""The contract's stand-in in the test's process, with one experiment whose quote and invoice are as a test tells it.
+
+The client is a real one, without a socket.
+"""
 
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
-from prefect_assay.errors import NotReady
-from prefect_assay.service.models.billing import ExperimentInvoice, Quote
-from prefect_assay.service.models.experiment import Experiment, QuoteAcceptance
+from support.contract import forms
+from support.contract.service import ContractService
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NONE_YET = object()  # an invoice may be there without a status
 
 
-class BilledService:
-    """Answers as told, until its quote is confirmed; errors among the answers are raised.
+class BilledService(ContractService):
+    """Answers as told, until its quote is confirmed.
 
     Args:
         invoice: the status of the experiment's invoice.
         quote: its fields; without any it is not there yet.
         status: of the experiment, with its `costs`.
-        listed: what the list of invoices has of it.
-        refusal: raised by a confirmation and a submission.
+        listed: what the list of invoices has of it; an error is a page that somebody else has written.
+        refusal: the conflict that a confirmation and a submission meet.
     """
 
     service_time = None  # its answers have no date
-    base_url = "https://lab.example"
 
     def __init__(
         self,
@@ -36,47 +36,46 @@ class BilledService:
         listed=None,
         refusal=None,
     ):
-        self.billed, self.offered, self.status, self.costs = invoice, quote, status, costs
+        super().__init__(base_url="https://lab.example", is_compared=False)
+        self.invoice, self.offered, self.status, self.costs = invoice, quote, status, costs
         self.listed, self.refusal, self.confirmed = listed, refusal, []
-        self.experiments = SimpleNamespace(
-            get=self._get,
-            get_invoice=self._get_invoice,
-            get_quote=self._get_quote,
-            confirm_quote=self._confirm_quote,
-            submit=self._submit,
-        )
-        self.invoices = SimpleNamespace(find_for_experiment=self._find_invoice)
+        client = self.client()
+        self.experiments, self.invoices = client.experiments, client.invoices
 
     def get_client(self):
         return nullcontext(self)
 
-    def _get(self, experiment_id):
-        return Experiment(
-            id=experiment_id, code="LAB-1", status=self.status, created_at=NOW, costs=self.costs
-        )
+    def experiments_get(self, experiment_id, **_):
+        shown = {"id": experiment_id, "code": "LAB-1", "status": self.status, "created_at": NOW.isoformat()}
+        return shown | ({} if self.costs is None else {"costs": self.costs})
 
-    def _find_invoice(self, _experiment_id):
-        if isinstance(self.listed, Exception):
-            raise self.listed
-        return self.listed
+    def experiments_get_invoice(self, experiment_id, **_):
+        if experiment_id not in self.confirmed and self.invoice is NONE_YET:
+            return forms.refuse(404, "no invoice")
+        status = "open" if self.invoice is NONE_YET else self.invoice
+        return {
+            "experiment_id": experiment_id,
+            "status": status,
+            "provider_invoice_url": "https://pay.example/1",
+        }
 
-    def _get_invoice(self, experiment_id):
-        if experiment_id not in self.confirmed and self.billed is NONE_YET:
-            raise NotReady("no invoice")
-        status = "open" if self.billed is NONE_YET else self.billed
-        page = "https://pay.example/1"
-        return ExperimentInvoice(experiment_id=experiment_id, status=status, provider_invoice_url=page)
+    def experiments_get_quote(self, experiment_id, **_):
+        return forms.refuse(404, "not generated") if self.offered is None else self.offered
 
-    def _get_quote(self, _experiment_id):
-        if self.offered is None:
-            raise NotReady("not generated")
-        return Quote.model_validate(self.offered)
-
-    def _confirm_quote(self, experiment_id):
+    def experiments_confirm_quote(self, experiment_id, **_):
         if self.refusal is not None:
-            raise self.refusal
+            return self._conflict()
         self.confirmed.append(experiment_id)
-        return QuoteAcceptance(id="q", status="accepted", invoice_id=f"inv-{experiment_id}")
+        return {"id": "q", "status": "accepted", "invoice_id": f"inv-{experiment_id}"}
 
-    def _submit(self, _experiment_id):
-        raise self.refusal
+    def experiments_submit(self, experiment_id, **_):
+        return self._conflict()
+
+    def invoices_list(self, **_):
+        if isinstance(self.listed, Exception):
+            return self.listed.status_code, b"<html>no route matched</html>", {}
+        return forms.page([] if self.listed is None else [self.listed])
+
+    def _conflict(self):
+        error = {"error": self.refusal.message, "request_id": self.refusal.request_id or "req_1"}
+        return 409, error | ({"error_kind": self.refusal.code} if self.refusal.code else {}), {}

@@ -8,9 +8,10 @@ from prefect_assay.errors import NotFound
 from prefect_assay.orders.ledger import Books
 from prefect_assay.service.models.billing import Invoice
 from prefect_assay.service.models.experiment import Created, Experiment, QuoteAcceptance
+from support.contract.forms import page, refuse
+from support.contract.service import ContractService
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-PAGE = 3
 
 
 class Killed(BaseException):
@@ -47,8 +48,10 @@ class KillingStore:
         return lambda *given, **options: self.killer.around(found, *given, **options)
 
 
-class OrderService:
-    """Experiments by name, listed newest first over several pages.
+class OrderService(ContractService):
+    """The contract's stand-in in the test's process, read by a real client; it lists experiments newest first.
+
+    Creates are taken as they are: the client would refuse the short orders of these tests.
 
     Args:
         lag: how many looks a new experiment stays out of the list.
@@ -58,8 +61,6 @@ class OrderService:
         unlisted: raised by every search.
         standing: all experiments have one creation time, and later ones smaller ids.
     """
-
-    base_url = "https://lab.example"
 
     def __init__(
         self,
@@ -72,17 +73,20 @@ class OrderService:
         unlisted=None,
         standing=False,
     ):
-        self.orders, self.specs, self.hidden = [], {}, {}
+        super().__init__(base_url="https://lab.example", is_compared=False)
+        self.orders, self.hidden = [], {}
         self.creates = self.looks = 0
-        self.lag, self.answer, self.trouble, self.refuses = lag, answer, trouble, refuses
+        self.lag, self.form_of_create, self.trouble, self.refuses = lag, answer, trouble, refuses
         self.unread, self.unlisted, self.standing = unread, unlisted, standing
-        self.billed = {}
-        self.experiments = SimpleNamespace(
-            iterate=self._iterate_experiments, get=self._get_experiment, create=self._create_experiment
-        )
-        self.invoices = SimpleNamespace(get=self._get_invoice)
-        self.killer = Killer()
+        self.billed, self.killer = {}, Killer()
         self.before_answer = lambda made: None
+        client = self.client()
+        self.experiments = SimpleNamespace(
+            iterate=client.experiments.iterate,
+            get=client.experiments.get,
+            create=lambda request: self.killer.around(self._create, request),
+        )
+        self.invoices = SimpleNamespace(get=client.invoices.get)
 
     def add(self, name, spec, *, days=None, status="waiting_for_confirmation"):
         number = len(self.orders) + 1
@@ -103,20 +107,29 @@ class OrderService:
         at = next(i for i, e in enumerate(self.orders) if e.id == experiment_id)
         self.orders[at] = self.orders[at].model_copy(update=changes)
 
-    def _iterate_experiments(self, *, search=None):
-        return self.killer.around(self._listed, search)
+    def experiments_list(self, *, query, **_):
+        return page(
+            [row.model_dump(mode="json") for row in self.killer.around(self._listed, query["search"][0])]
+        )
+
+    def experiments_get(self, experiment_id, **_):
+        try:
+            return self.killer.around(self._read, experiment_id).model_dump(mode="json")
+        except NotFound:
+            return refuse(404, "experiment not found")
+
+    def invoices_get(self, invoice_id, **_):
+        try:
+            return self.killer.around(self._invoice, invoice_id).model_dump(mode="json")
+        except NotFound:
+            return refuse(404, "invoice not found")
 
     def _listed(self, search):
         if self.unlisted:
             raise self.unlisted
         self.looks += 1
         seen = [e for e in self.orders if search in (e.name or "") and self.hidden.get(e.id, 0) < self.looks]
-        newest = sorted(seen, key=lambda e: e.created_at, reverse=True)
-        pages = [newest[i : i + PAGE] for i in range(0, len(newest), PAGE)]
-        return (e for page in pages for e in page)
-
-    def _get_experiment(self, experiment_id):
-        return self.killer.around(self._read, experiment_id)
+        return sorted(seen, key=lambda e: e.created_at, reverse=True)
 
     def _read(self, experiment_id):
         if self.unread:
@@ -125,9 +138,6 @@ class OrderService:
         if not found:
             raise NotFound(experiment_id)
         return found[0]
-
-    def _create_experiment(self, request):
-        return self.killer.around(self._create, request)
 
     def _create(self, request):
         self.creates += 1
@@ -138,14 +148,11 @@ class OrderService:
         self.before_answer(made)
         if self.trouble:
             raise self.trouble
-        if self.answer == "created":
+        if self.form_of_create == "created":
             return Created(experiment_id=made.id, provider_hosted_invoice_url="https://pay.example/inv")
         invoice = f"inv-{made.id}"
         self.billed.setdefault(invoice, made.id)
         return QuoteAcceptance(id=f"q-{made.id}", status="accepted", invoice_id=invoice)
-
-    def _get_invoice(self, invoice_id):
-        return self.killer.around(self._invoice, invoice_id)
 
     def _invoice(self, invoice_id):
         if invoice_id not in self.billed:
