@@ -22,12 +22,12 @@ from prefect_assay.campaigns.flow_results import LoopReport
 from prefect_assay.errors import ConfigurationError
 from prefect_assay.flows import sweep
 from prefect_assay.service.models.spec import Assay, ExperimentSpec
-from support.accounts import make_account, save_account
+from support.accounts import make_account
 from support.command import command
 from support.pages import QUICK_START, README, ROOT, blocks
 from support.runs.world import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 BINDER = "NSDSECPLSHDGYCLHDGVCMYIEALDKYACNCVVGYIGERCQYRDLKWWELR"
 OTHER = "SESELEAKRQELKELMEKTEEKARELLAKGDVAGARAAYGAYLLKAAE"
@@ -50,8 +50,7 @@ def execute(example):
 @pytest.fixture
 def account(world):
     """The account, saved under the name that the pages use."""
-    parts = {"credentials": world.credentials, "policy": world.policy, "archive": world.archive}
-    return save_account(make_account(**parts), "main")
+    return world.save_documented_blocks()
 
 
 @pytest.fixture
