@@ -67,8 +67,8 @@ def test_what_ends_a_delivery(org, hook, status, outcome):
 @lab_holds("6.3.retried", "8.retries")
 def test_what_is_tried_again(org, hook):
     org.lab.plan(quote_minutes=30)  # no further update within the four minutes
-    experiment_id = org.made(skip_draft=True, webhook_url=hook.url)["experiment_id"]
     hook.statuses = [500, 503, 500, 502, 500]
+    experiment_id = org.made(skip_draft=True, webhook_url=hook.url)["experiment_id"]
     org.advance(minutes=4)
     attempts = org.lab.deliveries(experiment_id=experiment_id)
     assert [row["outcome"] for row in attempts] == ["retry"] * 3 + ["failed"]
