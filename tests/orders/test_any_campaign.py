@@ -28,7 +28,10 @@ from support.next_actions import find_violation
 
 METHODS = ("x402-exact", "mpp-spt", "async_invoice")
 CALLS = st.integers(1, 75)
-FATES = st.builds(Fate, CALLS, st.sampled_from(["kill", "kill", "lose", "leave"]), st.booleans())
+ACTS = st.builds(
+    Fate, st.integers(1, 3), st.sampled_from(["kill", "lose"]), st.booleans(), st.just(value=True)
+)
+FATES = st.builds(Fate, CALLS, st.sampled_from(["kill", "kill", "lose", "leave"]), st.booleans()) | ACTS
 SKEWS = st.sampled_from([timedelta(), timedelta(minutes=-4), timedelta(minutes=4), timedelta(days=40)])
 EVENTS = [
     *((name, {}) for name in ("cancel", "expire_quote", "reject_quote", "void_invoice", "pay_invoice")),
@@ -84,11 +87,12 @@ class AnyCampaign(RuleBasedStateMachine):
 
     @rule(call=CALLS, after=st.booleans(), other=FATES)
     def look_while_another_run_looks(self, call, after, other):
-        attempt(self.campaign, Fate(call, "pause", after, lambda: attempt(self.campaign, other)))
+        pause = Fate(call, "pause", after, meanwhile=lambda: attempt(self.campaign, other))
+        attempt(self.campaign, pause)
 
     @rule(call=CALLS, after=st.booleans())
     def look_while_a_person_cancels(self, call, after):
-        attempt(self.campaign, Fate(call, "pause", after, self.stop))
+        attempt(self.campaign, Fate(call, "pause", after, meanwhile=self.stop))
 
     @rule(fault=st.sampled_from(["fail_before_writing", "lose_answer"]), puts=st.integers(0, 15))
     def look_at_a_failing_archive(self, fault, puts):

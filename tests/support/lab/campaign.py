@@ -39,7 +39,7 @@ from prefect_assay.service.models.vocabulary import PaymentMethod
 from prefect_assay.tasks import pay as paying
 from support.accounts import make_account, make_options
 from support.archive.memory_store import MemoryStore
-from support.lab.in_process import Fate, FatedStore, LabTransport
+from support.lab.in_process import Fate, FatedStore, LabTransport, is_act
 from support.x402 import CANARY_KEY, NETWORK, USDC, decode
 
 CAMPAIGN = "camp"
@@ -283,12 +283,7 @@ class PlayedCampaign:
         return [
             (path, headers)
             for method, path, headers in self.transport.journal
-            if method == "POST"
-            and (
-                path == "/experiments"
-                or path.endswith("/confirm")
-                or {"payment-signature", "payment-authorization"} & headers.keys()
-            )
+            if is_act(method, path, headers)
         ]
 
     def credentials_by_invoice(self):

@@ -22,16 +22,19 @@ class Fate:
     """What befalls one run: at its call number `call`, to the archive or the service, `what` happens, before or after it.
 
     `kill` ends the run, `lose` loses the request or its answer, `leave` makes the service unreachable from then on, and
-    `pause` lets `meanwhile` happen.
+    `pause` lets `meanwhile` happen. With `only_acts` the calls that create, accept or pay are counted alone.
     """
 
     call: int = 0
     what: str = "kill"
     after: bool = False
+    only_acts: bool = False
     meanwhile: object = staticmethod(lambda: None)
     calls: int = 0
 
-    def around(self, lost, call, *positional, **named):
+    def around(self, lost, call, *positional, is_act=False, **named):
+        if self.only_acts and not is_act:
+            return call(*positional, **named)
         self.calls += 1
         is_due = self.calls == self.call
         if is_due and not self.after:
@@ -74,6 +77,12 @@ class FatedStore:
         return lambda *positional, **named: self._fate.around(_unwritten, method, *positional, **named)
 
 
+def is_act(method, path, headers):
+    """Whether a request creates, accepts or pays."""
+    pays = "payment-signature" in headers or "payment-authorization" in headers
+    return method == "POST" and (path == "/experiments" or path.endswith("/confirm") or pays)
+
+
 @dataclass
 class LabTransport(httpx.BaseTransport):
     """The lab's answers to a client.
@@ -91,7 +100,14 @@ class LabTransport(httpx.BaseTransport):
 
     def at(self, fate):
         """The transport of one run."""
-        return httpx.MockTransport(lambda request: fate.around(_unanswered, self.answer, request))
+        return httpx.MockTransport(
+            lambda request: fate.around(
+                _unanswered,
+                self.answer,
+                request,
+                is_act=is_act(request.method, request.url.path.removeprefix(API_PREFIX), request.headers),
+            )
+        )
 
     def answer(self, request):
         path = request.url.path.removeprefix(API_PREFIX)
