@@ -81,6 +81,11 @@ class AnyCampaign(RuleBasedStateMachine):
         self.campaign.machine = timedelta()
         assert not stopped or len(self.campaign.acting()) == before, "of a stopped order nothing leaves"
 
+    @rule(fate=ACTS, is_listed=st.booleans())
+    def lose_an_act(self, fate, is_listed):
+        self.campaign.transport.is_lagging = not is_listed
+        attempt(self.campaign, fate)
+
     @rule()
     def look_undisturbed(self):
         attempt(self.campaign)
@@ -225,3 +230,22 @@ AnyCampaign.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 TestAnyCampaign = pytest.mark.timeout(600)(AnyCampaign.TestCase)
+
+
+@pytest.mark.parametrize("by_quote", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("what", "after"), [("kill", False), ("lose", True)])
+@pytest.mark.parametrize("act", [1, 2, 3])
+def test_no_act_whose_answer_is_missing_is_followed_by_one_that_counts_too(
+    method, by_quote, what, after, act
+):
+    """The create, the confirmation and the credential of one order; no list shows what was created meanwhile."""
+    story, fate = AnyCampaign(), Fate(act, what, after, only_acts=True)
+    options = {"method": method, "by_quote": by_quote, "is_priced": True}
+    story.begin(**options, accept_quotes=True, rolling_cents=10**9, orders=1)
+    for _ in range(4):
+        story.lose_an_act(fate=fate, is_listed=False)
+        story.campaign.pass_time(hours=2)
+        story.one_experiment_counts_and_is_paid_once_as_approved()
+        story.no_second_credential_could_settle()
+    story.campaign.close()

@@ -287,9 +287,9 @@ class PlayedCampaign:
         ]
 
     def credentials_by_invoice(self):
-        """How many credentials that could settle next to each other have arrived for each invoice."""
+        """How many credentials that could settle next to each other were sent for each invoice."""
         seen = {}
-        for path, headers in self.acting():
+        for _, path, headers in (*self.transport.journal, *self.transport.lost):
             if "payment-signature" in headers:
                 one = decode(headers["payment-signature"])["payload"]["authorization"]
                 seen.setdefault(path, set()).add((one["from"], one["nonce"]))

@@ -89,25 +89,30 @@ class LabTransport(httpx.BaseTransport):
 
     Attributes:
         journal: every request that has arrived, as method, path and headers.
+        lost: those without an answer, likewise: they may arrive later.
         is_lagging: experiments that are made now are in no list yet.
         unlisted: ids that no list shows.
     """
 
     core: object
     journal: list = field(default_factory=list)
+    lost: list = field(default_factory=list)
     is_lagging: bool = False
     unlisted: set = field(default_factory=set)
 
     def at(self, fate):
         """The transport of one run."""
-        return httpx.MockTransport(
-            lambda request: fate.around(
-                _unanswered,
-                self.answer,
-                request,
-                is_act=is_act(request.method, request.url.path.removeprefix(API_PREFIX), request.headers),
-            )
-        )
+
+        def send(request):
+            path = request.url.path.removeprefix(API_PREFIX)
+            try:
+                act = is_act(request.method, path, request.headers)
+                return fate.around(_unanswered, self.answer, request, is_act=act)
+            except (httpx.ReadTimeout, Killed):  # it may have left before
+                self.lost.append((request.method, path, dict(request.headers)))
+                raise
+
+        return httpx.MockTransport(send)
 
     def answer(self, request):
         path = request.url.path.removeprefix(API_PREFIX)
